@@ -1,0 +1,22 @@
+"""The root of faircopy's errors, and the check for our own bugs.
+
+An error for the world (a full disk, a bad setting, a damaged file) is a subclass of `FaircopyError`, defined beside
+the code that raises it. Its message says what was being done, to what, why it failed and what to do. An `invariant`
+that fails is a bug of ours; it stays on under `python -O`.
+"""
+
+from __future__ import annotations
+
+
+class FaircopyError(Exception):
+    """Something outside faircopy's control went wrong; the message is fit to be shown to a user."""
+
+
+class InvariantViolation(AssertionError):
+    """A bug in faircopy: a numbered invariant, or an assumption of the code, does not hold."""
+
+
+def invariant(holds: object, what: str) -> None:
+    """Raise `InvariantViolation` unless `holds` is true; `what` says what should have been."""
+    if not holds:
+        raise InvariantViolation(what)
