@@ -1,0 +1,103 @@
+"""Readers and writers of Kafka messages, one per API, version and direction, compiled when first used.
+
+`reader(...)` and `writer(...)` are the two doors. What a client sends can make a reader raise
+`MalformedMessage` and nothing else; what our own code gives can make a writer raise `UnencodableMessage` and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Literal
+
+from faircopy.errors import FaircopyError
+from faircopy.wire.primitives import MalformedMessage
+from faircopy.wire.reading import Dialect, Message, structure_reader
+from faircopy.wire.schema import schema_of
+from faircopy.wire.schema.notation import Field, Schema
+from faircopy.wire.writing import UnencodableMessage, structure_writer
+
+__all__ = [
+    "Body",
+    "Direction",
+    "MalformedMessage",
+    "Message",
+    "UnencodableMessage",
+    "UnknownMessage",
+    "is_flexible",
+    "reader",
+    "writer",
+]
+
+Direction = Literal["request", "response"]
+Body = Mapping[str, Any] | Message
+Read = Callable[[memoryview, int], tuple[Message, int]]
+Write = Callable[[bytearray, Body], None]
+
+_READ_ERRORS = (IndexError, struct.error, UnicodeDecodeError)
+_WRITE_ERRORS = (TypeError, ValueError, AttributeError)
+
+
+class UnknownMessage(FaircopyError):
+    """There is no layout for this API or version."""
+
+
+@cache
+def reader(api_key: int, version: int, direction: Direction) -> Read:
+    """`read(buffer, at) -> (message, next)` for a body that starts at byte `at`; what follows is left alone.
+
+    `buffer` is a memoryview of bytes. Fields of type `records` come as slices of it, nothing copied.
+    Raises UnknownMessage; the reader raises MalformedMessage.
+    """
+    name, fields, dialect = _layout(api_key, version, direction)
+    step = structure_reader(name, fields, dialect)
+
+    def read(buffer: memoryview, at: int) -> tuple[Message, int]:
+        into: list[Message] = []
+        try:
+            at = step(buffer, at, into)
+        except _READ_ERRORS as error:
+            raise MalformedMessage(f"{name} version {version} is cut short or not UTF-8: {error}") from None
+        return into[0], at
+
+    return read
+
+
+@cache
+def writer(api_key: int, version: int, direction: Direction) -> Write:
+    """`write(out, body)`, which appends the body to a bytearray.
+
+    Raises UnknownMessage; the writer raises UnencodableMessage, and has then appended a part.
+    """
+    name, fields, dialect = _layout(api_key, version, direction)
+    put = structure_writer(name, fields, dialect)
+
+    def write(out: bytearray, body: Body) -> None:
+        try:
+            put(out, body)
+        except _WRITE_ERRORS as error:
+            raise UnencodableMessage(f"{name} version {version}: {error}") from error
+
+    return write
+
+
+def is_flexible(api_key: int, version: int) -> bool:
+    """Whether this version has compact lengths and tagged fields (KIP-482). Raises UnknownMessage."""
+    return version >= _schema(api_key).flexible_from
+
+
+def _schema(api_key: int) -> Schema:
+    try:
+        return schema_of(api_key)
+    except KeyError:
+        raise UnknownMessage(f"API {api_key} is not known here") from None
+
+
+def _layout(api_key: int, version: int, direction: Direction) -> tuple[str, tuple[Field, ...], Dialect]:
+    schema = _schema(api_key)
+    if not schema.versions.has(version):
+        raise UnknownMessage(f"{schema.name} version {version} is not known here")
+    fields = schema.request if direction == "request" else schema.response
+    return f"{schema.name}.{direction}", fields, Dialect(version, version >= schema.flexible_from)

@@ -1,0 +1,241 @@
+"""Fetch, the hot path, by hand: requests v4-v12 in, responses v4-v12 out with records that are not copied.
+
+Request; v12 is flexible (compact lengths, tagged fields at each end):
+
+    replica id i32, max wait i32 ms, min bytes i32, max bytes i32, isolation level i8
+    session id i32, session epoch i32 (v7+)
+    topics: name
+        partitions: index i32, current leader epoch i32 (v9+), fetch offset i64, last fetched epoch i32 (v12+),
+                    log start offset i64 (v5+), partition max bytes i32
+    forgotten topics (v7+), rack id (v11+)
+
+What follows the topics is not looked at: there are no fetch sessions (KIP-227: session id 0 is always
+answered), so nothing can be forgotten, and there are no preferred replicas. Response:
+
+    throttle time i32 ms
+    error i16 and session id i32 (v7+)
+    topics: name
+        partitions: index i32, error i16, high watermark i64, last stable offset i64, log start offset i64 (v5+),
+                    aborted transactions (always none), preferred read replica i32 (v11+: always -1), records
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from faircopy.wire.primitives import (
+    CUT_SHORT,
+    MalformedMessage,
+    read_compact_count,
+    read_compact_text,
+    read_count,
+    read_text,
+    skip_tags,
+    varint,
+)
+
+_FLEXIBLE_FROM = 12
+_SESSIONS_FROM = 7
+_LEADER_EPOCH_FROM = 9
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_LIMITS = struct.Struct(">iiiib")
+_SESSION = struct.Struct(">ii")
+_HEAD_V4 = struct.Struct(">iii")  # length of the frame, correlation id, throttle time
+_HEAD_V7 = struct.Struct(">iiihi")  # the same, error code, session id
+_HEAD_V12 = struct.Struct(">iibihi")  # as v7, with the header's tagged fields
+
+_ASKED_V4 = struct.Struct(">iqi")
+_ASKED_V5 = struct.Struct(">iqqi")
+_ASKED_V9 = struct.Struct(">iiqqi")
+_ASKED_V12 = struct.Struct(">iiqiqi")
+
+_ANSWER_V4 = struct.Struct(">ihqqii")  # aborted transactions and length of records at the end
+_ANSWER_V5 = struct.Struct(">ihqqqii")
+_ANSWER_V11 = struct.Struct(">ihqqqiii")  # with the preferred read replica before the length
+_ANSWER_V12 = struct.Struct(">ihqqqbi")  # without the length, which is a varint
+_NO_ABORTED_COMPACT = 1
+_NO_REPLICA = -1
+_NO_TAGS = b"\0"
+
+Buffer = bytes | bytearray | memoryview
+
+
+class FetchPartition(NamedTuple):
+    """What is asked of one partition; `current_leader_epoch` is -1 when the client does not know it."""
+
+    topic: str
+    partition: int
+    current_leader_epoch: int
+    fetch_offset: int
+    partition_max_bytes: int
+
+
+class FetchRequest(NamedTuple):
+    """A Fetch request; `isolation_level` is 0 for read_uncommitted, 1 for read_committed."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    session_id: int
+    session_epoch: int
+    partitions: list[FetchPartition]
+
+
+class FetchResult(NamedTuple):
+    """The answer for one partition; `records` are whole batches, in order, in as many buffers as they lie
+    in."""
+
+    topic: str
+    partition: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: Sequence[Buffer]
+
+
+def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest:
+    """The request whose body starts at byte `at`, down to its topics. Raises MalformedMessage."""
+    try:
+        return _read(version, frame, at)
+    except CUT_SHORT as error:
+        what = f"Fetch request version {version} is cut short or not UTF-8"
+        raise MalformedMessage(f"{what}: {error}") from None
+
+
+def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
+    _, max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(frame, at)
+    at += _LIMITS.size
+    session = (0, -1)
+    if version >= _SESSIONS_FROM:
+        session = _SESSION.unpack_from(frame, at)
+        at += _SESSION.size
+    read_topics = _flexible_topics if version >= _FLEXIBLE_FROM else _fixed_topics
+    partitions: list[FetchPartition] = []
+    read_topics(version, frame, at, partitions)
+    return FetchRequest(max_wait_ms, min_bytes, max_bytes, isolation_level, *session, partitions)
+
+
+def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
+    topics, at = read_compact_count(frame, at)
+    for _ in range(topics):
+        name, at = read_compact_text(frame, at)
+        topic = _named(name)
+        count, at = read_compact_count(frame, at)
+        for _ in range(count):
+            index, epoch, offset, _, _, max_bytes = _ASKED_V12.unpack_from(frame, at)
+            at = skip_tags(frame, at + _ASKED_V12.size)
+            into.append(FetchPartition(topic, index, epoch, offset, max_bytes))
+        at = skip_tags(frame, at)
+
+
+def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
+    layout = _ASKED_V9 if version >= _LEADER_EPOCH_FROM else _ASKED_V5 if version >= 5 else _ASKED_V4
+    topics, at = read_count(frame, at)
+    for _ in range(topics):
+        name, at = read_text(frame, at)
+        topic = _named(name)
+        count, at = read_count(frame, at)
+        for _ in range(count):
+            into.append(_asked(version, topic, layout.unpack_from(frame, at)))
+            at += layout.size
+
+
+def _asked(version: int, topic: str, values: tuple[int, ...]) -> FetchPartition:
+    if version >= _LEADER_EPOCH_FROM:
+        return FetchPartition(topic, values[0], values[1], values[2], values[4])
+    return FetchPartition(topic, values[0], -1, values[1], values[-1])
+
+
+def _named(name: str | None) -> str:
+    if name is None:
+        raise MalformedMessage("Fetch request for a topic without a name")
+    return name
+
+
+def encode_fetch_response(
+    version: int, correlation_id: int, results: Iterable[FetchResult], error_code: int = 0
+) -> list[Buffer]:
+    """The response, ready for `writelines`: the first buffer starts with the length prefix, records are not
+    copied.
+
+    A plain tuple does for a `FetchResult`. Neighbours of one topic are grouped. `error_code` is for the whole
+    request (v7+).
+    """
+    grouped = [(topic, list(rows)) for topic, rows in groupby(results, itemgetter(0))]
+    head = _response_head(version, correlation_id, error_code)
+    buffers: list[Buffer] = [head]
+    if version >= _FLEXIBLE_FROM:
+        _put_flexible(buffers, grouped)
+    else:
+        _put_fixed(version, buffers, grouped)
+    if not buffers[-1]:
+        buffers.pop()
+    _INT32.pack_into(head, 0, sum(map(len, buffers)) - 4)
+    return buffers
+
+
+def _response_head(version: int, correlation_id: int, error_code: int) -> bytearray:
+    if version >= _FLEXIBLE_FROM:
+        return bytearray(_HEAD_V12.pack(0, correlation_id, 0, 0, error_code, 0))
+    if version >= _SESSIONS_FROM:
+        return bytearray(_HEAD_V7.pack(0, correlation_id, 0, error_code, 0))
+    return bytearray(_HEAD_V4.pack(0, correlation_id, 0))
+
+
+_Grouped = list[tuple[str, list[FetchResult]]]
+
+
+def _put_flexible(buffers: list[Buffer], grouped: _Grouped) -> None:
+    out = buffers[0]
+    assert isinstance(out, bytearray)
+    out += varint(len(grouped) + 1)
+    for topic, rows in grouped:
+        name = topic.encode()
+        out += varint(len(name) + 1) + name + varint(len(rows) + 1)
+        for _, partition, error, high, stable, start, records in rows:
+            out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
+            out += varint(sum(map(len, records)) + 1)
+            out = _after_records(buffers, out, records)
+            out += _NO_TAGS
+        out += _NO_TAGS
+    out += _NO_TAGS
+
+
+def _put_fixed(version: int, buffers: list[Buffer], grouped: _Grouped) -> None:
+    out = buffers[0]
+    assert isinstance(out, bytearray)
+    out += _INT32.pack(len(grouped))
+    for topic, rows in grouped:
+        name = topic.encode()
+        out += _INT16.pack(len(name)) + name + _INT32.pack(len(rows))
+        for row in rows:
+            out += _fixed_answer(version, row)
+            out = _after_records(buffers, out, row[6])
+
+
+def _fixed_answer(version: int, row: FetchResult) -> bytes:
+    _, partition, error, high, stable, start, records = row
+    size = sum(map(len, records))
+    if version >= 11:
+        return _ANSWER_V11.pack(partition, error, high, stable, start, 0, _NO_REPLICA, size)
+    if version >= 5:
+        return _ANSWER_V5.pack(partition, error, high, stable, start, 0, size)
+    return _ANSWER_V4.pack(partition, error, high, stable, 0, size)
+
+
+def _after_records(buffers: list[Buffer], out: bytearray, records: Sequence[Buffer]) -> bytearray:
+    """Put `records` behind `out`, and return the bytearray that takes what follows them."""
+    if not records:
+        return out
+    buffers.extend(records)
+    following = bytearray()
+    buffers.append(following)
+    return following

@@ -1,0 +1,119 @@
+"""What every message is made of: varints, texts, lengths and tagged fields (KIP-482), for code written by
+hand.
+
+The readers take a buffer and a byte to start at, and return the value and where the next thing starts. A
+length is held against the bytes that remain before they are touched. They raise MalformedMessage; at the end
+of the buffer also IndexError and struct.error, and UnicodeDecodeError: the reader of a whole message makes
+them MalformedMessage.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from faircopy.errors import FaircopyError
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_VARINT_BITS_MAX = 32
+
+CUT_SHORT = (IndexError, struct.error, UnicodeDecodeError)
+"""What readers raise, besides MalformedMessage, when the bytes are no message."""
+
+
+class MalformedMessage(FaircopyError):
+    """Bytes that a client sent as a message do not make one. Nothing of it took effect."""
+
+
+def read_varint(buffer: memoryview, at: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits."""
+    if (number := buffer[at]) < 0x80:
+        return number, at + 1
+    number = 0
+    for i in range(5):
+        byte = buffer[at + i]
+        number |= (byte & 0x7F) << 7 * i
+        if byte < 0x80 and not number >> _VARINT_BITS_MAX:
+            return number, at + i + 1
+    raise MalformedMessage(f"varint at byte {at} has more than {_VARINT_BITS_MAX} bits")
+
+
+def varint(number: int) -> bytes:
+    """An unsigned varint, to be written."""
+    if number < 0x80:
+        return number.to_bytes(1, "big")
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def read_compact_length(buffer: memoryview, at: int) -> tuple[int, int]:
+    """A compact length or count; -1 for null."""
+    number, at = read_varint(buffer, at)
+    return number - 1, at
+
+
+def read_count(buffer: memoryview, at: int) -> tuple[int, int]:
+    """The count of a non-flexible array that may not be null."""
+    count: int = _INT32.unpack_from(buffer, at)[0]
+    if count < 0:
+        raise MalformedMessage(f"array of {count} elements at byte {at}")
+    return count, at + 4
+
+
+def read_compact_count(buffer: memoryview, at: int) -> tuple[int, int]:
+    """The count of a compact array that may not be null."""
+    count, after = read_compact_length(buffer, at)
+    if count < 0:
+        raise MalformedMessage(f"array is null at byte {at}")
+    return count, after
+
+
+def read_text(buffer: memoryview, at: int) -> tuple[str | None, int]:
+    """A non-flexible string, or None for null."""
+    size = _INT16.unpack_from(buffer, at)[0]
+    if size < -1:
+        raise MalformedMessage(f"string of {size} bytes at byte {at}")
+    view, at = read_view(buffer, at + 2, size)
+    return (None if view is None else str(view, "utf-8")), at
+
+
+def read_compact_text(buffer: memoryview, at: int) -> tuple[str | None, int]:
+    """A compact string, or None for null."""
+    size, at = read_compact_length(buffer, at)
+    view, at = read_view(buffer, at, size)
+    return (None if view is None else str(view, "utf-8")), at
+
+
+def read_view(buffer: memoryview, at: int, size: int) -> tuple[memoryview | None, int]:
+    """`size` bytes as a slice of the buffer; None for a size of -1, which says null."""
+    if size < 0:
+        return None, at
+    end = at + size
+    if end > len(buffer):
+        raise MalformedMessage(f"{size} bytes announced at byte {at}, {len(buffer) - at} remain")
+    return buffer[at:end], end
+
+
+def read_tag_head(buffer: memoryview, at: int) -> tuple[int, int, int]:
+    """Number and size in bytes of a tagged field, and where its value starts."""
+    tag, at = read_varint(buffer, at)
+    size, at = read_varint(buffer, at)
+    left = len(buffer) - at
+    if size > left:
+        raise MalformedMessage(f"tagged field {tag} says {size} bytes at byte {at}, {left} remain")
+    return tag, size, at
+
+
+def skip_tags(buffer: memoryview, at: int) -> int:
+    """Where the section of tagged fields ends that starts at `at`."""
+    if not (count := buffer[at]):
+        return at + 1
+    count, at = read_varint(buffer, at)
+    for _ in range(count):
+        _, size, at = read_tag_head(buffer, at)
+        at += size
+    return at
