@@ -1,0 +1,1 @@
+"""Journals: streams of entries in preallocated segments, group commit, and the reverse linked list."""

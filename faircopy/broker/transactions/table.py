@@ -1,0 +1,309 @@
+"""The lives of transactions: the fold of a metadata journal, and every transition it knows.
+
+Pure. A request is checked by a `decide_*` function, which raises or returns the entries to append; appending an entry
+folds it with `fold`. Running and recovering differ only in where the entries come from.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from faircopy.copier.partition import PartitionName
+from faircopy.errors import FaircopyError, invariant
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.metadata_entry import Payload
+from faircopy.wire.error_codes import ErrorCode
+
+MAX_EPOCH = 32766  # the last one is kept back, as Kafka does, so that a fence can always be one higher
+
+
+class Phase(Enum):
+    """Where a transaction is in its life; values as Kafka's tools show them."""
+
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMMITTED = "CompleteCommit"
+    ABORTED = "CompleteAbort"
+
+
+# What may follow what. PREPARE_COMMIT turns into PREPARE_ABORT only in recovery, when a participant lost its drafts
+# before anything was acked (DESIGN, section 4).
+TRANSITIONS: dict[tuple[Phase | None, Kind], Phase] = {
+    (None, Kind.BEGIN): Phase.ONGOING,
+    (Phase.ONGOING, Kind.ADD): Phase.ONGOING,
+    (Phase.ONGOING, Kind.PREPARE_COMMIT): Phase.PREPARE_COMMIT,
+    (Phase.ONGOING, Kind.PREPARE_ABORT): Phase.PREPARE_ABORT,
+    (Phase.PREPARE_COMMIT, Kind.PREPARE_ABORT): Phase.PREPARE_ABORT,
+    (Phase.PREPARE_COMMIT, Kind.COMMITTED): Phase.COMMITTED,
+    (Phase.PREPARE_ABORT, Kind.ABORTED): Phase.ABORTED,
+}
+
+
+class TransactionRefused(FaircopyError):
+    """A request does not fit the state of its transactional id; nothing was changed."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Transaction:
+    """One transaction as its coordinator sees it."""
+
+    __slots__ = (
+        "id",
+        "incarnations",
+        "phase",
+        "prepared_position",
+        "started_ms",
+        "timeout_ms",
+        "transactional_id",
+    )
+
+    def __init__(
+        self, transaction: TransactionId, transactional_id: str, timeout_ms: int, started_ms: int
+    ) -> None:
+        self.id = transaction
+        self.transactional_id = transactional_id
+        self.timeout_ms = timeout_ms
+        self.started_ms = started_ms
+        self.phase = Phase.ONGOING
+        self.incarnations: dict[PartitionName, int] = {}
+        self.prepared_position = -1
+
+    @property
+    def participants(self) -> list[PartitionName]:
+        return list(self.incarnations)
+
+
+class Producer:
+    """One transactional id: its producer id and epoch, and the transactions that are not over."""
+
+    __slots__ = (
+        "current",
+        "ending",
+        "epoch",
+        "finished_number",
+        "last_number",
+        "last_phase",
+        "producer_id",
+        "timeout_ms",
+        "transactional_id",
+        "updated_ms",
+    )
+
+    def __init__(self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.timeout_ms = timeout_ms
+        self.current: Transaction | None = None
+        self.ending: dict[TransactionId, Transaction] = {}
+        self.last_phase: Phase | None = None
+        self.last_number = -1
+        self.finished_number = -1
+        self.updated_ms = 0
+
+    @property
+    def group(self) -> str:
+        return group_of(self.transactional_id)
+
+    @property
+    def phase_name(self) -> str:
+        """The state as Kafka's tools show it."""
+        if self.current is not None:
+            return self.current.phase.value
+        if self.ending:
+            return next(reversed(self.ending.values())).phase.value
+        return self.last_phase.value if self.last_phase is not None else "Empty"
+
+
+class NewEntry(NamedTuple):
+    """An entry that a decision wants appended."""
+
+    kind: Kind
+    transaction: TransactionId
+    payload: Payload
+
+
+def group_of(transactional_id: str) -> str:
+    """G: the part before the first `/`, or the whole id (DESIGN, section 2)."""
+    return transactional_id.split("/", 1)[0]
+
+
+class TransactionTable:
+    """The state of one metadata journal."""
+
+    def __init__(self) -> None:
+        self.producers: dict[str, Producer] = {}
+        self.transactions: dict[TransactionId, Transaction] = {}
+        self.changed: set[str] = set()
+
+    # -- the fold ------------------------------------------------------------------------------------------------
+
+    def fold(self, entry: NewEntry, position: int) -> None:
+        """Take in an entry that stands at `position` of the journal."""
+        match entry.kind:
+            case Kind.FENCE:
+                self._fold_fence(entry)
+            case Kind.FORGET:
+                producer = self.producers.pop(entry.payload["id"], None)
+                self.changed.add(entry.payload["id"])
+                invariant(
+                    producer is None or not (producer.current or producer.ending),
+                    "a busy id is not forgotten",
+                )
+            case Kind.BEGIN:
+                self._fold_begin(entry)
+            case _:
+                self._fold_step(entry, position)
+
+    def _fold_fence(self, entry: NewEntry) -> None:
+        transactional_id = entry.payload["id"]
+        producer = self.producers.get(transactional_id)
+        producer_id, epoch, _ = entry.transaction
+        if producer is None or producer.producer_id != producer_id:
+            fresh = Producer(transactional_id, producer_id, epoch, entry.payload["timeout_ms"])
+            if producer is not None:
+                fresh.current, fresh.ending = producer.current, producer.ending
+            self.producers[transactional_id] = fresh
+        else:
+            invariant(epoch >= producer.epoch, "epochs of a producer only grow")
+            producer.epoch = epoch
+            producer.timeout_ms = entry.payload["timeout_ms"]
+        self.changed.add(transactional_id)
+
+    def _fold_begin(self, entry: NewEntry) -> None:
+        producer = self.producers[entry.payload["id"]]
+        invariant(producer.current is None, "a producer has one transaction open at a time")
+        invariant(entry.transaction.number > producer.last_number, "I4: numbers of a producer only grow")
+        producer.last_number = entry.transaction.number
+        producer.updated_ms = entry.payload["at_ms"]
+        transaction = Transaction(
+            entry.transaction, producer.transactional_id, entry.payload["timeout_ms"], entry.payload["at_ms"]
+        )
+        producer.current = self.transactions[entry.transaction] = transaction
+        self.changed.add(producer.transactional_id)
+
+    def _fold_step(self, entry: NewEntry, position: int) -> None:
+        transaction = self.transactions[entry.transaction]
+        following = TRANSITIONS.get((transaction.phase, entry.kind))
+        invariant(following is not None, f"no transition from {transaction.phase} by {entry.kind!r}")
+        assert following is not None
+        producer = self.producers[transaction.transactional_id]
+        self.changed.add(producer.transactional_id)
+        transaction.phase = following
+        match entry.kind:
+            case Kind.ADD:
+                for topic, partition, incarnation in entry.payload["partitions"]:
+                    transaction.incarnations[PartitionName(topic, partition)] = incarnation
+            case Kind.PREPARE_COMMIT | Kind.PREPARE_ABORT:
+                self._fold_prepare(producer, transaction, entry, position)
+            case Kind.COMMITTED | Kind.ABORTED:
+                producer.ending.pop(transaction.id, None)
+                producer.last_phase = following
+                del self.transactions[transaction.id]
+
+    def _fold_prepare(
+        self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int
+    ) -> None:
+        known = transaction.incarnations
+        names = [PartitionName(topic, partition) for topic, partition in entry.payload["partitions"]]
+        transaction.incarnations = {name: known.get(name, 0) for name in names}
+        transaction.prepared_position = position
+        if producer.current is transaction:
+            producer.current = None
+        producer.ending[transaction.id] = transaction
+        producer.last_phase = transaction.phase
+
+    # -- decisions -----------------------------------------------------------------------------------------------
+
+    def producer_of(self, transactional_id: str, producer_id: int, epoch: int, fenced: ErrorCode) -> Producer:
+        """The transactional id's producer, if the caller is its newest instance. `fenced` is the code for a zombie."""
+        producer = self.producers.get(transactional_id)
+        if producer is None or producer.producer_id != producer_id:
+            raise TransactionRefused(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"transactional id {transactional_id!r} is not that of producer {producer_id}: call InitProducerId",
+            )
+        if producer.epoch != epoch:
+            raise TransactionRefused(
+                fenced,
+                f"producer epoch {epoch} of transactional id {transactional_id!r} is fenced; the newest is {producer.epoch}",
+            )
+        return producer
+
+    def decide_add(
+        self, producer: Producer, partitions: list[tuple[PartitionName, int]], number: int, now_ms: int
+    ) -> list[NewEntry]:
+        """Entries that add (partition, incarnation) pairs; the first ones begin transaction `number`."""
+        entries = []
+        if producer.current is None:
+            transaction = TransactionId(producer.producer_id, producer.epoch, number)
+            begin = {"id": producer.transactional_id, "timeout_ms": producer.timeout_ms, "at_ms": now_ms}
+            entries.append(NewEntry(Kind.BEGIN, transaction, begin))
+            known: dict[PartitionName, int] = {}
+        else:
+            transaction, known = producer.current.id, producer.current.incarnations
+        missing = [[*name, incarnation] for name, incarnation in partitions if name not in known]
+        if missing:
+            entries.append(NewEntry(Kind.ADD, transaction, {"partitions": missing}))
+        return entries
+
+    def decide_end(self, producer: Producer, *, commit: bool) -> list[NewEntry]:
+        """The entry that ends the open transaction; none if an equal request has ended it before."""
+        if producer.current is not None:
+            transaction = producer.current
+            if commit:
+                return [prepare_commit(transaction)]
+            return [prepare_abort(transaction, producer.epoch)]
+        ended = (Phase.PREPARE_COMMIT, Phase.COMMITTED) if commit else (Phase.PREPARE_ABORT, Phase.ABORTED)
+        if producer.last_phase in ended:
+            return []
+        asked = "commit" if commit else "abort"
+        raise TransactionRefused(
+            ErrorCode.INVALID_TXN_STATE,
+            f"transactional id {producer.transactional_id!r} has no open transaction to {asked}; "
+            f"its state is {producer.phase_name}",
+        )
+
+    def decide_fence(self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int) -> NewEntry:
+        """The entry that gives a transactional id its next producer id and epoch."""
+        payload = {"id": transactional_id, "timeout_ms": timeout_ms}
+        return NewEntry(Kind.FENCE, TransactionId(producer_id, epoch, -1), payload)
+
+    def expired(self, now_ms: int) -> list[Transaction]:
+        """Open transactions past their timeout. Prepared ones never expire."""
+        return [
+            producer.current
+            for producer in self.producers.values()
+            if producer.current is not None
+            and now_ms - producer.current.started_ms > producer.current.timeout_ms
+        ]
+
+    def forgettable(self, now_ms: int, idle_ms: int) -> list[str]:
+        """Transactional ids that have been idle for this long."""
+        return [
+            transactional_id
+            for transactional_id, producer in self.producers.items()
+            if not producer.current and not producer.ending and now_ms - producer.updated_ms > idle_ms
+        ]
+
+
+def prepare_commit(transaction: Transaction) -> NewEntry:
+    """The entry that decides for commit, once it and every participant's PREPARED are durable (I5)."""
+    return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": transaction.participants})
+
+
+def prepare_abort(transaction: Transaction, fence_epoch: int) -> NewEntry:
+    """The entry that decides for abort."""
+    return NewEntry(
+        Kind.PREPARE_ABORT, transaction.id, {"partitions": transaction.participants, "fence": fence_epoch}
+    )
+
+
+def next_epoch(producer: Producer) -> int | None:
+    """The epoch that fences the producer's present instance; None if a new producer id is needed."""
+    return producer.epoch + 1 if producer.epoch < MAX_EPOCH else None

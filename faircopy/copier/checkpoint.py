@@ -1,0 +1,147 @@
+"""What a checkpoint stores, byte for byte (I6). Pure: state in, changes of the state store out, and back.
+
+    checkpoints   identity                                   -> JSON of `Checkpoint`
+    producers     identity, producer id i64                  -> epoch i16, then (first i32, last i32, base offset i64) each
+    transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64, drafts u32, records u64, size u64
+    spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16, number i64
+
+Integers are big-endian, so that keys sort as numbers. Producers and transactions are stored as they change.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from faircopy.copier.fold import PartitionState, Standing, Transaction
+from faircopy.copier.producers import Producer, SeenBatch
+from faircopy.journal.entry import TransactionId
+from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
+
+_PRODUCER_KEY = struct.Struct(">q")
+_PRODUCER = struct.Struct(">h")
+_SEEN = struct.Struct(">iiq")
+_TRANSACTION_KEY = struct.Struct(">qhq")
+_TRANSACTION = struct.Struct(">BqqIQQ")
+_SPAN_KEY = struct.Struct(">Q")
+_SPAN = struct.Struct(">Qqhq")
+
+
+class Checkpoint(NamedTuple):
+    """The scalar part: journal position, offsets, end of the data log, and its greatest message time."""
+
+    position: int
+    start_offset: int
+    next_offset: int
+    log_segment_base: int | None
+    log_byte: int
+    greatest_time_ms: int
+
+
+class Span(NamedTuple):
+    """The offsets, both included, at which a transaction stands in a partition's log."""
+
+    first_offset: int
+    last_offset: int
+    transaction: TransactionId
+
+
+def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
+    return Put("checkpoints", identity, json.dumps(checkpoint._asdict()).encode())
+
+
+def decode_checkpoint(value: bytes) -> Checkpoint:
+    return Checkpoint(**json.loads(value))
+
+
+def take_changes(identity: bytes, state: PartitionState) -> list[Change]:
+    """What changed in `state` since the last call, as changes of the store."""
+    changes: list[Change] = [_producer_change(identity, pid, state) for pid in state.changed_producers]
+    changes += [_transaction_change(identity, txid, state) for txid in state.changed_transactions]
+    state.changed_producers, state.changed_transactions = set(), set()
+    return changes
+
+
+def _producer_change(identity: bytes, producer_id: int, state: PartitionState) -> Change:
+    key = identity + _PRODUCER_KEY.pack(producer_id)
+    producer = state.producers.get(producer_id)
+    return (
+        Put("producers", key, encode_producer(producer)) if producer is not None else Delete("producers", key)
+    )
+
+
+def _transaction_change(identity: bytes, transaction_id: TransactionId, state: PartitionState) -> Change:
+    key = identity + _TRANSACTION_KEY.pack(*transaction_id)
+    transaction = state.transactions.get(transaction_id)
+    if transaction is None:
+        return Delete("transactions", key)
+    return Put("transactions", key, encode_transaction(transaction))
+
+
+def encode_producer(producer: Producer) -> bytes:
+    return _PRODUCER.pack(producer.epoch) + b"".join(_SEEN.pack(*batch) for batch in producer.seen)
+
+
+def decode_producer(value: bytes) -> Producer:
+    seen = tuple(SeenBatch(*fields) for fields in _SEEN.iter_unpack(value[_PRODUCER.size :]))
+    return Producer(_PRODUCER.unpack_from(value)[0], seen)
+
+
+def encode_transaction(transaction: Transaction) -> bytes:
+    return _TRANSACTION.pack(
+        transaction.standing,
+        transaction.head,
+        transaction.first,
+        transaction.drafts,
+        transaction.records,
+        transaction.size,
+    )
+
+
+def decode_transaction(value: bytes) -> Transaction:
+    standing, *rest = _TRANSACTION.unpack(value)
+    return Transaction(Standing(standing), *rest)
+
+
+def restore(
+    checkpoint: Checkpoint,
+    producers: Iterable[tuple[bytes, bytes]],
+    transactions: Iterable[tuple[bytes, bytes]],
+) -> PartitionState:
+    """The state as it was at a checkpoint, from it and the scanned (key, value) pairs of the other tables."""
+    state = PartitionState()
+    state.position, state.start_offset, state.next_offset = checkpoint[:3]
+    for key, value in producers:
+        state.producers[_PRODUCER_KEY.unpack(key[-_PRODUCER_KEY.size :])[0]] = decode_producer(value)
+    for key, value in transactions:
+        transaction_id = TransactionId._make(_TRANSACTION_KEY.unpack(key[-_TRANSACTION_KEY.size :]))
+        state.transactions[transaction_id] = transaction = decode_transaction(value)
+        if not transaction.is_undecided:
+            producer = state.producers.setdefault(
+                transaction_id.producer_id, Producer(transaction_id.producer_epoch)
+            )
+            producer.decided.append(transaction_id)
+    return state
+
+
+def encode_span(identity: bytes, span: Span) -> Put:
+    return Put(
+        "spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction)
+    )
+
+
+def decode_span(key: bytes, value: bytes) -> Span:
+    last_offset, *transaction = _SPAN.unpack(value)
+    return Span(_SPAN_KEY.unpack(key[-_SPAN_KEY.size :])[0], last_offset, TransactionId(*transaction))
+
+
+def span_key(identity: bytes, offset: int) -> bytes:
+    return identity + _SPAN_KEY.pack(offset)
+
+
+def delete_partition(identity: bytes) -> list[Change]:
+    """Changes that drop all that is stored of a partition."""
+    tables = ("checkpoints", "producers", "transactions", "spans", "offset_index", "time_index")
+    return [DeletePrefix(table, identity) for table in tables]

@@ -1,0 +1,223 @@
+"""The fold of a data journal: entries in, state and effects out (DESIGN, section 3).
+
+Pure and deterministic. Appending, recovering and following call the same methods. An effect belongs to the entry that
+caused it, and must not be carried out before that entry is durable (I2).
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+from faircopy.copier.producers import UNKNOWN_OFFSET, Producer, SeenBatch
+from faircopy.errors import invariant
+from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
+from faircopy.wire.batch import BatchHeader, read_header
+
+PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number
+APPLY_PAYLOAD = struct.Struct("<q")  # finished number
+DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
+TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
+NOTHING_FINISHED = -1
+
+
+class Standing(IntEnum):
+    """Where a transaction stands in one partition."""
+
+    OPEN = 0
+    PREPARED = 1
+    APPLIED = 2
+    DISCARDED = 3
+
+
+class Transaction:
+    """One transaction in one partition. The drafts themselves are on the journal's reverse list."""
+
+    __slots__ = ("drafts", "first", "head", "records", "size", "standing")
+
+    def __init__(
+        self,
+        standing: Standing = Standing.OPEN,
+        head: int = NOWHERE,
+        first: int = NOWHERE,
+        drafts: int = 0,
+        records: int = 0,
+        size: int = 0,
+    ) -> None:
+        self.standing = standing
+        self.head = head
+        self.first = first
+        self.drafts = drafts
+        self.records = records
+        self.size = size
+
+    @property
+    def is_undecided(self) -> bool:
+        return self.standing <= Standing.PREPARED
+
+
+class CopyBatch(NamedTuple):
+    """Effect of PLAIN: the batch goes into the log at `base_offset`."""
+
+    entry: Entry
+    base_offset: int
+
+
+class CopyTransaction(NamedTuple):
+    """Effect of APPLY: the drafts on the list that ends at `head` go into the log, from `base_offset` on.
+
+    `size` counts the bytes of their record batches.
+    """
+
+    transaction: TransactionId
+    head: int
+    base_offset: int
+    drafts: int
+    records: int
+    size: int
+
+
+class MoveStart(NamedTuple):
+    """Effect of TRIM: the log begins at `start_offset`."""
+
+    start_offset: int
+
+
+Effect = CopyBatch | CopyTransaction | MoveStart
+
+
+class PartitionState:
+    """The state of one partition's journal."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.start_offset = 0
+        self.next_offset = 0
+        self.producers: dict[int, Producer] = {}
+        self.transactions: dict[TransactionId, Transaction] = {}
+        self.changed_producers: set[int] = set()
+        self.changed_transactions: set[TransactionId] = set()
+
+    def fold(self, entry: Entry, payload: bytes | memoryview, *, has_batches: bool = True) -> Effect | None:
+        """Fold an entry that was read from the journal. `has_batches` is false where payloads are not record batches."""
+        match entry.kind:
+            case Kind.PLAIN:
+                return self.fold_plain(entry, read_header(payload) if has_batches else None)
+            case Kind.DRAFT:
+                return self.fold_draft(entry, read_header(payload) if has_batches else None)
+            case Kind.PREPARED:
+                return self.fold_prepared(entry, PREPARED_PAYLOAD.unpack(payload)[1])
+            case Kind.APPLY:
+                return self.fold_apply(entry, *APPLY_PAYLOAD.unpack(payload))
+            case Kind.DISCARD:
+                return self.fold_discard(entry, *DISCARD_PAYLOAD.unpack(payload))
+            case Kind.TRIM:
+                return self.fold_trim(entry, *TRIM_PAYLOAD.unpack(payload))
+        raise AssertionError(f"entry of kind {entry.kind} in a data journal")
+
+    def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
+        base_offset = self.next_offset
+        self.next_offset += entry.records
+        self.position = entry.position + entry.length
+        if header is not None and header.producer_id >= 0:
+            self._note(header, base_offset)
+        return CopyBatch(entry, base_offset)
+
+    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> None:
+        transaction = self.transactions.get(entry.transaction)
+        if transaction is None:
+            transaction = self.transactions[entry.transaction] = Transaction(first=entry.position)
+        invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
+        invariant(
+            entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before"
+        )
+        transaction.head = entry.position
+        transaction.drafts += 1
+        transaction.records += entry.records
+        transaction.size += entry.payload_bytes
+        self.changed_transactions.add(entry.transaction)
+        self.position = entry.position + entry.length
+        if header is not None:
+            self._note(header, UNKNOWN_OFFSET)
+
+    def fold_prepared(self, entry: Entry, finished: int) -> None:
+        transaction = self.transactions.setdefault(entry.transaction, Transaction(first=entry.position))
+        invariant(transaction.is_undecided, "only an undecided transaction is prepared")
+        transaction.standing = Standing.PREPARED
+        self._advance(entry, finished)
+
+    def fold_apply(self, entry: Entry, finished: int) -> CopyTransaction | None:
+        transaction = self.transactions.get(entry.transaction)
+        self._advance(entry, finished)
+        if transaction is None or transaction.standing is Standing.APPLIED:
+            return None
+        invariant(transaction.standing is not Standing.DISCARDED, "I4: what was discarded is never applied")
+        effect = CopyTransaction(
+            entry.transaction,
+            transaction.head,
+            self.next_offset,
+            transaction.drafts,
+            transaction.records,
+            transaction.size,
+        )
+        self.next_offset += transaction.records
+        self._decide(entry.transaction, Standing.APPLIED)
+        return effect if effect.drafts else None
+
+    def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
+        transaction = self.transactions.get(entry.transaction)
+        self._advance(entry, finished)
+        invariant(
+            transaction is None or transaction.standing is not Standing.APPLIED,
+            "I4: what was applied is never discarded",
+        )
+        self._decide(entry.transaction, Standing.DISCARDED)
+        self._producer(entry.transaction.producer_id, fence_epoch).fence(fence_epoch)
+
+    def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
+        self.start_offset = max(self.start_offset, min(start_offset, self.next_offset))
+        self.position = entry.end
+        return MoveStart(self.start_offset)
+
+    def _advance(self, entry: Entry, finished: int) -> None:
+        self.position = entry.end
+        self.changed_transactions.add(entry.transaction)
+        self._forget_finished(entry.transaction.producer_id, finished)
+
+    def _decide(self, transaction: TransactionId, standing: Standing) -> None:
+        """Keep the outcome until the coordinator has it for good: it may ask or decide again."""
+        self.transactions[transaction] = Transaction(standing)
+        producer = self._producer(transaction.producer_id, transaction.producer_epoch)
+        if transaction not in producer.decided:
+            producer.decided.append(transaction)
+
+    def _forget_finished(self, producer_id: int, finished: int) -> None:
+        producer = self.producers.get(producer_id)
+        if producer is None or not producer.decided:
+            return
+        for transaction in producer.decided:
+            if transaction.number <= finished:
+                self.transactions.pop(transaction, None)
+                self.changed_transactions.add(transaction)
+        producer.decided = [transaction for transaction in producer.decided if transaction.number > finished]
+
+    def _note(self, header: BatchHeader, base_offset: int) -> None:
+        producer = self._producer(header.producer_id, header.producer_epoch)
+        producer.note(
+            header.producer_epoch, SeenBatch(header.base_sequence, header.last_sequence, base_offset)
+        )
+        self.changed_producers.add(header.producer_id)
+
+    def _producer(self, producer_id: int, epoch: int) -> Producer:
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            producer = self.producers[producer_id] = Producer(epoch)
+            self.changed_producers.add(producer_id)
+        return producer
+
+    @property
+    def first_needed_position(self) -> int:
+        """Where the first entry of any undecided transaction stands, or the tail (I7)."""
+        firsts = (t.first for t in self.transactions.values() if t.is_undecided and t.first != NOWHERE)
+        return min(firsts, default=self.position)

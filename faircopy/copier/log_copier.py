@@ -1,0 +1,289 @@
+"""The local copy: effects of a data journal go into the visible log, in order (I1).
+
+Small copies happen on the event loop, large ones on the disk threads while the loop goes on; in either case one copy of a
+partition is under way at a time, since offsets become visible in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from faircopy.copier.checkpoint import Checkpoint, Span, decode_span, encode_span, span_key
+from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, MoveStart
+from faircopy.datalog.log import DataLog, LogEnd, PlacedBatch
+from faircopy.errors import FaircopyError, invariant
+from faircopy.journal.journal import Journal
+from faircopy.journal.recovery import Recovered
+from faircopy.journal.reverse_list import Draft, Walk, read_from_cache, read_from_disk
+from faircopy.storage.disk import Disk
+from faircopy.storage.files import Buffer, NoSpace, NotCached, delete_file, sync_directory
+from faircopy.storage.state_store import Change, StateStore
+from faircopy.wire.batch import placed_prefix, read_header
+
+INLINE_COPY_BYTES = 64 << 10
+INLINE_COPY_DRAFTS = 64
+PIECE_BYTES = 4 << 20
+KEPT_PAYLOAD_BYTES = 8 << 20
+NO_SPACE_RETRY_SECONDS = 1.0
+
+Job = tuple[Effect, Buffer | None] | Callable[[], None]
+
+
+class LogCopier:
+    """The sink of one partition's journal that makes its visible log."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        log: DataLog,
+        store: StateStore,
+        disk: Disk,
+        loop: asyncio.AbstractEventLoop,
+        on_damage: Callable[[FaircopyError], None],
+    ) -> None:
+        self._journal = journal
+        self.log = log
+        self._store = store
+        self._disk = disk
+        self._loop = loop
+        self._on_damage = on_damage
+        self._jobs: deque[Job] = deque()
+        self._is_busy = False
+        self._is_due = False
+        self._slow: asyncio.Task[None] | None = None
+        self._spans: list[Span] = []
+        self._snapshot_offset = 0
+        self._leader_epoch = 0
+
+    # -- the queue -----------------------------------------------------------------------------------------------
+
+    def push(self, effect: Effect, payload: Buffer | None) -> None:
+        self._jobs.append((effect, payload))
+        self._schedule()
+
+    def push_barrier(self, reached: Callable[[], None]) -> None:
+        self._jobs.append(reached)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_due and not self._is_busy:
+            self._is_due = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        """Carry out jobs until one needs a thread, or none is left."""
+        self._is_due = False
+        while self._jobs and not self._is_busy:
+            job = self._jobs[0]
+            if not isinstance(job, tuple):
+                self._jobs.popleft()
+                job()
+            elif isinstance(job[0], CopyBatch):
+                self._copy_batches()
+            elif isinstance(job[0], CopyTransaction):
+                self._jobs.popleft()
+                self._copy_transaction(job[0])
+            else:
+                self._jobs.popleft()
+                self._move_start(job[0])
+
+    # -- plain batches -------------------------------------------------------------------------------------------
+
+    def _copy_batches(self) -> None:
+        """Copy the plain batches at the head of the queue with one write."""
+        placed: list[PlacedBatch] = []
+        size = 0
+        while self._jobs and size < PIECE_BYTES:
+            job = self._jobs[0]
+            if not (isinstance(job, tuple) and isinstance(job[0], CopyBatch)):
+                break
+            self._jobs.popleft()
+            assert job[1] is not None
+            placed.append(self._place(memoryview(job[1]), job[0].base_offset))
+            size += placed[-1].size
+        if size > INLINE_COPY_BYTES or not self._write_inline(placed):
+            self._go_slow(self._write_slowly(placed))
+
+    def _place(self, batch: memoryview, base_offset: int) -> PlacedBatch:
+        header = read_header(batch)
+        prefix = placed_prefix(base_offset, header.length, self._leader_epoch)
+        buffers = (prefix, batch[len(prefix) :])
+        return self.log.place(base_offset, header.records, len(batch), header.max_timestamp_ms, buffers)
+
+    def _write_inline(self, placed: list[PlacedBatch]) -> bool:
+        """Write and show; false if the disk is full, and the slow way must wait for space."""
+        try:
+            write_placed(placed)
+        except NoSpace:
+            return False
+        self.log.show(placed)
+        return True
+
+    async def _write_slowly(self, placed: list[PlacedBatch]) -> None:
+        while True:
+            try:
+                await self._disk.run(write_placed, placed)
+                break
+            except NoSpace:
+                await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
+        self.log.show(placed)
+
+    def _go_slow(self, work: object) -> None:
+        self._is_busy = True
+        self._slow = self._loop.create_task(self._finish(work))
+
+    async def _finish(self, work: object) -> None:
+        try:
+            await work  # type: ignore[misc]
+        except FaircopyError as error:
+            self._on_damage(error)
+            return
+        self._is_busy = False
+        self._run()
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    def _copy_transaction(self, effect: CopyTransaction) -> None:
+        self._note_span(effect)
+        if effect.size <= INLINE_COPY_BYTES and effect.drafts <= INLINE_COPY_DRAFTS:
+            try:
+                drafts = self._walk(effect, read_from_cache)
+            except NotCached:
+                self._go_slow(self._copy_slowly(effect))
+                return
+            except FaircopyError as error:
+                self._is_busy = True
+                self._on_damage(error)
+                return
+            placed = self._place_drafts(drafts, effect.base_offset)
+            if not self._write_inline(placed):
+                self._go_slow(self._write_slowly(placed))
+        else:
+            self._go_slow(self._copy_slowly(effect))
+
+    def _walk(self, effect: CopyTransaction, read: Callable[..., bytes]) -> list[Draft]:
+        drafts = Walk(self._journal, effect.transaction, read).collect(effect.head, KEPT_PAYLOAD_BYTES)
+        invariant(len(drafts) == effect.drafts, "I3: every draft of a transaction is on its list")
+        return drafts
+
+    def _place_drafts(self, drafts: Iterable[Draft], base_offset: int) -> list[PlacedBatch]:
+        placed = []
+        for draft in drafts:
+            assert draft.payload is not None
+            placed.append(self._place(draft.payload, base_offset))
+            base_offset += draft.entry.records
+        return placed
+
+    async def _copy_slowly(self, effect: CopyTransaction) -> None:
+        drafts = await self._disk.run(self._walk, effect, read_from_disk)
+        base_offset = effect.base_offset
+        for piece in pieces(drafts):
+            loaded = await self._disk.run(self._load, effect, piece)
+            await self._write_slowly(self._place_drafts(loaded, base_offset))
+            base_offset += sum(draft.entry.records for draft in piece)
+
+    def _load(self, effect: CopyTransaction, piece: list[Draft]) -> list[Draft]:
+        """The drafts of a piece, with the payloads that the walk did not keep. Blocks."""
+        walk = Walk(self._journal, effect.transaction, read_from_disk)
+        return [
+            draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry))
+            for draft in piece
+        ]
+
+    # -- spans ---------------------------------------------------------------------------------------------------
+
+    def _note_span(self, effect: CopyTransaction) -> None:
+        last_offset = effect.base_offset + effect.records - 1
+        self._spans.append(Span(effect.base_offset, last_offset, effect.transaction))
+
+    def spans(self, first_offset: int, end_offset: int) -> list[Span]:
+        """The transactions that stand between these offsets, in order."""
+        identity = self.log.identity
+        stored = [
+            decode_span(key, value)
+            for key, value in self._store.scan("spans", identity, span_key(identity, first_offset))
+        ]
+        # A span that a checkpoint just stored may still be in memory as well.
+        found = {span.first_offset: span for span in [*stored, *self._spans]}
+        return sorted(span for span in found.values() if first_offset <= span.first_offset < end_offset)
+
+    # -- trimming ------------------------------------------------------------------------------------------------
+
+    def _move_start(self, effect: MoveStart) -> None:
+        gone, changes = self.log.trim(effect.start_offset)
+        if gone:
+            self._loop.create_task(
+                self._delete(gone_paths=[segment.path for segment in gone], changes=changes)
+            )
+
+    async def _delete(self, gone_paths: list[Path], changes: list[Change]) -> None:
+        for path in gone_paths:
+            await self._disk.run(delete_file, path)
+        await self._store.write(changes)
+
+    # -- recovery and checkpoints --------------------------------------------------------------------------------
+
+    def recover(self, effect: Effect, recovered: Recovered) -> None:
+        match effect:
+            case CopyBatch():
+                self._write_at_once([self._place(recovered.payload, effect.base_offset)])
+            case CopyTransaction():
+                self._note_span(effect)
+                base_offset = effect.base_offset
+                for piece in pieces(self._walk(effect, read_from_disk)):
+                    self._write_at_once(self._place_drafts(self._load(effect, piece), base_offset))
+                    base_offset += sum(draft.entry.records for draft in piece)
+            case MoveStart():
+                for segment in self.log.trim(effect.start_offset)[0]:
+                    delete_file(segment.path)
+
+    def _write_at_once(self, placed: list[PlacedBatch]) -> None:
+        write_placed(placed)
+        self.log.show(placed)
+
+    def snapshot(self) -> tuple[list[Change], Checkpoint]:
+        self._snapshot_offset = self.log.end_offset
+        end = self.log.end or LogEnd(0, 0)
+        changes: list[Change] = [encode_span(self.log.identity, span) for span in self._spans]
+        changes += self.log.index.checkpoint(self._snapshot_offset)
+        base = end.segment_base if self.log.end else None
+        return changes, Checkpoint(0, 0, 0, base, end.byte, self.log.index.greatest_time_ms)
+
+    async def sync(self) -> None:
+        await self._disk.run(self._sync_blocking, self.log.take_unsynced())
+
+    def _sync_blocking(self, segments: list[object]) -> None:
+        for segment in segments:
+            segment.file.sync()  # type: ignore[attr-defined]
+        sync_directory(self.log.directory)
+
+    def stored(self) -> None:
+        self._spans = [span for span in self._spans if span.first_offset >= self._snapshot_offset]
+        self.log.index.forget(self._snapshot_offset)
+
+
+def write_placed(placed: list[PlacedBatch]) -> None:
+    """Write batches to their places, with one call for each segment. Blocks."""
+    first = 0
+    for number in range(1, len(placed) + 1):
+        if number == len(placed) or placed[number].segment is not placed[first].segment:
+            buffers = [buffer for batch in placed[first:number] for buffer in batch.buffers]
+            placed[first].segment.file.write(buffers, placed[first].byte)
+            first = number
+
+
+def pieces(drafts: list[Draft]) -> Iterator[list[Draft]]:
+    """Drafts in runs of a few MiB, in order."""
+    piece: list[Draft] = []
+    size = 0
+    for draft in drafts:
+        piece.append(draft)
+        size += draft.entry.payload_bytes
+        if size >= PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece

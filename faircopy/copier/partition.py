@@ -1,0 +1,255 @@
+"""One partition: its journal, the fold's state at the journal's tail, and the sink of its effects.
+
+Requests go in by `append_*`, `open_transaction`, `prepare`, `apply` and `discard`. Each appends an entry, folds it, and
+hands its effect to the sink when the entry is durable (I2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from faircopy.copier.checkpoint import (
+    Checkpoint,
+    decode_checkpoint,
+    encode_checkpoint,
+    restore,
+    take_changes,
+)
+from faircopy.copier.fold import (
+    APPLY_PAYLOAD,
+    DISCARD_PAYLOAD,
+    PREPARED_PAYLOAD,
+    TRIM_PAYLOAD,
+    Effect,
+    PartitionState,
+    Standing,
+)
+from faircopy.copier.producers import Producer, RejectedBatch
+from faircopy.copier.sink import Sink
+from faircopy.errors import FaircopyError
+from faircopy.journal.entry import NOWHERE, Kind, TransactionId
+from faircopy.journal.journal import Journal
+from faircopy.journal.recovery import Recovered
+from faircopy.storage.disk import Disk
+from faircopy.storage.files import Buffer, delete_file
+from faircopy.storage.state_store import StateStore
+from faircopy.wire.batch import BatchHeader
+
+Appended = Callable[[int], None]  # is given the base offset
+Done = Callable[[], None]
+
+
+class NoOpenTransaction(RejectedBatch):
+    """A transactional batch came for a transaction that is not open here: a late one, or a zombie's."""
+
+
+class PartitionName(NamedTuple):
+    """Topic name and partition number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Partition:
+    """A partition that this broker leads."""
+
+    def __init__(
+        self, name: PartitionName, identity: bytes, journal: Journal, sink: Sink, store: StateStore, disk: Disk,
+        *, has_batches: bool = True,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.identity = identity
+        self.journal = journal
+        self.sink = sink
+        self.state = PartitionState()
+        self.failure: FaircopyError | None = None
+        self.checkpoint_position = 0
+        self._store = store
+        self._disk = disk
+        self._has_batches = has_batches
+        self._told: dict[int, TransactionId] = {}
+        self._checkpointing = False
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    def load(self) -> Checkpoint | None:
+        """Read the last checkpoint; the caller opens the log at its end, and then calls `recover`. Blocks."""
+        value = self._store.get("checkpoints", self.identity)
+        if value is None:
+            return None
+        checkpoint = decode_checkpoint(value)
+        self.state = restore(
+            checkpoint,
+            self._store.scan("producers", self.identity),
+            self._store.scan("transactions", self.identity),
+        )
+        self.checkpoint_position = checkpoint.position
+        return checkpoint
+
+    def recover(self) -> None:
+        """Fold what the journal holds behind the checkpoint. Blocks. Raises DamagedJournal, DamagedLog."""
+        self.journal.open()
+        self.journal.recover(self.state.position, self._recover_entry)
+
+    def _recover_entry(self, recovered: Recovered) -> None:
+        effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
+        if effect is not None:
+            self.sink.recover(effect, recovered)
+
+    def fail(self, error: FaircopyError) -> None:
+        """Stop this partition: it serves nothing more until the cause is repaired and the broker restarted (I9)."""
+        self.failure = error
+
+    def ensure_sound(self) -> None:
+        """Raise what stopped this partition, or JournalFull, if it can't take anything now."""
+        if self.failure is not None:
+            raise self.failure
+        self.journal.ensure_space()
+
+    # -- batches -------------------------------------------------------------------------------------------------
+
+    def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
+        """Append a batch without a transaction; `done(base offset)` when it is durable. Raises RejectedBatch."""
+        if header is not None and header.producer_id >= 0:
+            seen = self._producer(header).find_duplicate(header)
+            if seen is not None:
+                self.journal.when_durable(lambda: done(seen.base_offset))
+                return
+        entry = self.journal.append(Kind.PLAIN, batch, records=records)
+        effect = self.state.fold_plain(entry, header)
+
+        def durable() -> None:
+            self.sink.push(effect, batch)
+            done(effect.base_offset)
+
+        self.journal.when_durable(durable)
+
+    def append_draft(
+        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Done
+    ) -> None:
+        """Append a batch of an open transaction; `done()` when it stands in the file. Raises RejectedBatch."""
+        if header is not None and self._producer(header).find_duplicate(header) is not None:
+            self.journal.when_written(done)
+            return
+        known = self.state.transactions.get(transaction)
+        previous = known.head if known is not None else NOWHERE
+        entry = self.journal.append(
+            Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction
+        )
+        self.state.fold_draft(entry, header)
+        self.journal.when_written(done)
+
+    def _producer(self, header: BatchHeader) -> Producer:
+        return self.state.producers.get(header.producer_id) or Producer(header.producer_epoch)
+
+    def trim(self, start_offset: int, done: Done) -> None:
+        """Move the log's start to `start_offset`; `done()` when that is durable."""
+        entry = self.journal.append(Kind.TRIM, TRIM_PAYLOAD.pack(start_offset))
+        self._release(self.state.fold_trim(entry, start_offset), done)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    def open_transaction(self, transaction: TransactionId) -> None:
+        """The coordinator tells a TxId: drafts of this producer belong to it from now on."""
+        self._told[transaction.producer_id] = transaction
+
+    def open_transaction_of(self, producer_id: int, producer_epoch: int) -> TransactionId:
+        """The TxId that a draft of this producer belongs to. Raises NoOpenTransaction, StaleEpoch by the caller's check."""
+        told = self._told.get(producer_id)
+        if told is None or told.producer_epoch != producer_epoch:
+            raise NoOpenTransaction(
+                f"producer {producer_id} epoch {producer_epoch} has no open transaction in {self.name}: "
+                f"it was ended, or {self.name} was not added to it"
+            )
+        return told
+
+    def standing(self, transaction: TransactionId) -> Standing | None:
+        """Where a transaction stands here; None if it is not known."""
+        known = self.state.transactions.get(transaction)
+        return known.standing if known is not None else None
+
+    def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
+        """Promise a transaction: `done()` when all its drafts and the promise are durable."""
+        self._close(transaction)
+        known = self.state.transactions.get(transaction)
+        payload = PREPARED_PAYLOAD.pack(known.drafts if known else 0, finished)
+        entry = self.journal.append(
+            Kind.PREPARED, payload, transaction=transaction, previous=known.head if known else NOWHERE
+        )
+        self.state.fold_prepared(entry, finished)
+        self.journal.when_durable(done)
+
+    def apply(self, transaction: TransactionId, finished: int, done: Done) -> None:
+        """Make a prepared transaction visible; `done()` when the decision is durable. Doing it again does nothing."""
+        self._close(transaction)
+        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished), transaction=transaction)
+        self._release(self.state.fold_apply(entry, finished), done)
+
+    def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
+        """Forget a transaction's drafts, and take nothing from its producer below `fence_epoch` any more."""
+        self._close(transaction)
+        payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
+        entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
+        self.state.fold_discard(entry, fence_epoch, finished)
+        self.journal.when_durable(done)
+
+    def _close(self, transaction: TransactionId) -> None:
+        if self._told.get(transaction.producer_id) == transaction:
+            del self._told[transaction.producer_id]
+
+    def _release(self, effect: Effect | None, done: Done) -> None:
+        """When the entry just appended is durable: carry out its effect, and tell."""
+
+        def durable() -> None:
+            if effect is not None:
+                self.sink.push(effect, None)
+            done()
+
+        self.journal.when_durable(durable)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    @property
+    def bytes_since_checkpoint(self) -> int:
+        return self.state.position - self.checkpoint_position
+
+    async def checkpoint(self) -> None:
+        """Store the state as of now (I6), and give back journal space (I7)."""
+        if self._checkpointing or self.failure is not None or not self.bytes_since_checkpoint:
+            return
+        self._checkpointing = True
+        try:
+            await self._checkpoint()
+        finally:
+            self._checkpointing = False
+
+    async def _checkpoint(self) -> None:
+        state = self.state
+        position, start_offset, next_offset = state.position, state.start_offset, state.next_offset
+        needed = min(position, state.first_needed_position)
+        changes = take_changes(self.identity, state)
+        more, log_end = await self._snapshot_sink()
+        await self.journal.sync()
+        await self.sink.sync()
+        checkpoint = log_end._replace(position=position, start_offset=start_offset, next_offset=next_offset)
+        await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
+        self.sink.stored()
+        self.checkpoint_position = position
+        for segment in self.journal.reclaim(needed):
+            await self._disk.run(delete_file, segment.path)
+
+    async def _snapshot_sink(self) -> tuple[list[object], Checkpoint]:
+        """What the sink has to store when all effects up to now, and none behind, are carried out."""
+        reached: asyncio.Future[tuple[list[object], Checkpoint]] = asyncio.get_running_loop().create_future()
+
+        def snapshot() -> None:
+            if not reached.done():
+                reached.set_result(self.sink.snapshot())  # type: ignore[arg-type]
+
+        self.journal.when_durable(lambda: self.sink.push_barrier(snapshot))
+        return await reached

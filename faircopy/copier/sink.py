@@ -1,0 +1,34 @@
+"""Where the effects of a data journal go: a visible log, or the table of group offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from faircopy.copier.checkpoint import Checkpoint
+from faircopy.copier.fold import Effect
+from faircopy.journal.recovery import Recovered
+from faircopy.storage.files import Buffer
+from faircopy.storage.state_store import Change
+
+
+class Sink(Protocol):
+    """Carries out effects, in order. Each method but `sync` belongs to the event loop."""
+
+    def push(self, effect: Effect, payload: Buffer | None) -> None:
+        """Carry out an effect whose entry is durable. `payload` is that of a PLAIN entry."""
+
+    def push_barrier(self, reached: Callable[[], None]) -> None:
+        """Call back when all effects pushed before are carried out, and none pushed after."""
+
+    def recover(self, effect: Effect, recovered: Recovered) -> None:
+        """Carry out an effect at once, before the broker serves. Blocks."""
+
+    def snapshot(self) -> tuple[list[Change], Checkpoint]:
+        """At a barrier: the changes that store what was carried out, and a checkpoint with the log's part filled in."""
+
+    async def sync(self) -> None:
+        """Make durable what was carried out up to the last snapshot."""
+
+    def stored(self) -> None:
+        """The last snapshot is in the store: forget what it holds."""

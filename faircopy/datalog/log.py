@@ -1,0 +1,242 @@
+"""The visible log of one partition.
+
+The copier is the only writer (I1). It places batches (deciding segment and byte), writes them, on the loop or on a
+thread, and then shows them: only from then on do they count for readers. Offsets are contiguous (P3).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
+from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
+from faircopy.errors import FaircopyError, invariant
+from faircopy.storage.files import Buffer, delete_file, list_files, make_directory, sync_directory
+from faircopy.storage.state_store import Change, StateStore
+from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, read_header
+
+RECENT_BATCHES = 256
+OPEN_SEGMENTS_MAX = 4
+
+ReadAt = Callable[[LogSegment, int, int], bytes]
+
+
+class DamagedLog(FaircopyError):
+    """A data log does not hold what its checkpoint or index says."""
+
+
+class OffsetOutOfRange(FaircopyError):
+    """An offset lies before the log's start or behind its end."""
+
+
+class LogEnd(NamedTuple):
+    """The end of a data log, as a checkpoint stores it: the last segment and its size in bytes."""
+
+    segment_base: int
+    byte: int
+
+
+class PlacedBatch(NamedTuple):
+    """One batch with its place: it is written at `byte` of `segment`, as `buffers` one after the other."""
+
+    segment: LogSegment
+    byte: int
+    size: int
+    base_offset: int
+    records: int
+    max_time_ms: int
+    buffers: tuple[Buffer, ...]
+
+
+class DataLog:
+    """Segments, index and ends of one partition's visible log."""
+
+    def __init__(self, directory: Path, identity: bytes, store: StateStore, segment_bytes: int) -> None:
+        self.directory = directory
+        self.segment_bytes = segment_bytes
+        self.identity = identity
+        self._store = store
+        self.segments: list[LogSegment] = []
+        self.index = SparseIndex(identity, store)
+        self.start_offset = 0
+        self.end_offset = 0
+        self.visible_end: LogEnd | None = None
+        self._placed_end_offset = 0
+        self._recent: deque[Place] = deque(maxlen=RECENT_BATCHES)
+        self._unsynced: list[LogSegment] = []
+        self._watchers: set[Callable[[], None]] = set()
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    def open(
+        self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS
+    ) -> None:
+        """Cut the log at the checkpoint's end (I6); the fold writes what follows again. Blocks. Raises DamagedLog."""
+        make_directory(self.directory)
+        found = [LogSegment.found(path) for path in list_files(self.directory, SUFFIX)]
+        for segment in found:
+            if end is None or segment.base_offset > end.segment_base:
+                delete_file(segment.path)
+            else:
+                self.segments.append(segment)
+        if end is not None:
+            self._cut(end)
+        self.visible_end = end
+        sync_directory(self.directory)
+        self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
+        self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
+
+    def _cut(self, end: LogEnd) -> None:
+        last = self.segments[-1] if self.segments else None
+        if last is None or last.base_offset != end.segment_base or last.size < end.byte:
+            raise DamagedLog(
+                f"{self.directory} should end in {file_name(end.segment_base)} at byte {end.byte} or later, and does not: "
+                f"restore it from a backup or a replica"
+            )
+        if last.size > end.byte:
+            last.file.truncate(end.byte)
+            last.file.sync()
+            last.size = end.byte
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> LogEnd | None:
+        """Where the placed log ends now."""
+        return LogEnd(self.segments[-1].base_offset, self.segments[-1].size) if self.segments else None
+
+    def place(
+        self, base_offset: int, records: int, size: int, max_time_ms: int, buffers: tuple[Buffer, ...]
+    ) -> PlacedBatch:
+        """Give the next batch its place. Batches must be written and shown in the order in which they are placed."""
+        invariant(base_offset == self._placed_end_offset, "P3: offsets in a data log are contiguous")
+        segment = self._segment_for(base_offset, size)
+        batch = PlacedBatch(segment, segment.size, size, base_offset, records, max_time_ms, buffers)
+        segment.size += size
+        self._placed_end_offset = base_offset + records
+        return batch
+
+    def _segment_for(self, base_offset: int, size: int) -> LogSegment:
+        if self.segments and (
+            self.segments[-1].size == 0 or self.segments[-1].size + size <= self.segment_bytes
+        ):
+            segment = self.segments[-1]
+        else:
+            segment = LogSegment(self.directory / file_name(base_offset), base_offset, 0)
+            self.segments.append(segment)
+        if not self._unsynced or self._unsynced[-1] is not segment:
+            self._unsynced.append(segment)
+        return segment
+
+    def show(self, batches: list[PlacedBatch]) -> None:
+        """Make batches visible that are written. Wakes those who watch."""
+        for batch in batches:
+            self.index.add(
+                batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms
+            )
+            self._recent.append(Place(batch.base_offset, batch.segment.base_offset, batch.byte))
+        last = batches[-1]
+        self.end_offset = last.base_offset + last.records
+        self.visible_end = LogEnd(last.segment.base_offset, last.byte + last.size)
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake those who watch the log's ends."""
+        for watcher in tuple(self._watchers):
+            watcher()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called each time the end moves, until `unwatch`."""
+        self._watchers.add(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        self._watchers.discard(watcher)
+
+    def take_unsynced(self) -> list[LogSegment]:
+        """The segments written since the last call; the caller fsyncs them."""
+        unsynced, self._unsynced = self._unsynced, []
+        if unsynced:
+            self._unsynced = [unsynced[-1]]
+        return unsynced
+
+    # -- trimming ------------------------------------------------------------------------------------------------
+
+    def trim(self, start_offset: int) -> tuple[list[LogSegment], list[Change]]:
+        """Move the start; return the segments that are wholly below it (forgotten now) and the index changes."""
+        self.start_offset = max(self.start_offset, start_offset)
+        gone: list[LogSegment] = []
+        while len(self.segments) > 1 and self.segments[1].base_offset <= self.start_offset:
+            gone.append(self.segments.pop(0))
+        return gone, self.index.trim(self.segments[0].base_offset) if gone else []
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def locate(self, offset: int, read_at: ReadAt) -> Place:
+        """The place of the batch that holds `offset`, which must be visible. Raises NotCached as `read_at` does."""
+        return self._walk_to(self._near(offset), offset, read_at)
+
+    def _near(self, offset: int) -> Place:
+        """The nearest known place that is not behind `offset`."""
+        if self._recent and self._recent[0].offset <= offset:
+            return next(place for place in reversed(self._recent) if place.offset <= offset)
+        place = self.index.place_at_or_before(offset)
+        if place is not None and place.segment_base >= self.segments[0].base_offset:
+            return place
+        return Place(self.segments[0].base_offset, self.segments[0].base_offset, 0)
+
+    def _walk_to(self, place: Place, offset: int, read_at: ReadAt) -> Place:
+        """Step from batch to batch, by their headers, to the one that holds `offset`."""
+        window, window_at = b"", 0
+        segment = self.segment(place.segment_base)
+        while True:
+            at = place.byte - window_at
+            if at < 0 or at + HEADER_BYTES > len(window):
+                window, window_at, at = read_at(segment, place.byte, 64 << 10), place.byte, 0
+            if len(window) - at < HEADER_BYTES:
+                raise DamagedLog(f"{segment.path} ends at byte {place.byte}, before offset {offset}")
+            header = read_header(window, at)
+            if header.base_offset != place.offset or header.length < HEADER_BYTES - LENGTH_OVERHEAD_BYTES:
+                raise DamagedLog(f"{segment.path} does not hold offset {place.offset} at byte {place.byte}")
+            if offset <= header.last_offset:
+                return place
+            place = Place(header.last_offset + 1, place.segment_base, place.byte + header.size_bytes)
+
+    def read(self, offset: int, max_bytes: int, read_at: ReadAt) -> bytes:
+        """Whole batches, but for the last which may be cut, from the one that holds `offset` on.
+
+        At least one whole batch (KIP-74), and none that is not visible. Empty at the end of the log.
+        Raises OffsetOutOfRange, DamagedLog; NotCached as `read_at` does.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(f"offset {offset} is outside {self.start_offset}..{self.end_offset}")
+        if offset == self.end_offset:
+            return b""
+        place = self.locate(offset, read_at)
+        segment = self.segment(place.segment_base)
+        visible = self.visible_bytes(segment) - place.byte
+        data = read_at(segment, place.byte, min(max(max_bytes, HEADER_BYTES), visible))
+        first = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
+        return data if first <= len(data) else read_at(segment, place.byte, first)
+
+    def visible_bytes(self, segment: LogSegment) -> int:
+        """How many bytes of a segment are visible: all but what is placed and not yet shown."""
+        if self.visible_end is None or segment.base_offset > self.visible_end.segment_base:
+            return 0
+        return self.visible_end.byte if segment.base_offset == self.visible_end.segment_base else segment.size
+
+    def segment(self, base_offset: int) -> LogSegment:
+        """The segment with this base offset."""
+        for segment in reversed(self.segments):
+            if segment.base_offset == base_offset:
+                if not segment.is_open:
+                    self._limit_open()
+                return segment
+        raise DamagedLog(f"{self.directory} no longer holds the segment of offset {base_offset}")
+
+    def _limit_open(self) -> None:
+        opened = [segment for segment in self.segments[:-1] if segment.is_open]
+        for segment in opened[: max(len(opened) + 1 - OPEN_SEGMENTS_MAX, 0)]:
+            segment.close()

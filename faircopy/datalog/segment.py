@@ -1,0 +1,45 @@
+"""Segment files of a data log: record batches one after the other, named by the offset of the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from faircopy.storage.files import File
+
+SUFFIX = ".log"
+
+
+def file_name(base_offset: int) -> str:
+    return f"{base_offset:020d}{SUFFIX}"
+
+
+class LogSegment:
+    """One segment file; opened when it is first needed, since most old ones never are."""
+
+    __slots__ = ("_file", "base_offset", "path", "size")
+
+    def __init__(self, path: Path, base_offset: int, size: int, file: File | None = None) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.size = size  # bytes that are placed; all of them are written once their offsets are visible
+        self._file = file
+
+    @classmethod
+    def found(cls, path: Path) -> LogSegment:
+        """A segment file that is on disk."""
+        return cls(path, int(path.stem), path.stat().st_size)
+
+    @property
+    def file(self) -> File:
+        """The open file. Made if it is new."""
+        if self._file is None:
+            self._file = File(self.path, create=not self.path.exists())
+        return self._file
+
+    def close(self) -> None:
+        """Give the descriptor back; the next use opens the file again."""
+        self._file = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None

@@ -1,0 +1,369 @@
+"""One journal: append on the event loop, write and fsync in groups, read back.
+
+`append` gives an entry its position at once and returns. What is appended while a write is under way goes with the
+next one, so all waiters of a file share an fdatasync, and those of several files run in parallel on the disk threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.errors import FaircopyError, invariant
+from faircopy.journal.entry import (
+    HEADER_BYTES,
+    MAX_LENGTH,
+    NO_TRANSACTION,
+    NOWHERE,
+    Entry,
+    Kind,
+    TransactionId,
+    encode_header,
+)
+from faircopy.journal.recovery import Recovered, ensure_torn, read_entries
+from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
+from faircopy.journal.segment import SUFFIX, DamagedJournal, Segment
+from faircopy.storage.disk import Disk
+from faircopy.storage.files import Buffer, NoSpace, delete_file, list_files, make_directory, sync_directory
+
+INLINE_WRITE_BYTES = 64 << 10
+UNSYNCED_LIMIT_BYTES = 8 << 20
+NO_SPACE_RETRY_SECONDS = 1.0
+
+Callback = Callable[[], None]
+
+
+class Durability(Enum):
+    """What makes an entry durable: an fdatasync, or standing in the page cache as Kafka's default has it."""
+
+    FSYNC = "fsync"
+    OS = "os"
+
+
+class JournalFull(FaircopyError):
+    """The disk is full: nothing more is taken until there is space; what was taken before waits."""
+
+
+class JournalOptions(NamedTuple):
+    """What all journals of a broker share. `new_salt` gives a random u64; `on_failure` must end the process (I10)."""
+
+    durability: Durability
+    segment_bytes: int
+    new_salt: Callable[[], int]
+    on_failure: Callable[[BaseException], None]
+
+
+class PendingWrite(NamedTuple):
+    segment: Segment
+    position: int
+    size: int
+    buffers: list[Buffer]
+
+
+class Journal:
+    """An append-only stream of entries. All methods belong to the event loop unless they say that they block."""
+
+    def __init__(
+        self,
+        directory: Path,
+        identity: bytes,
+        disk: Disk,
+        loop: asyncio.AbstractEventLoop,
+        options: JournalOptions,
+    ):
+        self.directory = directory
+        self._identity = identity
+        self._disk = disk
+        self._loop = loop
+        self._options = options
+        self._segments: list[Segment] = []
+        self.next_position = 0
+        self.written_position = 0
+        self.synced_position = 0
+        self._pending: list[PendingWrite] = []
+        self._when_written: deque[tuple[int, Callback]] = deque()
+        self._when_durable: deque[tuple[int, Callback]] = deque()
+        self._sync_up_to = 0
+        self._busy = False
+        self._flush_is_due = False
+        self._full: NoSpace | None = None
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Find the segments of an existing journal. Blocks. Raises DamagedJournal, StorageFailure."""
+        make_directory(self.directory)
+        for leftover in list_files(self.directory, ".tmp"):
+            delete_file(leftover)
+        paths = list_files(self.directory, SUFFIX)
+        self._segments = [Segment.open(path, self._identity) for path in paths]
+
+    def recover(self, start: int, fold: Callable[[Recovered], None]) -> None:
+        """Feed the sound entries from `start` on to `fold`, cut a torn tail, and be ready to append. Blocks.
+
+        `start` is the checkpoint's position, so all before it is known to be durable. Raises DamagedJournal.
+        """
+        if not self._segments:
+            if start:
+                raise DamagedJournal(
+                    f"{self.directory} has no segments, but was checkpointed at {start}: restore it"
+                )
+            return
+        if self._segments[0].base > start:
+            raise DamagedJournal(
+                f"{self.directory} begins at {self._segments[0].base}, behind its checkpoint at {start}"
+            )
+        end = start
+        for recovered in read_entries(self._segments, start):
+            fold(recovered)
+            end = recovered.entry.end
+        ensure_torn(self._segments, end, known_durable=start)
+        self._cut(end)
+        self.next_position = self.written_position = self.synced_position = self._sync_up_to = end
+
+    def _cut(self, end: int) -> None:
+        """Remove what lies behind `end`, for good: old bytes there must never be taken for entries later."""
+        while len(self._segments) > 1 and self._segments[-1].base >= end:
+            delete_file(self._segments.pop().path)
+        last = self._segments[-1]
+        last.opened.truncate(last.at(end))
+        last.allocated = last.at(end)
+        # What was read may stand in the page cache only: it must be durable before anyone is shown it (I2).
+        sync_segments(self._segments)
+        sync_directory(self.directory)
+
+    # -- appending -----------------------------------------------------------------------------------------------
+
+    @property
+    def durable_position(self) -> int:
+        """Up to here the journal is durable, as the broker's setting understands it."""
+        return self.synced_position if self._options.durability is Durability.FSYNC else self.written_position
+
+    def ensure_space(self) -> None:
+        """Raise JournalFull while the disk is full."""
+        if self._full is not None:
+            raise JournalFull(str(self._full))
+
+    def append(
+        self,
+        kind: Kind,
+        payload: Buffer = b"",
+        *,
+        records: int = 0,
+        previous: int = NOWHERE,
+        transaction: TransactionId = NO_TRANSACTION,
+        leader_epoch: int = 0,
+    ) -> Entry:
+        """Append an entry and return it. `payload` must not change until it is written."""
+        length = HEADER_BYTES + len(payload)
+        invariant(length <= MAX_LENGTH, "an entry's length fits 32 bits")
+        segment = self._segment_for(length)
+        position = self.next_position
+        entry = Entry(
+            kind, position, length, records, leader_epoch, previous, transaction, self.synced_position
+        )
+        header = encode_header(entry, payload, segment.seed)
+        self._pending.append(
+            PendingWrite(segment, position, length, [header, payload] if payload else [header])
+        )
+        self.next_position = position + length
+        self._schedule_flush()
+        return entry
+
+    def when_written(self, callback: Callback) -> None:
+        """Call back when all that is appended by now stands in the file."""
+        if self.written_position >= self.next_position:
+            callback()
+        else:
+            self._when_written.append((self.next_position, callback))
+
+    def when_durable(self, callback: Callback) -> None:
+        """Call back, in order, when all that is appended by now is durable; this asks for an fdatasync."""
+        if self.durable_position >= self.next_position and not self._when_durable:
+            callback()
+            return
+        self._when_durable.append((self.next_position, callback))
+        self._sync_up_to = self.next_position
+        self._schedule_flush()
+
+    def when_durable_lazily(self, callback: Callback) -> None:
+        """As `when_durable`, but leaves the fdatasync to others: nobody waits for this entry."""
+        self._when_durable.append((self.next_position, callback))
+
+    async def durable(self) -> None:
+        """Wait until all that is appended by now is durable."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self.when_durable(lambda: future.done() or future.set_result(None))
+        await future
+
+    async def sync(self) -> None:
+        """Wait until all that is appended by now is fsynced, whatever the durability setting."""
+        await self.durable()
+        target = self.written_position
+        if self.synced_position >= target:
+            return
+        try:
+            await self._disk.run(
+                sync_segments, [segment for segment in self._segments if self._holds_unsynced(segment)]
+            )
+        except Exception as error:
+            self._options.on_failure(error)
+            raise
+        self.synced_position = max(self.synced_position, target)
+
+    def _holds_unsynced(self, segment: Segment) -> bool:
+        if segment.file is None:
+            return False
+        index = self._segments.index(segment)
+        return index + 1 >= len(self._segments) or self._segments[index + 1].base > self.synced_position
+
+    def _segment_for(self, length: int) -> Segment:
+        last = self._segments[-1] if self._segments else None
+        if last is not None:
+            used = self.next_position - last.base
+            if used == 0 or used + length <= self._options.segment_bytes - SEGMENT_HEADER_BYTES:
+                return last
+        segment = Segment.planned(self.directory, self.next_position, self._options.new_salt())
+        self._segments.append(segment)
+        return segment
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _schedule_flush(self) -> None:
+        """Write once this tick of the loop is over, so that all its requests go in one write."""
+        if not self._flush_is_due and not self._busy:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._busy or self._full is not None:
+            return
+        writes, self._pending = self._pending, []
+        must_sync = self._must_sync()
+        if not writes and not must_sync:
+            return
+        if not must_sync and self._is_small(writes):
+            self._write_inline(writes)
+        else:
+            self._busy = True
+            self._submit(writes, must_sync)
+
+    def _must_sync(self) -> bool:
+        if self._options.durability is Durability.OS:
+            return False
+        unsynced = self.next_position - self.synced_position
+        return self._sync_up_to > self.synced_position or unsynced > UNSYNCED_LIMIT_BYTES
+
+    def _is_small(self, writes: list[PendingWrite]) -> bool:
+        segment = writes[0].segment
+        size = self.next_position - writes[0].position
+        fits = segment.file is not None and segment.at(self.next_position) <= segment.allocated
+        return fits and segment is writes[-1].segment and size <= INLINE_WRITE_BYTES
+
+    def _write_inline(self, writes: list[PendingWrite]) -> None:
+        try:
+            write_all(writes)
+        except Exception as error:
+            self._options.on_failure(error)
+            raise
+        self._wrote(self.next_position, synced=False)
+
+    def _submit(self, writes: list[PendingWrite], must_sync: bool) -> None:
+        up_to = self.next_position if writes else self.written_position
+        segments = (
+            [segment for segment in self._segments if self._holds_unsynced(segment)] if must_sync else []
+        )
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._finished(writes, up_to, must_sync, error)
+
+        self._disk.submit(self._write_blocking, (writes, segments, must_sync), done)
+
+    def _write_blocking(self, writes: list[PendingWrite], segments: list[Segment], must_sync: bool) -> None:
+        for write in writes:
+            segment = write.segment
+            if segment.file is None:
+                segment.make(self._identity, self._options.segment_bytes)
+            if segment not in segments:
+                segments.append(segment)
+            segment.reserve(segment.at(write.position + write.size), self._options.segment_bytes)
+        write_all(writes)
+        if must_sync:
+            sync_segments(segments)
+
+    def _finished(
+        self, writes: list[PendingWrite], up_to: int, synced: bool, error: BaseException | None
+    ) -> None:
+        self._busy = False
+        if isinstance(error, NoSpace):
+            self._wait_for_space(writes, error)
+        elif error is not None:
+            self._options.on_failure(error)
+        else:
+            self._wrote(up_to, synced)
+            if self._pending or self._must_sync():
+                self._flush()
+
+    def _wait_for_space(self, writes: list[PendingWrite], error: NoSpace) -> None:
+        """Keep what was taken, take no more, and try again: what was appended already has its place in the order."""
+        self._full = error
+        self._pending = writes + self._pending
+        self._loop.call_later(NO_SPACE_RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self._full = None
+        self._flush()
+
+    def _wrote(self, up_to: int, synced: bool) -> None:
+        self.written_position = up_to
+        if synced:
+            self.synced_position = up_to
+        release(self._when_written, self.written_position)
+        release(self._when_durable, self.durable_position)
+
+    # -- reading and reclaiming ----------------------------------------------------------------------------------
+
+    def segment_of(self, position: int) -> Segment:
+        """The segment that holds `position`."""
+        for segment in reversed(self._segments):
+            if segment.base <= position:
+                return segment
+        raise DamagedJournal(f"{self.directory} no longer holds position {position}")
+
+    @property
+    def start_position(self) -> int:
+        return self._segments[0].base if self._segments else self.next_position
+
+    def reclaim(self, below: int) -> list[Segment]:
+        """Forget the segments that lie wholly below position `below` (I7) and return them; the last one stays."""
+        keep = next((n for n, s in enumerate(self._segments[1:]) if s.base > below), len(self._segments) - 1)
+        keep = max(keep, 0)
+        forgotten, self._segments = self._segments[:keep], self._segments[keep:]
+        return forgotten
+
+
+def write_all(writes: list[PendingWrite]) -> None:
+    """Write entries that follow one another with as few calls as there are segments. Blocks."""
+    first = 0
+    for number in range(1, len(writes) + 1):
+        if number == len(writes) or writes[number].segment is not writes[first].segment:
+            buffers = [buffer for write in writes[first:number] for buffer in write.buffers]
+            writes[first].segment.write(buffers, writes[first].position)
+            first = number
+
+
+def sync_segments(segments: list[Segment]) -> None:
+    """fdatasync each segment, the older ones first. Blocks."""
+    for segment in segments:
+        segment.opened.sync()
+
+
+def release(waiting: deque[tuple[int, Callback]], position: int) -> None:
+    """Call those who wait for a position up to this one, in order."""
+    while waiting and waiting[0][0] <= position:
+        waiting.popleft()[1]()

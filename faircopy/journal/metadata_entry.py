@@ -1,0 +1,31 @@
+"""Payloads of a metadata journal's entries: JSON objects, so that a person can read a dump.
+
+    BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": wall clock}
+    ADD             {"partitions": [[topic, partition, incarnation], ...]}
+    PREPARE_COMMIT  {"partitions": [[topic, partition], ...]}
+    PREPARE_ABORT   {"partitions": [[topic, partition], ...], "fence": epoch}
+    COMMITTED, ABORTED   {}
+    FENCE           {"id": transactional id, "timeout_ms": n}    the entry's TxId holds the new producer id and epoch
+    FORGET          {"id": transactional id}
+
+Every entry's header carries the TxId; that of FENCE and FORGET has number -1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+Payload = dict[str, Any]
+
+
+def encode(payload: Mapping[str, Any]) -> bytes:
+    """The bytes of a payload."""
+    return json.dumps(payload, separators=(",", ":")).encode()
+
+
+def decode(data: bytes | memoryview) -> Payload:
+    """The payload in these bytes."""
+    payload: Payload = json.loads(bytes(data))
+    return payload

@@ -1,0 +1,101 @@
+"""Walking a transaction's reverse linked list: from its last draft back to its first (I3).
+
+The list is read through windows that end where the draft at hand ends, so that drafts which stand close together, as
+they do when a transaction writes without much company, cost one read for many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId, check, decode_header
+from faircopy.journal.journal import Journal
+from faircopy.journal.segment import DamagedJournal, Segment
+
+WINDOW_BYTES = 256 << 10
+
+Read = Callable[[Segment, int, int], bytes]
+
+
+class Draft(NamedTuple):
+    """One draft on the list; `payload` is its record batch, or None where the walk kept only its place."""
+
+    entry: Entry
+    payload: memoryview | None
+
+
+def read_from_disk(segment: Segment, position: int, size: int) -> bytes:
+    """Read journal bytes, waiting for the disk if need be."""
+    return segment.opened.read(size, segment.at(position))
+
+
+def read_from_cache(segment: Segment, position: int, size: int) -> bytes:
+    """Read journal bytes from the page cache. Raises NotCached."""
+    return segment.opened.read_cached(size, segment.at(position))
+
+
+class Walk:
+    """A walk over one transaction's drafts in one journal."""
+
+    def __init__(self, journal: Journal, transaction: TransactionId, read: Read) -> None:
+        self._journal = journal
+        self._transaction = transaction
+        self._read = read
+        self._segment: Segment | None = None
+        self._first = 0
+        self._data = memoryview(b"")
+
+    def collect(self, head: int, keep_bytes: int) -> list[Draft]:
+        """The drafts from first to last. Payloads are kept up to `keep_bytes` in all, the others are None.
+
+        Raises DamagedJournal, StorageFailure; NotCached when reading from the cache.
+        """
+        drafts: list[Draft] = []
+        position = head
+        while position != NOWHERE:
+            entry, payload = self._sound(position)
+            if entry.transaction != self._transaction or entry.previous >= position:
+                raise self._damaged(position, "an entry off the transaction's list")
+            keep_bytes -= len(payload)
+            drafts.append(Draft(entry, payload if keep_bytes >= 0 else None))
+            position = entry.previous
+        drafts.reverse()
+        return drafts
+
+    def payload(self, entry: Entry) -> memoryview:
+        """The payload of a draft on the list, read by itself: for a second, forward pass over a large transaction."""
+        segment = self._journal.segment_of(entry.position)
+        whole = memoryview(self._read(segment, entry.position, entry.length))
+        try:
+            check(whole, 0, entry.length, segment.seed)
+        except BadEntry as error:
+            raise self._damaged(entry.position, str(error)) from None
+        return whole[HEADER_BYTES:]
+
+    def _sound(self, position: int) -> tuple[Entry, memoryview]:
+        segment = self._journal.segment_of(position)
+        try:
+            entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position)
+            whole = self._view(segment, position, entry.length)
+            check(whole, 0, entry.length, segment.seed)
+        except BadEntry as error:
+            raise self._damaged(position, str(error)) from None
+        return entry, whole[HEADER_BYTES:]
+
+    def _view(self, segment: Segment, position: int, size: int) -> memoryview:
+        at = position - self._first
+        if segment is not self._segment or at < 0 or at + size > len(self._data):
+            end = position + size
+            # Never before the segment's begin; at least the size asked for.
+            first = min(max(segment.base, end - WINDOW_BYTES), position)
+            self._data = memoryview(self._read(segment, first, end - first))
+            self._segment, self._first, at = segment, first, position - first
+        return self._data[at : at + size]
+
+    def _damaged(self, position: int, what: str) -> DamagedJournal:
+        segment = self._journal.segment_of(position)
+        return DamagedJournal(
+            f"{segment.path} is damaged at byte {segment.at(position)} (journal position {position}, "
+            f"draft of {self._transaction}): {what}. Restore the file from a backup or a replica"
+        )

@@ -1,0 +1,143 @@
+"""Segment files of a journal: their names, headers and sizes.
+
+Header, 64 bytes, little-endian:
+
+     0  magic          8 bytes  "FCJSEG01"
+     8  base position  u64      of the first entry
+    16  salt           u64      random; seeds the CRC of the segment's entries
+    24  journal        16 bytes which journal this is, so that a file moved elsewhere is noticed
+    40  zero           20 bytes
+    60  crc            u32      CRC32C of bytes 0-59
+
+An entry at position p stands at byte 64 + p - base of the file. No entry spans two segments.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from crc32c import crc32c
+
+from faircopy.errors import FaircopyError
+from faircopy.journal.entry import Entry, decode_header
+from faircopy.storage.files import Buffer, File, NoSpace, delete_file, rename_file, sync_directory
+
+SUFFIX = ".journal"
+MAGIC = b"FCJSEG01"
+HEADER = struct.Struct("<8sQQ16s20xI")
+HEADER_BYTES = 64
+assert HEADER.size == HEADER_BYTES
+
+FIRST_ALLOCATION_BYTES = 256 << 10
+MAX_ALLOCATION_STEP_BYTES = 16 << 20
+
+
+class DamagedJournal(FaircopyError):
+    """Bytes of a journal that were durable have changed; the partition must not go on (I9)."""
+
+
+def file_name(base: int) -> str:
+    return f"{base:020d}{SUFFIX}"
+
+
+def encode_segment_header(base: int, salt: int, journal: bytes) -> bytes:
+    """The first 64 bytes of a segment file."""
+    head = HEADER.pack(MAGIC, base, salt, journal, 0)
+    return head[:60] + struct.pack("<I", crc32c(head[:60]))
+
+
+def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int, int]:
+    """The (base position, salt) of a segment; raises DamagedJournal."""
+    if len(head) < HEADER_BYTES:
+        raise DamagedJournal(f"{path} is cut short in its header: restore it from a backup")
+    magic, base, salt, owner, crc = HEADER.unpack(head[:HEADER_BYTES])
+    if magic != MAGIC or crc32c(head[:60]) != crc:
+        raise DamagedJournal(f"{path} does not begin with a sound segment header: restore it from a backup")
+    if owner != journal:
+        raise DamagedJournal(f"{path} belongs to another journal: put it back where it was")
+    return base, salt
+
+
+class Segment:
+    """One segment file, open for reading and writing."""
+
+    __slots__ = ("allocated", "base", "file", "path", "salt", "seed")
+
+    def __init__(self, path: Path, base: int, salt: int, file: File | None, allocated: int) -> None:
+        self.path = path
+        self.base = base
+        self.salt = salt
+        self.seed = crc32c(struct.pack("<Q", salt))
+        self.file = file
+        self.allocated = allocated
+
+    @classmethod
+    def planned(cls, directory: Path, base: int, salt: int) -> Segment:
+        """A segment whose file is made by the first write to it."""
+        return cls(directory / file_name(base), base, salt, None, 0)
+
+    @classmethod
+    def open(cls, path: Path, journal: bytes) -> Segment:
+        """An existing segment. Raises DamagedJournal, StorageFailure."""
+        file = File(path)
+        base, salt = decode_segment_header(file.read(HEADER_BYTES, 0), path, journal)
+        if path.name != file_name(base):
+            raise DamagedJournal(f"{path} holds the segment {file_name(base)}: give it that name again")
+        return cls(path, base, salt, file, file.size())
+
+    def make(self, journal: bytes, limit: int) -> None:
+        """Create the file, with a durable header and name, and with room for its first entries. Blocks.
+
+        The name appears only when the header is durable: so a bad header is always damage, never a torn write.
+        """
+        temporary = self.path.with_suffix(".tmp")
+        delete_file(temporary)
+        file = File(temporary, create=True)
+        try:
+            self.allocated = reserve(file, 0, FIRST_ALLOCATION_BYTES, limit)
+        except NoSpace:
+            delete_file(temporary)
+            raise
+        file.write([encode_segment_header(self.base, self.salt, journal)], 0)
+        file.sync()
+        rename_file(temporary, self.path)
+        sync_directory(self.path.parent)
+        self.file = file
+
+    def reserve(self, end: int, limit: int) -> None:
+        """Have disk space up to byte `end` of the file. Raises NoSpace."""
+        if end > self.allocated:
+            self.allocated = reserve(self.opened, self.allocated, end, limit)
+
+    @property
+    def opened(self) -> File:
+        assert self.file is not None, f"{self.path} was not made yet"
+        return self.file
+
+    def at(self, position: int) -> int:
+        """Byte of the file where `position` of the journal stands."""
+        return HEADER_BYTES + position - self.base
+
+    def write(self, buffers: list[Buffer], position: int) -> None:
+        self.opened.write(buffers, self.at(position))
+
+    def read_header(self, position: int, *, cached: bool = False) -> Entry:
+        """The entry header at `position`. Raises BadEntry, NotCached."""
+        file = self.opened
+        read = file.read_cached if cached else file.read
+        return decode_header(read(HEADER_BYTES, self.at(position)), 0, position)
+
+
+def reserve(file: File, allocated: int, end: int, limit: int) -> int:
+    """Reserve space for `file` in growing steps, so that small journals stay small; return the new size."""
+    step = min(max(allocated, FIRST_ALLOCATION_BYTES), MAX_ALLOCATION_STEP_BYTES)
+    generous = max(end, min(allocated + step, limit + HEADER_BYTES))
+    try:
+        file.preallocate(generous)
+    except NoSpace:
+        if generous == end:
+            raise
+        file.preallocate(end)
+        return end
+    return generous
