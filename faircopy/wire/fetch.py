@@ -5,8 +5,8 @@ Request; v12 is flexible (compact lengths, tagged fields at each end):
     replica id i32, max wait i32 ms, min bytes i32, max bytes i32, isolation level i8
     session id i32, session epoch i32 (v7+)
     topics: name
-        partitions: index i32, current leader epoch i32 (v9+), fetch offset i64, last fetched epoch i32 (v12+),
-                    log start offset i64 (v5+), partition max bytes i32
+        partitions: index i32, current leader epoch i32 (v9+), fetch offset i64,
+                    last fetched epoch i32 (v12+), log start offset i64 (v5+), partition max bytes i32
     forgotten topics (v7+), rack id (v11+)
 
 What follows the topics is not looked at: there are no fetch sessions (KIP-227: session id 0 is always
@@ -15,8 +15,9 @@ answered), so nothing can be forgotten, and there are no preferred replicas. Res
     throttle time i32 ms
     error i16 and session id i32 (v7+)
     topics: name
-        partitions: index i32, error i16, high watermark i64, last stable offset i64, log start offset i64 (v5+),
-                    aborted transactions (always none), preferred read replica i32 (v11+: always -1), records
+        partitions: index i32, error i16, high watermark i64, last stable offset i64,
+                    log start offset i64 (v5+), aborted transactions (always none),
+                    preferred read replica i32 (v11+: always -1), records
 """
 
 from __future__ import annotations
