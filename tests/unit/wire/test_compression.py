@@ -1,0 +1,103 @@
+"""Decompression: every codec's real encoder, and bytes that were made to hurt."""
+
+from __future__ import annotations
+
+import contextlib
+import tracemalloc
+from collections.abc import Callable
+
+import cramjam
+import pytest
+from aiokafka.codec import snappy_encode
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.wire import compression
+from faircopy.wire.compression import RecordsError, TooLargeError, decompress
+
+MEBIBYTE = 1 << 20
+
+ENCODERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "none": (compression.NONE, bytes),
+    "gzip": (compression.GZIP, lambda data: bytes(cramjam.gzip.compress(data))),
+    "snappy raw": (compression.SNAPPY, lambda data: bytes(cramjam.snappy.compress_raw(data))),
+    "snappy java": (compression.SNAPPY, lambda data: bytes(snappy_encode(data))),
+    "lz4": (compression.LZ4, lambda data: bytes(cramjam.lz4.compress(data))),
+    "zstd": (compression.ZSTD, lambda data: bytes(cramjam.zstd.compress(data))),
+}
+
+every_codec = pytest.mark.parametrize("name", ENCODERS)
+every_real_codec = pytest.mark.parametrize("name", [name for name in ENCODERS if name != "none"])
+
+
+@every_codec
+@given(data=st.binary(max_size=2000), times=st.integers(1, 200))
+def test_what_was_compressed_comes_back(name: str, data: bytes, times: int) -> None:
+    codec, encode = ENCODERS[name]
+    assert decompress(codec, encode(data * times), len(data) * times) == data * times
+
+
+@every_codec
+def test_one_byte_beyond_the_bound_is_refused(name: str) -> None:
+    codec, encode = ENCODERS[name]
+    data = b"fair copy" * 100_000
+    assert decompress(codec, encode(data), len(data)) == data
+    with pytest.raises(TooLargeError):
+        decompress(codec, encode(data), len(data) - 1)
+
+
+@every_codec
+def test_memoryviews_are_taken(name: str) -> None:
+    codec, encode = ENCODERS[name]
+    assert decompress(codec, memoryview(b"--" + encode(b"draft"))[2:], 100) == b"draft"
+
+
+@every_real_codec
+@given(data=st.data())
+def test_garbage_raises_our_error_or_gives_bytes_within_the_bound(name: str, data: st.DataObject) -> None:
+    codec, encode = ENCODERS[name]
+    garbled = bytearray(encode(data.draw(st.binary(max_size=300)) * 20))
+    for at in data.draw(st.lists(st.integers(0, max(0, len(garbled) - 1)), max_size=4)):
+        garbled[at : at + 1] = data.draw(st.binary(max_size=3))
+    with contextlib.suppress(RecordsError):
+        assert len(decompress(codec, garbled, 10_000)) <= 10_000
+
+
+@every_real_codec
+@given(cut=st.integers(1, 40))
+def test_cut_short(name: str, cut: int) -> None:
+    codec, encode = ENCODERS[name]
+    encoded = encode(bytes(range(256)) * 10)
+    with pytest.raises(RecordsError):
+        decompress(codec, encoded[:-cut], MEBIBYTE)
+
+
+@pytest.mark.parametrize("name", ["gzip", "lz4", "zstd"])
+def test_a_bomb_takes_no_more_memory_than_the_bound(name: str) -> None:
+    codec, encode = ENCODERS[name]
+    bomb = encode(bytes(64 * MEBIBYTE))
+    tracemalloc.start()
+    with pytest.raises(TooLargeError):
+        decompress(codec, bomb, 4 * MEBIBYTE)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * MEBIBYTE
+
+
+def test_snappy_that_claims_gigabytes() -> None:
+    claim = b"\xff\xff\xff\xff\x0f" + b"\x00garbage"
+    with pytest.raises(RecordsError, match="claim"):
+        decompress(compression.SNAPPY, claim, 1 << 40)
+
+
+@pytest.mark.parametrize("size", [-1, 2**31 - 1, 6])
+def test_a_java_snappy_block_that_claims_what_is_not_there(size: int) -> None:
+    header = b"\x82SNAPPY\x00" + bytes(8)
+    with pytest.raises(RecordsError, match="claims"):
+        decompress(compression.SNAPPY, header + size.to_bytes(4, "big", signed=True) + b"12345", MEBIBYTE)
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_unknown_codec(codec: int) -> None:
+    with pytest.raises(RecordsError, match="not known"):
+        decompress(codec, b"anything", MEBIBYTE)
