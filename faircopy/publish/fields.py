@@ -1,0 +1,163 @@
+"""The fields of many Kafka records at once, with Arrow's kernels in place of a loop over messages.
+
+Only the places where records end are found one by one (`walk`), since each stands behind the length of the
+one before. All else is done for thousands of records by one kernel: "the byte at each of these positions",
+"add", "choose". Nothing is trusted: a record whose fields don't fill it exactly is marked bad, and reading
+never leaves the bytes given.
+
+The layout of a record is in `faircopy.wire.records`. Positions and lengths are bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from faircopy.wire.compression import Bytes
+
+PADDING_BYTES = 32  # behind the last record: more than the fields between two checks can take
+_SMALLEST_ZIGZAG_LENGTH = 12  # 6 bytes follow the length of the smallest record
+_ZIGZAG_NO_LENGTH = 3  # -2: lengths go down to -1, which is null
+_LENGTH_BYTES = 5
+_TIMESTAMP_BYTES = 10
+_INT64_MAX = 2**63 - 1
+
+# A look-up in a small table is the cheapest of kernels.
+_LOW_BITS = pa.array([byte & 127 for byte in range(256)], pa.int64())
+_SIGNED = pa.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], pa.int64())
+
+
+ROWS_AT_MOST = 32 * 1024  # of a run of records; the constants below have an element for each
+ROW_NUMBERS = pa.array(array("q", range(ROWS_AT_MOST)))
+
+
+class Places(NamedTuple):
+    """Where the parts of records are, in arrays of int64, an element a record. Nulls have length -1."""
+
+    key_at: pa.Array
+    key_length: pa.Array
+    value_at: pa.Array
+    value_length: pa.Array
+    headers_at: pa.Array
+    header_count: pa.Array
+
+
+class Fields(NamedTuple):
+    """One element for each record. The places of a record that is not `good` are empty."""
+
+    good: pa.Array
+    timestamp_delta_ms: pa.Array
+    offset_delta: pa.Array
+    places: Places
+    ends: pa.Array
+
+
+def walk(data: Bytes, at: int, stop: int, records: int, ends: list[int]) -> None:
+    """Append to `ends` where each of up to `records` records ends that begin at `at` and end by `stop`.
+
+    Fewer are appended when a length can't be one: what follows has no known beginning, so it is not
+    decodable.
+    """
+    before, append = len(ends), ends.append
+    try:
+        for _ in range(records):
+            length = data[at]
+            if length < 128:
+                at += 1
+            elif (high := data[at + 1]) < 128:
+                length += (high << 7) - 128
+                at += 2
+            else:
+                length, at = long_varint(data, at)
+            if length < _SMALLEST_ZIGZAG_LENGTH or length & 1:
+                break
+            at += length >> 1
+            append(at)
+    except IndexError:
+        pass
+    del ends[bisect_right(ends, stop, before) :]
+
+
+def long_varint(data: Bytes, at: int) -> tuple[int, int]:
+    """The varint at `at`, still in zigzag, and where it ends; one that is too long comes out as -2."""
+    value = 0
+    for shift in range(0, 7 * _LENGTH_BYTES, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    return _ZIGZAG_NO_LENGTH, at
+
+
+def as_bytes(data: pa.Buffer) -> pa.Array:
+    """The bytes of a buffer as an array of uint8, which kernels can take from."""
+    return pa.Array.from_buffers(pa.uint8(), data.size, [None, data])
+
+
+def read_fields(data: pa.Buffer, begins: pa.Array, ends: pa.Array) -> Fields:
+    """The fields of the records in `data` that lie from `begins` (at their lengths) to `ends`.
+
+    `data` has PADDING_BYTES behind the last of at most ROWS_AT_MOST records, which lie in ascending order.
+    """
+    source = as_bytes(data)
+    _, at = lengths(source, begins)
+    timestamp_delta_ms, at, too_long = _varints(source, pc.add(at, 1), _TIMESTAMP_BYTES)
+    offset_delta, at = lengths(source, at)
+    key_length, key_at = lengths(source, at)
+    key_good, at = behind(key_at, key_length, ends)
+    value_length, value_at = lengths(source, at)
+    value_good, at = behind(value_at, value_length, ends)
+    header_count, at = lengths(source, at)
+    headers_good = pc.or_(
+        pc.and_(pc.equal(header_count, 0), pc.equal(at, ends)),
+        pc.and_(pc.greater(header_count, 0), pc.less(at, ends)),
+    )
+    good = pc.and_not(pc.and_(pc.and_(key_good, value_good), headers_good), too_long)
+    places = Places(key_at, key_length, value_at, value_length, at, header_count)
+    return Fields(good, timestamp_delta_ms, offset_delta, _tamed(good, places, ends), ends)
+
+
+def _varints(source: pa.Array, at: pa.Array, bytes_at_most: int) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The signed varints at each of `at`, where they end, and whether they are too long."""
+    byte = pc.take(source, at)
+    at = pc.add(at, 1)
+    more = pc.greater(byte, 127)
+    if not pc.any(more).as_py():
+        return pc.take(_SIGNED, byte), at, more
+    value = pc.take(_LOW_BITS, byte)
+    for shift in range(7, 7 * bytes_at_most, 7):
+        byte = pc.take(source, at)
+        bits = pc.shift_left(pc.take(_LOW_BITS, byte), shift)
+        value = pc.if_else(more, pc.bit_wise_or(value, bits), value)
+        at = pc.add(at, pc.cast(more, pa.int64()))
+        more = pc.and_(more, pc.greater(byte, 127))
+        if not pc.any(more).as_py():
+            break
+    magnitude = pc.bit_wise_and(pc.shift_right(value, 1), _INT64_MAX)
+    return pc.bit_wise_xor(magnitude, pc.negate(pc.bit_wise_and(value, 1))), at, more
+
+
+def lengths(source: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The lengths or counts that stand at each of `at`, and where they end. One too long is -2."""
+    length, at, too_long = _varints(source, at, _LENGTH_BYTES)
+    return pc.if_else(too_long, -2, length), at
+
+
+def behind(at: pa.Array, length: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Whether `length` bytes (or a null) at `at` end before `ends`, and where they end (else: `ends`)."""
+    stops = pc.add(at, pc.max_element_wise(length, 0))
+    good = pc.and_(pc.greater_equal(length, -1), pc.less(stops, ends))
+    return good, pc.if_else(good, stops, ends)
+
+
+def _tamed(good: pa.Array, places: Places, ends: pa.Array) -> Places:
+    """`places` with those of bad records made empty at their end: harmless, and still in ascending order."""
+    if pc.all(good).as_py():
+        return places
+    tamed = [pc.if_else(good, column, ends if i % 2 == 0 else 0) for i, column in enumerate(places)]
+    return Places(*tamed)

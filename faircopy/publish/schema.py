@@ -1,0 +1,100 @@
+"""What a file of a plain table looks like: columns, encodings, and what its footer tells besides.
+
+The columns bear the names and types of Spark's Kafka source; `txid` is ours. `headers` is null for a
+message without any, as Spark has it. Footer, in the key-value metadata:
+
+    faircopy.format        "1"
+    faircopy.next_offsets  JSON {topic: {partition: next offset}}, of the table up to and with this file
+    faircopy.slices        JSON [[topic, partition, rows], ...], in the order of the rows
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from faircopy.errors import FaircopyError
+
+FORMAT = 1
+
+NextOffsets = dict[str, dict[int, int]]
+
+HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
+TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
+
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", TIMESTAMP_TYPE, nullable=False),
+        pa.field("timestampType", pa.int32(), nullable=False),
+        pa.field("headers", HEADERS_TYPE),
+        pa.field("txid", pa.string()),
+    ]
+)
+
+WRITER_OPTIONS: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 1,
+    "use_dictionary": ["topic", "partition", "timestampType", "txid"],
+    "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+    "write_statistics": ["partition", "offset", "timestamp"],
+    "store_schema": False,
+}
+
+_FORMAT_KEY = "faircopy.format"
+_NEXT_OFFSETS_KEY = "faircopy.next_offsets"
+_SLICES_KEY = "faircopy.slices"
+
+
+class FooterError(FaircopyError):
+    """The footer of a data file lacks what faircopy writes there."""
+
+
+class Slice(NamedTuple):
+    """The rows of one partition, which stand together in a file."""
+
+    topic: str
+    partition: int
+    rows: int
+
+
+class Footer(NamedTuple):
+    """What a data file tells of itself; `next_offsets` counts all of the table up to this file."""
+
+    next_offsets: NextOffsets
+    slices: list[Slice]
+
+
+def footer_metadata(footer: Footer) -> dict[str, str]:
+    """The key-value metadata for the file."""
+    return {
+        _FORMAT_KEY: str(FORMAT),
+        _NEXT_OFFSETS_KEY: json.dumps(footer.next_offsets, separators=(",", ":")),
+        _SLICES_KEY: json.dumps(footer.slices, separators=(",", ":")),
+    }
+
+
+def parse_footer(metadata: Mapping[bytes, bytes] | None, file: str) -> Footer:
+    """The inverse of `footer_metadata`. Raises FooterError, naming `file`."""
+    try:
+        found = metadata or {}
+        next_offsets = json.loads(found[_NEXT_OFFSETS_KEY.encode()])
+        slices = json.loads(found[_SLICES_KEY.encode()])
+        return Footer(offsets_from_json(next_offsets), [Slice(str(t), int(p), int(n)) for t, p, n in slices])
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise FooterError(
+            f"reading the footer of {file}: faircopy's part is missing or damaged ({error})"
+        ) from None
+
+
+def offsets_from_json(value: Mapping[str, Mapping[str, int]]) -> NextOffsets:
+    """JSON has no integer keys: {"orders": {"0": 120}} -> {"orders": {0: 120}}."""
+    return {topic: {int(p): int(offset) for p, offset in parts.items()} for topic, parts in value.items()}

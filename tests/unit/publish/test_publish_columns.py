@@ -1,0 +1,172 @@
+"""Columns made by Arrow's kernels are those that a loop over the records would make, poison included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from publish_oracle import (
+    POISON,
+    Row,
+    body,
+    logged,
+    loop_over,
+    message_lists,
+    recompressed,
+    with_section,
+)
+
+from faircopy.publish import fields, run
+from faircopy.publish.columns import decode
+from faircopy.publish.schema import SCHEMA
+from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
+from faircopy.wire.records import Message, build_batch, with_crc
+
+GOOD = [Message(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
+
+
+def rows(log: bytes, first_offset: int = 0, **options: Any) -> list[Row]:
+    batches = list(decode("orders", 3, first_offset, logged(log, options.pop("txids", ())), **options))
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.schema == SCHEMA
+    found: list[Row] = pa.Table.from_batches(batches, SCHEMA).to_pylist()
+    for row in found:
+        assert (row.pop("topic"), row.pop("partition")) == ("orders", 3)
+    return found
+
+
+def expected(log: bytes, first_offset: int = 0, txids: Any = ()) -> list[Row]:
+    return [row for batch in logged(log, txids) for row in loop_over(batch, first_offset)]
+
+
+def end_to_end(*parts: bytes) -> bytes:
+    """Batches with the offsets that a log gives them."""
+    log, offset = b"", 0
+    for part in parts:
+        log += with_crc(HEADER.pack(*read_header(part)._replace(base_offset=offset)) + part[HEADER_BYTES:])
+        offset += read_header(part).records
+    return log
+
+
+@given(st.lists(st.tuples(message_lists, st.integers(0, 4)), min_size=1, max_size=6), st.integers(0, 100))
+def test_good_batches_of_every_codec(listed: list[tuple[list[Message], int]], first_offset: int) -> None:
+    log = end_to_end(*(recompressed(build_batch(messages), codec) for messages, codec in listed))
+    found = rows(log, first_offset)
+    assert found == expected(log, first_offset)
+    assert len(found) == max(0, sum(len(messages) for messages, _ in listed) - first_offset)
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+@pytest.mark.parametrize("name", POISON)
+def test_poison_between_good_batches(name: str, codec: int) -> None:
+    good = build_batch(GOOD)
+    poisoned = recompressed(with_section(good, POISON[name]), codec)
+    log = end_to_end(good, poisoned, good)
+    assert rows(log) == expected(log)
+    assert len(rows(log)) == 20
+
+
+@pytest.mark.parametrize("name", POISON)
+def test_poison_after_and_before_good_records_of_one_batch(name: str) -> None:
+    good = build_batch(GOOD)
+    section = good[HEADER_BYTES:]
+    log = end_to_end(with_section(good, section + POISON[name] + section, records=30), good)
+    assert rows(log) == expected(log)
+    assert len(rows(log)) == 20
+
+
+def test_a_bad_record_between_good_ones_is_left_out_alone() -> None:
+    bad = body(b"\0\0\2", b"\1", b"\1", b"\2", b"\1\1")  # a header whose key is null
+    records = [build_batch([Message(b"v")] * n)[HEADER_BYTES:] for n in (1, 3)]
+    third = records[1][2 * len(records[0]) :]
+    log = with_section(build_batch([Message(b"v")]), records[0] + bad + third, records=3)
+    assert [row["offset"] for row in rows(log)] == [0, 2]
+
+
+@pytest.mark.parametrize("codec", range(8))
+def test_sections_that_do_not_decompress(codec: int) -> None:
+    good = build_batch(GOOD)
+    log = end_to_end(good, with_section(good, b"not of any codec" * 9, attributes=codec), good)
+    assert [row["offset"] for row in rows(log)] == [*range(10), *range(20, 30)]
+
+
+def test_a_batch_beyond_the_limit_is_left_out() -> None:
+    good, large = build_batch(GOOD), build_batch([Message(bytes(10_000))])
+    log = end_to_end(good, recompressed(large, 4), good)
+    assert [row["offset"] for row in rows(log, limit_bytes=5000)] == [*range(10), *range(11, 21)]
+
+
+@pytest.mark.parametrize("records", [2**31 - 1, 0, -1])
+def test_counts_that_lie(records: int) -> None:
+    log = with_section(build_batch(GOOD), build_batch(GOOD)[HEADER_BYTES:], records=records)
+    assert len(rows(log)) == (10 if records > 0 else 0)
+
+
+@given(st.data())
+def test_garbage_gives_what_the_loop_gives(data: st.DataObject) -> None:
+    log = bytearray(end_to_end(build_batch(data.draw(message_lists)), build_batch(GOOD)))
+    first = read_header(log).size_bytes
+    for at in data.draw(st.lists(st.integers(HEADER_BYTES, first - 1), min_size=1, max_size=5)):
+        log[at] = data.draw(st.integers(0, 255))
+    assert rows(bytes(log)) == expected(bytes(log))
+
+
+@given(st.binary(max_size=300), st.integers(1, 40))
+def test_noise_gives_what_the_loop_gives(noise: bytes, records: int) -> None:
+    log = end_to_end(with_section(build_batch(GOOD), noise, records=records), build_batch(GOOD))
+    assert rows(log) == expected(log)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1), st.booleans())
+def test_timestamps_stay_within_what_spark_can_show(base: int, newest: int, stamped: bool) -> None:
+    good = build_batch(GOOD, append_time_ms=5 if stamped else None)
+    header = read_header(good)._replace(base_timestamp_ms=base, max_timestamp_ms=newest)
+    log = HEADER.pack(*header) + good[HEADER_BYTES:]
+    assert rows(log) == expected(log)
+
+
+def test_transactions() -> None:
+    log = end_to_end(*[build_batch(GOOD)] * 3)
+    found = rows(log, txids=["7.0.1", None, "7.0.2"])
+    assert [row["txid"] for row in found] == ["7.0.1"] * 10 + [None] * 10 + ["7.0.2"] * 10
+
+
+def test_header_keys_that_are_not_utf8() -> None:
+    log = build_batch(GOOD).replace(b"\2h\2x", b"\2\xff\2x")
+    assert rows(log) == expected(log)
+    assert rows(log)[1]["headers"] == [{"key": "\ufffd", "value": b"x"}]
+
+
+@given(listed=st.lists(message_lists, min_size=1, max_size=5))
+def test_runs_end_anywhere(listed: list[list[Message]]) -> None:
+    log = end_to_end(*(build_batch(messages) for messages in listed))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run, "RUN_BYTES", 64)
+        patched.setattr(run, "ROWS_AT_MOST", 7)
+        assert rows(log) == expected(log)
+
+
+def test_a_small_batch_that_holds_very_much_comes_in_pieces() -> None:
+    record_bytes = 300_000
+    good = build_batch([Message(bytes(record_bytes)) for _ in range(100)])
+    log = recompressed(good, 4)
+    assert len(log) < 40_000
+    pieces = list(decode("orders", 0, 0, logged(log)))
+    assert sum(piece.num_rows for piece in pieces) == 100
+    assert max(piece.nbytes for piece in pieces) < 2 * run.RUN_BYTES
+
+
+def test_a_record_larger_than_a_run() -> None:
+    listed = [Message(b"a"), Message(bytes(run.RUN_BYTES + 5)), Message(b"b")]
+    log = build_batch(listed)
+    assert [row["value"] for row in rows(log)] == [message.value for message in listed]
+
+
+def test_full_runs_of_the_smallest_records() -> None:
+    listed = [Message(None)] * (fields.ROWS_AT_MOST + 100)
+    log = end_to_end(build_batch(listed), build_batch(GOOD))
+    assert [row["offset"] for row in rows(log)] == list(range(len(listed) + 10))
