@@ -41,7 +41,7 @@ class Topic(NamedTuple):
     version: int
 
     def identity(self, partition: int) -> bytes:
-        """The 20 bytes that name one of its partitions in the state store; the first 16 are its id."""
+        """The 20 bytes that name one of its partitions on disk."""
         return self.id.bytes + partition.to_bytes(4, "big")
 
     @property

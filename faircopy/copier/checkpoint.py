@@ -67,9 +67,7 @@ def take_changes(identity: bytes, state: PartitionState) -> list[Change]:
 def _producer_change(identity: bytes, producer_id: int, state: PartitionState) -> Change:
     key = identity + _PRODUCER_KEY.pack(producer_id)
     producer = state.producers.get(producer_id)
-    return (
-        Put("producers", key, encode_producer(producer)) if producer is not None else Delete("producers", key)
-    )
+    return Put("producers", key, encode_producer(producer)) if producer is not None else Delete("producers", key)
 
 
 def _transaction_change(identity: bytes, transaction_id: TransactionId, state: PartitionState) -> Change:
@@ -118,18 +116,16 @@ def restore(
     for key, value in transactions:
         transaction_id = TransactionId._make(_TRANSACTION_KEY.unpack(key[-_TRANSACTION_KEY.size :]))
         state.transactions[transaction_id] = transaction = decode_transaction(value)
+        if transaction.standing is Standing.PREPARED:
+            state.prepared.add(transaction_id)
         if not transaction.is_undecided:
-            producer = state.producers.setdefault(
-                transaction_id.producer_id, Producer(transaction_id.producer_epoch)
-            )
+            producer = state.producers.setdefault(transaction_id.producer_id, Producer(transaction_id.producer_epoch))
             producer.decided.append(transaction_id)
     return state
 
 
 def encode_span(identity: bytes, span: Span) -> Put:
-    return Put(
-        "spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction)
-    )
+    return Put("spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction))
 
 
 def decode_span(key: bytes, value: bytes) -> Span:

@@ -96,6 +96,7 @@ class PartitionState:
         self.next_offset = 0
         self.producers: dict[int, Producer] = {}
         self.transactions: dict[TransactionId, Transaction] = {}
+        self.prepared: set[TransactionId] = set()
         self.changed_producers: set[int] = set()
         self.changed_transactions: set[TransactionId] = set()
 
@@ -105,13 +106,16 @@ class PartitionState:
             case Kind.PLAIN:
                 return self.fold_plain(entry, read_header(payload) if has_batches else None)
             case Kind.DRAFT:
-                return self.fold_draft(entry, read_header(payload) if has_batches else None)
+                self.fold_draft(entry, read_header(payload) if has_batches else None)
+                return None
             case Kind.PREPARED:
-                return self.fold_prepared(entry, PREPARED_PAYLOAD.unpack(payload)[1])
+                self.fold_prepared(entry, PREPARED_PAYLOAD.unpack(payload)[1])
+                return None
             case Kind.APPLY:
                 return self.fold_apply(entry, *APPLY_PAYLOAD.unpack(payload))
             case Kind.DISCARD:
-                return self.fold_discard(entry, *DISCARD_PAYLOAD.unpack(payload))
+                self.fold_discard(entry, *DISCARD_PAYLOAD.unpack(payload))
+                return None
             case Kind.TRIM:
                 return self.fold_trim(entry, *TRIM_PAYLOAD.unpack(payload))
         raise AssertionError(f"entry of kind {entry.kind} in a data journal")
@@ -129,9 +133,7 @@ class PartitionState:
         if transaction is None:
             transaction = self.transactions[entry.transaction] = Transaction(first=entry.position)
         invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
-        invariant(
-            entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before"
-        )
+        invariant(entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before")
         transaction.head = entry.position
         transaction.drafts += 1
         transaction.records += entry.records
@@ -145,6 +147,7 @@ class PartitionState:
         transaction = self.transactions.setdefault(entry.transaction, Transaction(first=entry.position))
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
         transaction.standing = Standing.PREPARED
+        self.prepared.add(entry.transaction)
         self._advance(entry, finished)
 
     def fold_apply(self, entry: Entry, finished: int) -> CopyTransaction | None:
@@ -188,6 +191,7 @@ class PartitionState:
     def _decide(self, transaction: TransactionId, standing: Standing) -> None:
         """Keep the outcome until the coordinator has it for good: it may ask or decide again."""
         self.transactions[transaction] = Transaction(standing)
+        self.prepared.discard(transaction)
         producer = self._producer(transaction.producer_id, transaction.producer_epoch)
         if transaction not in producer.decided:
             producer.decided.append(transaction)
@@ -204,9 +208,7 @@ class PartitionState:
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
         producer = self._producer(header.producer_id, header.producer_epoch)
-        producer.note(
-            header.producer_epoch, SeenBatch(header.base_sequence, header.last_sequence, base_offset)
-        )
+        producer.note(header.producer_epoch, SeenBatch(header.base_sequence, header.last_sequence, base_offset))
         self.changed_producers.add(header.producer_id)
 
     def _producer(self, producer_id: int, epoch: int) -> Producer:

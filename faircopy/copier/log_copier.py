@@ -138,8 +138,8 @@ class LogCopier:
     async def _finish(self, work: object) -> None:
         try:
             await work  # type: ignore[misc]
-        except FaircopyError as error:
-            self._on_damage(error)
+        except (FaircopyError, OSError) as error:
+            self._on_damage(error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
             return
         self._is_busy = False
         self._run()
@@ -189,8 +189,7 @@ class LogCopier:
         """The drafts of a piece, with the payloads that the walk did not keep. Blocks."""
         walk = Walk(self._journal, effect.transaction, read_from_disk)
         return [
-            draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry))
-            for draft in piece
+            draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece
         ]
 
     # -- spans ---------------------------------------------------------------------------------------------------
@@ -215,9 +214,7 @@ class LogCopier:
     def _move_start(self, effect: MoveStart) -> None:
         gone, changes = self.log.trim(effect.start_offset)
         if gone:
-            self._loop.create_task(
-                self._delete(gone_paths=[segment.path for segment in gone], changes=changes)
-            )
+            self._loop.create_task(self._delete(gone_paths=[segment.path for segment in gone], changes=changes))
 
     async def _delete(self, gone_paths: list[Path], changes: list[Change]) -> None:
         for path in gone_paths:

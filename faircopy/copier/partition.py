@@ -34,7 +34,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer, delete_file
-from faircopy.storage.state_store import StateStore
+from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import BatchHeader
 
 Appended = Callable[[int], None]  # is given the base offset
@@ -105,6 +105,11 @@ class Partition:
         """Stop this partition: it serves nothing more until the cause is repaired and the broker restarted (I9)."""
         self.failure = error
 
+    def abandon(self, error: FaircopyError) -> None:
+        """Stop this partition because it is deleted."""
+        self.failure = error
+        self.journal.abandon()
+
     def ensure_sound(self) -> None:
         """Raise what stopped this partition, or JournalFull, if it can't take anything now."""
         if self.failure is not None:
@@ -138,9 +143,7 @@ class Partition:
             return
         known = self.state.transactions.get(transaction)
         previous = known.head if known is not None else NOWHERE
-        entry = self.journal.append(
-            Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction
-        )
+        entry = self.journal.append(Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction)
         self.state.fold_draft(entry, header)
         self.journal.when_written(done)
 
@@ -243,13 +246,13 @@ class Partition:
         for segment in self.journal.reclaim(needed):
             await self._disk.run(delete_file, segment.path)
 
-    async def _snapshot_sink(self) -> tuple[list[object], Checkpoint]:
+    async def _snapshot_sink(self) -> tuple[list[Change], Checkpoint]:
         """What the sink has to store when all effects up to now, and none behind, are carried out."""
-        reached: asyncio.Future[tuple[list[object], Checkpoint]] = asyncio.get_running_loop().create_future()
+        reached: asyncio.Future[tuple[list[Change], Checkpoint]] = asyncio.get_running_loop().create_future()
 
         def snapshot() -> None:
             if not reached.done():
-                reached.set_result(self.sink.snapshot())  # type: ignore[arg-type]
+                reached.set_result(self.sink.snapshot())
 
         self.journal.when_durable(lambda: self.sink.push_barrier(snapshot))
         return await reached

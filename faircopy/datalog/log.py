@@ -12,20 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
+from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
 from faircopy.errors import FaircopyError, invariant
 from faircopy.storage.files import Buffer, delete_file, list_files, make_directory, sync_directory
 from faircopy.storage.state_store import Change, StateStore
-from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, read_header
 
 RECENT_BATCHES = 256
 OPEN_SEGMENTS_MAX = 4
-
-ReadAt = Callable[[LogSegment, int, int], bytes]
-
-
-class DamagedLog(FaircopyError):
-    """A data log does not hold what its checkpoint or index says."""
 
 
 class OffsetOutOfRange(FaircopyError):
@@ -71,9 +65,7 @@ class DataLog:
 
     # -- opening -------------------------------------------------------------------------------------------------
 
-    def open(
-        self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS
-    ) -> None:
+    def open(self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS) -> None:
         """Cut the log at the checkpoint's end (I6); the fold writes what follows again. Blocks. Raises DamagedLog."""
         make_directory(self.directory)
         found = [LogSegment.found(path) for path in list_files(self.directory, SUFFIX)]
@@ -120,9 +112,7 @@ class DataLog:
         return batch
 
     def _segment_for(self, base_offset: int, size: int) -> LogSegment:
-        if self.segments and (
-            self.segments[-1].size == 0 or self.segments[-1].size + size <= self.segment_bytes
-        ):
+        if self.segments and (self.segments[-1].size == 0 or self.segments[-1].size + size <= self.segment_bytes):
             segment = self.segments[-1]
         else:
             segment = LogSegment(self.directory / file_name(base_offset), base_offset, 0)
@@ -134,9 +124,7 @@ class DataLog:
     def show(self, batches: list[PlacedBatch]) -> None:
         """Make batches visible that are written. Wakes those who watch."""
         for batch in batches:
-            self.index.add(
-                batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms
-            )
+            self.index.add(batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms)
             self._recent.append(Place(batch.base_offset, batch.segment.base_offset, batch.byte))
         last = batches[-1]
         self.end_offset = last.base_offset + last.records
@@ -174,9 +162,18 @@ class DataLog:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def locate(self, offset: int, read_at: ReadAt) -> Place:
-        """The place of the batch that holds `offset`, which must be visible. Raises NotCached as `read_at` does."""
-        return self._walk_to(self._near(offset), offset, read_at)
+    def plan_read(self, offset: int) -> ReadPlan | None:
+        """What is needed to read from `offset` on, on any thread; None at the end of the log.
+
+        Raises OffsetOutOfRange, DamagedLog.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(f"offset {offset} is outside {self.start_offset} to {self.end_offset}")
+        if offset == self.end_offset:
+            return None
+        near = self._near(offset)
+        segment = self.segment(near.segment_base)
+        return ReadPlan(segment, near, offset, self.visible_bytes(segment))
 
     def _near(self, offset: int) -> Place:
         """The nearest known place that is not behind `offset`."""
@@ -186,40 +183,6 @@ class DataLog:
         if place is not None and place.segment_base >= self.segments[0].base_offset:
             return place
         return Place(self.segments[0].base_offset, self.segments[0].base_offset, 0)
-
-    def _walk_to(self, place: Place, offset: int, read_at: ReadAt) -> Place:
-        """Step from batch to batch, by their headers, to the one that holds `offset`."""
-        window, window_at = b"", 0
-        segment = self.segment(place.segment_base)
-        while True:
-            at = place.byte - window_at
-            if at < 0 or at + HEADER_BYTES > len(window):
-                window, window_at, at = read_at(segment, place.byte, 64 << 10), place.byte, 0
-            if len(window) - at < HEADER_BYTES:
-                raise DamagedLog(f"{segment.path} ends at byte {place.byte}, before offset {offset}")
-            header = read_header(window, at)
-            if header.base_offset != place.offset or header.length < HEADER_BYTES - LENGTH_OVERHEAD_BYTES:
-                raise DamagedLog(f"{segment.path} does not hold offset {place.offset} at byte {place.byte}")
-            if offset <= header.last_offset:
-                return place
-            place = Place(header.last_offset + 1, place.segment_base, place.byte + header.size_bytes)
-
-    def read(self, offset: int, max_bytes: int, read_at: ReadAt) -> bytes:
-        """Whole batches, but for the last which may be cut, from the one that holds `offset` on.
-
-        At least one whole batch (KIP-74), and none that is not visible. Empty at the end of the log.
-        Raises OffsetOutOfRange, DamagedLog; NotCached as `read_at` does.
-        """
-        if not self.start_offset <= offset <= self.end_offset:
-            raise OffsetOutOfRange(f"offset {offset} is outside {self.start_offset}..{self.end_offset}")
-        if offset == self.end_offset:
-            return b""
-        place = self.locate(offset, read_at)
-        segment = self.segment(place.segment_base)
-        visible = self.visible_bytes(segment) - place.byte
-        data = read_at(segment, place.byte, min(max(max_bytes, HEADER_BYTES), visible))
-        first = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
-        return data if first <= len(data) else read_at(segment, place.byte, first)
 
     def visible_bytes(self, segment: LogSegment) -> int:
         """How many bytes of a segment are visible: all but what is placed and not yet shown."""

@@ -40,6 +40,13 @@ class LogSegment:
         """Give the descriptor back; the next use opens the file again."""
         self._file = None
 
+    def written_ms(self, otherwise: int) -> int:
+        """When the file was last written to, by the wall clock; `otherwise` if it is not there."""
+        try:
+            return self.path.stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return otherwise
+
     @property
     def is_open(self) -> bool:
         return self._file is not None

@@ -91,6 +91,7 @@ class Journal:
         self._busy = False
         self._flush_is_due = False
         self._full: NoSpace | None = None
+        self._is_abandoned = False
 
     # -- opening -------------------------------------------------------------------------------------------------
 
@@ -109,9 +110,7 @@ class Journal:
         """
         if not self._segments:
             if start:
-                raise DamagedJournal(
-                    f"{self.directory} has no segments, but was checkpointed at {start}: restore it"
-                )
+                raise DamagedJournal(f"{self.directory} has no segments, but was checkpointed at {start}: restore it")
             return
         if self._segments[0].base > start:
             raise DamagedJournal(
@@ -148,6 +147,15 @@ class Journal:
         if self._full is not None:
             raise JournalFull(str(self._full))
 
+    def abandon(self) -> None:
+        """The journal's files are to be deleted: write nothing more, and take no failure for one."""
+        self._is_abandoned = True
+        self._pending.clear()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._is_abandoned:
+            self._options.on_failure(error)
+
     def append(
         self,
         kind: Kind,
@@ -163,13 +171,9 @@ class Journal:
         invariant(length <= MAX_LENGTH, "an entry's length fits 32 bits")
         segment = self._segment_for(length)
         position = self.next_position
-        entry = Entry(
-            kind, position, length, records, leader_epoch, previous, transaction, self.synced_position
-        )
+        entry = Entry(kind, position, length, records, leader_epoch, previous, transaction, self.synced_position)
         header = encode_header(entry, payload, segment.seed)
-        self._pending.append(
-            PendingWrite(segment, position, length, [header, payload] if payload else [header])
-        )
+        self._pending.append(PendingWrite(segment, position, length, [header, payload] if payload else [header]))
         self.next_position = position + length
         self._schedule_flush()
         return entry
@@ -197,7 +201,12 @@ class Journal:
     async def durable(self) -> None:
         """Wait until all that is appended by now is durable."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self.when_durable(lambda: future.done() or future.set_result(None))
+
+        def tell() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self.when_durable(tell)
         await future
 
     async def sync(self) -> None:
@@ -211,7 +220,7 @@ class Journal:
                 sync_segments, [segment for segment in self._segments if self._holds_unsynced(segment)]
             )
         except Exception as error:
-            self._options.on_failure(error)
+            self._fail(error)
             raise
         self.synced_position = max(self.synced_position, target)
 
@@ -241,7 +250,7 @@ class Journal:
 
     def _flush(self) -> None:
         self._flush_is_due = False
-        if self._busy or self._full is not None:
+        if self._busy or self._full is not None or self._is_abandoned:
             return
         writes, self._pending = self._pending, []
         must_sync = self._must_sync()
@@ -269,15 +278,13 @@ class Journal:
         try:
             write_all(writes)
         except Exception as error:
-            self._options.on_failure(error)
+            self._fail(error)
             raise
         self._wrote(self.next_position, synced=False)
 
     def _submit(self, writes: list[PendingWrite], must_sync: bool) -> None:
         up_to = self.next_position if writes else self.written_position
-        segments = (
-            [segment for segment in self._segments if self._holds_unsynced(segment)] if must_sync else []
-        )
+        segments = [segment for segment in self._segments if self._holds_unsynced(segment)] if must_sync else []
 
         def done(_result: object, error: BaseException | None) -> None:
             self._finished(writes, up_to, must_sync, error)
@@ -296,14 +303,12 @@ class Journal:
         if must_sync:
             sync_segments(segments)
 
-    def _finished(
-        self, writes: list[PendingWrite], up_to: int, synced: bool, error: BaseException | None
-    ) -> None:
+    def _finished(self, writes: list[PendingWrite], up_to: int, synced: bool, error: BaseException | None) -> None:
         self._busy = False
         if isinstance(error, NoSpace):
             self._wait_for_space(writes, error)
         elif error is not None:
-            self._options.on_failure(error)
+            self._fail(error)
         else:
             self._wrote(up_to, synced)
             if self._pending or self._must_sync():

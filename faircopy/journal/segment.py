@@ -5,8 +5,8 @@ Header, 64 bytes, little-endian:
      0  magic          8 bytes  "FCJSEG01"
      8  base position  u64      of the first entry
     16  salt           u64      random; seeds the CRC of the segment's entries
-    24  journal        16 bytes which journal this is, so that a file moved elsewhere is noticed
-    40  zero           20 bytes
+    24  journal        20 bytes which journal this is, so that a file moved elsewhere is noticed
+    44  zero           16 bytes
     60  crc            u32      CRC32C of bytes 0-59
 
 An entry at position p stands at byte 64 + p - base of the file. No entry spans two segments.
@@ -25,7 +25,7 @@ from faircopy.storage.files import Buffer, File, NoSpace, delete_file, rename_fi
 
 SUFFIX = ".journal"
 MAGIC = b"FCJSEG01"
-HEADER = struct.Struct("<8sQQ16s20xI")
+HEADER = struct.Struct("<8sQQ20s16xI")
 HEADER_BYTES = 64
 assert HEADER.size == HEADER_BYTES
 

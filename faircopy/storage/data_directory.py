@@ -79,9 +79,7 @@ class DataDirectory:
         try:
             lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise DataDirectoryError(
-                f"can't write to the data directory {self.path}: {error.strerror}"
-            ) from error
+            raise DataDirectoryError(f"can't write to the data directory {self.path}: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

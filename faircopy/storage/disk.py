@@ -28,8 +28,7 @@ class Disk:
         self._finished: deque[tuple[Done, Any, BaseException | None]] = deque()
         self._wake_is_due = False
         self._threads = [
-            threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
-            for number in range(threads)
+            threading.Thread(target=self._work, name=f"disk-{number}", daemon=True) for number in range(threads)
         ]
         for thread in self._threads:
             thread.start()
@@ -63,6 +62,7 @@ class Disk:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             function, arguments, done = job
+            outcome: tuple[Done, Any, BaseException | None]
             try:
                 outcome = (done, function(*arguments), None)
             except BaseException as error:

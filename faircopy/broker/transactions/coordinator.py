@@ -71,6 +71,11 @@ class TransactionCoordinator:
         """J-fn(G)."""
         return self.journals[partition_for(group_of(transactional_id).encode(), len(self.journals))]
 
+    def is_fenced(self, transactional_id: str, producer_id: int, epoch: int) -> bool:
+        """Whether a newer instance has taken this one's place."""
+        producer = self.journal_of(transactional_id).table.producers.get(transactional_id)
+        return producer is not None and producer.producer_id == producer_id and producer.epoch > epoch
+
     # -- InitProducerId ------------------------------------------------------------------------------------------
 
     async def init_producer(
@@ -253,9 +258,7 @@ class TransactionCoordinator:
         home.journal.when_durable(one_is_durable)
         await asyncio.shield(ack)
 
-    def _decision_is_durable(
-        self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None]
-    ) -> None:
+    def _decision_is_durable(self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None]) -> None:
         self._acks.pop(transaction.id, None)
         ack.set_result(None)
         for released in home.order.durable(group_of(transaction.transactional_id), transaction.id):
@@ -334,18 +337,14 @@ class TransactionCoordinator:
         epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
         self._abort(home, transaction, epoch)
         home.append(
-            home.table.decide_fence(
-                producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms
-            )
+            home.table.decide_fence(producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms)
         )
 
     def forget_idle(self) -> None:
         """Forget transactional ids that nobody has used for long (transactional.id.expiration.ms)."""
         for home in self.journals:
             now_ms = self._clock.wall_ms()
-            for transactional_id in home.table.forgettable(
-                now_ms, self._options.transactional_id_expiration_ms
-            ):
+            for transactional_id in home.table.forgettable(now_ms, self._options.transactional_id_expiration_ms):
                 producer = home.table.producers[transactional_id]
                 txid = TransactionId(producer.producer_id, producer.epoch, -1)
                 home.append(NewEntry(Kind.FORGET, txid, {"id": transactional_id}))
@@ -362,9 +361,7 @@ class TransactionCoordinator:
         `is_clean` says that the last run ended in order, with every draft durable: then open transactions go on.
         """
         for home in self.journals:
-            for transaction in sorted(
-                home.table.transactions.values(), key=lambda each: each.prepared_position
-            ):
+            for transaction in sorted(home.table.transactions.values(), key=lambda each: each.prepared_position):
                 self._recover_transaction(home, transaction, is_clean)
         known = {txid for home in self.journals for txid in home.table.transactions}
         for partition in partitions:
@@ -385,9 +382,7 @@ class TransactionCoordinator:
     def _is_promised(self, transaction: Transaction) -> bool:
         """Whether every participant has its PREPARED, or has applied already; a lost one means that no ack was given."""
         promised = (Standing.PREPARED, Standing.APPLIED)
-        return all(
-            partition.standing(transaction.id) in promised for partition in self._partitions(transaction)
-        )
+        return all(partition.standing(transaction.id) in promised for partition in self._partitions(transaction))
 
     def _discard_unknown(self, partition: Partition, known: set[TransactionId]) -> None:
         """Discard drafts that were left by transactions which no coordinator knows."""

@@ -63,9 +63,7 @@ class MetadataJournal:
 
     def _fold(self, recovered: Recovered) -> None:
         entry = recovered.entry
-        self.table.fold(
-            NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position
-        )
+        self.table.fold(NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -104,7 +102,7 @@ class MetadataJournal:
 
 
 def journal_identity(number: int) -> bytes:
-    """The 20 bytes that name J-`number` in the store; its first 16 are in its segments' headers."""
+    """The 20 bytes that name J-`number` in the store and in its segments' headers."""
     return b"J" + bytes(15) + _NUMBER.pack(number)
 
 
@@ -124,7 +122,7 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
 
 def decode_producer(stored: dict[str, Any]) -> Producer:
     """The producer in this JSON."""
-    producer = Producer(stored["id"], *stored["producer"], stored["timeout_ms"])
+    producer = Producer(stored["id"], stored["producer"][0], stored["producer"][1], stored["timeout_ms"])
     if stored["current"]:
         producer.current = decode_transaction(stored["current"], stored["id"])
     ending = [decode_transaction(transaction, stored["id"]) for transaction in stored["ending"]]

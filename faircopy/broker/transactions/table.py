@@ -62,9 +62,7 @@ class Transaction:
         "transactional_id",
     )
 
-    def __init__(
-        self, transaction: TransactionId, transactional_id: str, timeout_ms: int, started_ms: int
-    ) -> None:
+    def __init__(self, transaction: TransactionId, transactional_id: str, timeout_ms: int, started_ms: int) -> None:
         self.id = transaction
         self.transactional_id = transactional_id
         self.timeout_ms = timeout_ms
@@ -206,9 +204,7 @@ class TransactionTable:
                 producer.last_phase = following
                 del self.transactions[transaction.id]
 
-    def _fold_prepare(
-        self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int
-    ) -> None:
+    def _fold_prepare(self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int) -> None:
         known = transaction.incarnations
         names = [PartitionName(topic, partition) for topic, partition in entry.payload["partitions"]]
         transaction.incarnations = {name: known.get(name, 0) for name in names}
@@ -279,8 +275,7 @@ class TransactionTable:
         return [
             producer.current
             for producer in self.producers.values()
-            if producer.current is not None
-            and now_ms - producer.current.started_ms > producer.current.timeout_ms
+            if producer.current is not None and now_ms - producer.current.started_ms > producer.current.timeout_ms
         ]
 
     def forgettable(self, now_ms: int, idle_ms: int) -> list[str]:
@@ -299,9 +294,7 @@ def prepare_commit(transaction: Transaction) -> NewEntry:
 
 def prepare_abort(transaction: Transaction, fence_epoch: int) -> NewEntry:
     """The entry that decides for abort."""
-    return NewEntry(
-        Kind.PREPARE_ABORT, transaction.id, {"partitions": transaction.participants, "fence": fence_epoch}
-    )
+    return NewEntry(Kind.PREPARE_ABORT, transaction.id, {"partitions": transaction.participants, "fence": fence_epoch})
 
 
 def next_epoch(producer: Producer) -> int | None:

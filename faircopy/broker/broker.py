@@ -1,0 +1,296 @@
+"""One broker: all parts put together, started in order and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from faircopy.broker.catalog import Catalog
+from faircopy.broker.dispatch import Dispatcher, Handler
+from faircopy.broker.groups.coordinator import GroupCoordinator
+from faircopy.broker.handlers.cluster import ClusterHandlers
+from faircopy.broker.handlers.configs import ConfigHandlers
+from faircopy.broker.handlers.context import BrokerAddress
+from faircopy.broker.handlers.fetch import FetchHandler
+from faircopy.broker.handlers.offsets import OffsetHandlers
+from faircopy.broker.handlers.produce import ProduceHandler
+from faircopy.broker.handlers.topics import TopicHandlers
+from faircopy.broker.handlers.transactions import TransactionHandlers
+from faircopy.broker.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
+from faircopy.broker.producer_ids import ProducerIds
+from faircopy.broker.retention import apply_retention
+from faircopy.broker.server import Server
+from faircopy.broker.settings import Settings, parse_address
+from faircopy.broker.stall_watch import StallWatch
+from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
+from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.cluster.store import ABSENT, ClusterStore, take_block
+from faircopy.cluster.topics import Topics
+from faircopy.copier.partition import Partition, PartitionName
+from faircopy.errors import FaircopyError
+from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.storage.clock import Clock, SystemClock
+from faircopy.storage.data_directory import DataDirectory
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import StateStore
+from faircopy.wire.api_keys import ApiKey
+
+log = logging.getLogger(__name__)
+
+INCARNATION_COUNTER = "counters/incarnation"
+CLEAN_KEY = "clean-shutdown"
+SHAPE_KEY = "shape"
+METADATA_DIRECTORY = "_metadata"
+
+
+class ChangedShape(FaircopyError):
+    """A setting that is fixed for the life of a data directory was changed."""
+
+
+class Broker:
+    """A broker from `start` to `stop`. `failed` is set to the error of a disk that can't be trusted any more (I10)."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[BaseException] = self.loop.create_future()
+        self._background: list[asyncio.Task[None]] = []
+        self._is_clean = False
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Lock and open the data directory, recover, and accept clients. Raises FaircopyError."""
+        self.directory = DataDirectory(Path(self.settings.data_dir))
+        try:
+            await self._open()
+            await self.server.listen()
+        except BaseException:
+            self.directory.close()
+            raise
+        self._start_background()
+
+    async def _open(self) -> None:
+        self.disk = Disk(self.loop)
+        self.store = StateStore(self.directory.state, self.loop)
+        self.cluster: ClusterStore = LmdbStore(self.store)
+        await self._check_shape()
+        self._is_clean = self.cluster.get(CLEAN_KEY) is not None
+        self.incarnation = (await take_block(self.cluster, INCARNATION_COUNTER, 1)).start + 1
+        if self._is_clean:
+            await self.cluster.transact({}, {CLEAN_KEY: None})
+        self._make_parts()
+        self._recover()
+        self._make_front()
+        await self.catalog.remove_leftovers()
+
+    async def _check_shape(self) -> None:
+        """The numbers of journals are fixed when the data directory is made: hashes depend on them."""
+        wanted = {
+            "metadata.journals": self.settings.metadata_journals,
+            "offsets.partitions": self.settings.offsets_partitions,
+        }
+        found = self.cluster.get(SHAPE_KEY)
+        if found is None:
+            await self.cluster.transact({SHAPE_KEY: ABSENT}, {SHAPE_KEY: json.dumps(wanted).encode()})
+            return
+        for name, value in json.loads(found.value).items():
+            if wanted[name] != value:
+                raise ChangedShape(
+                    f"{name} is {wanted[name]}, but {self.directory.path} was made with {value}, which can't be changed: "
+                    f"set it to {value}, or choose another data directory"
+                )
+
+    def _make_parts(self) -> None:
+        options = JournalOptions(
+            Durability(self.settings.durability),
+            self.settings.journal_segment_bytes,
+            lambda: random.SystemRandom().getrandbits(64),
+            self._disk_failed,
+        )
+        root, loop = self.directory.journal, self.loop
+        self.journals = [
+            MetadataJournal(
+                number,
+                Journal(
+                    root / METADATA_DIRECTORY / str(number),
+                    journal_identity(number),
+                    self.disk,
+                    loop,
+                    options,
+                ),
+                self.store,
+                self.disk,
+            )
+            for number in range(self.settings.metadata_journals)
+        ]
+        self.offsets = OffsetsJournals(
+            self.settings.offsets_partitions, root, self.store, self.disk, loop, options, self.clock
+        )
+        self.catalog = Catalog(
+            Topics(self.cluster), self.directory, self.store, self.disk, loop, self.settings, options
+        )
+        self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
+        self.coordinator = TransactionCoordinator(
+            self.journals,
+            self._find_partition,
+            self.producer_ids.next,
+            self.incarnation,
+            self.clock,
+            loop,
+            CoordinatorOptions(self.settings.transaction_max_timeout_ms, self.settings.transactional_id_expiration_ms),
+        )
+
+    def _find_partition(self, name: PartitionName) -> Partition | None:
+        if name.topic == OFFSETS_TOPIC:
+            return self.offsets.partitions[name.partition]
+        return self.catalog.find(*name)
+
+    def _recover(self) -> None:
+        for journal in self.journals:
+            journal.recover()
+        self.offsets.recover()
+        self.catalog.open_all()
+        partitions = [*self.offsets.partitions, *self.catalog.partitions()]
+        self.coordinator.recover(partitions, is_clean=self._is_clean)
+
+    def _make_front(self) -> None:
+        self.groups = GroupCoordinator(self.offsets, self.settings, self.clock, self.loop)
+        fetch = FetchHandler(self.catalog, self.settings, self.disk, self.loop)
+        produce = ProduceHandler(self.catalog, self.coordinator, self.producer_ids, self.clock)
+        hot = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
+        dispatcher = Dispatcher(hot, self._handlers(), self.loop)
+        self.server = Server(self.settings, self.clock, self.loop, dispatcher.handle)
+        self.stalls = StallWatch(self.loop, self.clock)
+
+    def _handlers(self) -> dict[ApiKey, Handler]:
+        cluster = ClusterHandlers(self.catalog, self.settings, self.directory.cluster_id, self.address)
+        topics = TopicHandlers(self.catalog, self.settings, str(self.directory.log))
+        configs = ConfigHandlers(self.catalog, self.settings)
+        offsets = OffsetHandlers(self.catalog, self.disk, self.clock)
+        groups = self.groups
+        transactions = TransactionHandlers(
+            self.catalog,
+            self.offsets,
+            self.coordinator,
+            self.producer_ids,
+            self.clock,
+            groups.check_txn_offset_commit,
+        )
+        return {
+            ApiKey.METADATA: cluster.metadata,
+            ApiKey.FIND_COORDINATOR: cluster.find_coordinator,
+            ApiKey.DESCRIBE_CLUSTER: cluster.describe_cluster,
+            ApiKey.CREATE_TOPICS: topics.create_topics,
+            ApiKey.DELETE_TOPICS: topics.delete_topics,
+            ApiKey.CREATE_PARTITIONS: topics.create_partitions,
+            ApiKey.DELETE_RECORDS: topics.delete_records,
+            ApiKey.DESCRIBE_LOG_DIRS: topics.describe_log_dirs,
+            ApiKey.DESCRIBE_CONFIGS: configs.describe_configs,
+            ApiKey.ALTER_CONFIGS: configs.alter_configs,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter_configs,
+            ApiKey.LIST_OFFSETS: offsets.list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.offset_for_leader_epoch,
+            ApiKey.INIT_PRODUCER_ID: transactions.init_producer_id,
+            ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
+            ApiKey.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
+            ApiKey.TXN_OFFSET_COMMIT: transactions.txn_offset_commit,
+            ApiKey.END_TXN: transactions.end_txn,
+            ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
+            ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
+            ApiKey.DESCRIBE_PRODUCERS: transactions.describe_producers,
+            ApiKey.JOIN_GROUP: groups.join_group,
+            ApiKey.SYNC_GROUP: groups.sync_group,
+            ApiKey.HEARTBEAT: groups.heartbeat,
+            ApiKey.LEAVE_GROUP: groups.leave_group,
+            ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
+            ApiKey.LIST_GROUPS: groups.list_groups,
+            ApiKey.DELETE_GROUPS: groups.delete_groups,
+            ApiKey.OFFSET_COMMIT: groups.offset_commit,
+            ApiKey.OFFSET_FETCH: groups.offset_fetch,
+            ApiKey.OFFSET_DELETE: groups.offset_delete,
+        }
+
+    def address(self) -> BrokerAddress:
+        """Where clients are told to find this broker."""
+        if self.settings.advertised_listener:
+            host, port = parse_address(self.settings.advertised_listener, "advertised.listener")
+            return BrokerAddress(self.settings.node_id, host, port)
+        host, port = self.server.address
+        return BrokerAddress(self.settings.node_id, "127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def _start_background(self) -> None:
+        settings = self.settings
+        self.stalls.start()
+        self._every(settings.checkpoint_interval_ms, lambda: self.checkpoint(all_changed=True))
+        self._every(1_000, lambda: self.checkpoint(all_changed=False))
+        self._every(settings.transaction_abort_interval_ms, self._abort_expired)
+        self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog, self.clock))
+
+    def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(interval_ms / 1000)
+                try:
+                    await work()
+                except FaircopyError as error:
+                    log.error("%s", error)
+
+        self._spawn(repeat())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._background.append(self.loop.create_task(work))
+
+    async def checkpoint(self, *, all_changed: bool) -> None:
+        """Checkpoint what has changed, or only what has changed a lot."""
+        least = 1 if all_changed else self.settings.checkpoint_bytes
+        for partition in [*self.catalog.partitions(), *self.offsets.partitions]:
+            if partition.bytes_since_checkpoint >= least:
+                await partition.checkpoint()
+        for journal in self.journals:
+            if journal.bytes_since_checkpoint >= least:
+                await journal.checkpoint()
+
+    async def _abort_expired(self) -> None:
+        for transaction in self.coordinator.abort_expired():
+            log.warning(
+                "transaction %s of %r is aborted: it was open for more than its timeout of %d ms",
+                transaction.id,
+                transaction.transactional_id,
+                transaction.timeout_ms,
+            )
+        self.coordinator.forget_idle()
+
+    def _disk_failed(self, error: BaseException) -> None:
+        """I10: after a failed write or fsync nothing is known; stop serving, and restart from disk."""
+        if not self.failed.done():
+            log.critical("%s. The broker stops, so as not to acknowledge what may be lost; restart it", error)
+            self.failed.set_result(error)
+
+    # -- stopping ------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Stop accepting, checkpoint all, and note that the end was in order."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self.stalls.stop()
+        await self.server.close()
+        if not self.failed.done():
+            with contextlib.suppress(FaircopyError):
+                await self.checkpoint(all_changed=True)
+                await self.cluster.transact({}, {CLEAN_KEY: str(os.getpid()).encode()})
+        self.disk.close()
+        self.store.close()
+        self.directory.close()

@@ -1,0 +1,233 @@
+"""One client's connection: frames in, responses out, in order.
+
+As in Kafka, a connection has one request at a time in the works, but for Produce, of which any number may follow one
+another. What comes meanwhile waits, unread where possible. Memory follows the bytes that arrived, never a length that a
+client declares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.frames import BadFrame, frame_bytes
+
+if TYPE_CHECKING:
+    from faircopy.broker.server import Server
+
+SCRATCH_BYTES = 64 << 10
+FIRST_FRAME_BYTES = 2 << 20
+PREFIX_BYTES = 4
+PIPELINED_REQUESTS_MAX = 256
+
+Buffer = bytes | bytearray | memoryview
+Response = Buffer | Sequence[Buffer] | None
+
+_PRODUCE = int(ApiKey.PRODUCE).to_bytes(2, "big")
+
+
+class Exchange:
+    """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0)."""
+
+    __slots__ = ("connection", "is_answered", "is_produce", "response", "size")
+
+    def __init__(self, connection: Connection, size: int, is_produce: bool) -> None:
+        self.connection = connection
+        self.size = size
+        self.is_produce = is_produce
+        self.is_answered = False
+        self.response: Response = None
+
+    def answer(self, response: Response) -> None:
+        """Send the response, once those before it are sent."""
+        self.response = response
+        self.is_answered = True
+        self.connection.answered(self)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one connection."""
+
+    # One scratch buffer serves all connections: the event loop fills and hands over one at a time.
+    _scratch = memoryview(bytearray(SCRATCH_BYTES))
+
+    def __init__(self, server: Server, number: int, handle: Callable[[Exchange, memoryview], None]) -> None:
+        self._server = server
+        self._handle = handle
+        self.number = number
+        self.peer = ""
+        self._transport: asyncio.Transport | None = None
+        self._pending: deque[Exchange] = deque()
+        self._unread = b""
+        self._frame: bytearray | None = None
+        self._frame_size = 0
+        self._filled = 0
+        self._is_reading = True
+        self._is_write_paused = False
+        self._is_parsing = False
+        self.active_ms = server.clock.monotonic_ms()
+
+    # -- the transport's calls -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not `isinstance`: uvloop's transports do not derive from asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self.peer = str(peer[0]) if isinstance(peer, tuple) else "local"
+        self._server.opened(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._unread, self._frame = b"", None
+        self._server.closed(self)
+
+    def pause_writing(self) -> None:
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_write_paused = False
+        self.proceed()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is None:
+            return self._scratch
+        if self._filled == len(self._frame):
+            self._frame = grown(self._frame, self._frame_size)
+        return memoryview(self._frame)[self._filled :]
+
+    def buffer_updated(self, count: int) -> None:
+        self.active_ms = self._server.clock.monotonic_ms()
+        if self._frame is not None:
+            self._filled += count
+        else:
+            received = self._scratch[:count]
+            self._unread = b"".join((self._unread, received)) if self._unread else bytes(received)
+        self.proceed()
+
+    # -- frames --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._pending
+
+    @property
+    def in_frame(self) -> bool:
+        """Whether a frame has begun to arrive, and has not ended."""
+        return bool(self._unread) or self._frame is not None
+
+    def proceed(self) -> None:
+        """Handle the frames that are here, as far as the rules allow; read on or not accordingly."""
+        if self._is_parsing or self._transport is None:
+            return
+        self._is_parsing = True
+        try:
+            while self._next_frame():
+                pass
+        except BadFrame as error:
+            self._server.complain(self, error)
+            self.close()
+        finally:
+            self._is_parsing = False
+        self._set_reading(not self._unread or self._frame is not None or len(self._unread) < PREFIX_BYTES)
+
+    def _next_frame(self) -> bool:
+        """Handle one frame; false if none is whole or may be handled now."""
+        if self._frame is not None:
+            if self._filled < self._frame_size or not self._may_handle(self._frame[:2]):
+                return False
+            frame, self._frame = memoryview(self._frame), None
+            self._begin(frame[: self._frame_size])
+            return True
+        if len(self._unread) < PREFIX_BYTES:
+            return False
+        size = frame_bytes(self._unread[:PREFIX_BYTES], self._server.settings.request_max_bytes)
+        end = PREFIX_BYTES + size
+        if len(self._unread) < end:
+            self._start_frame(size)
+            return False
+        if not self._may_handle(self._unread[PREFIX_BYTES : PREFIX_BYTES + 2]):
+            return False
+        frame = memoryview(self._unread)[PREFIX_BYTES:end]
+        self._unread = self._unread[end:]
+        self._begin(frame)
+        return True
+
+    def _start_frame(self, size: int) -> None:
+        """Receive the rest of a frame right where it is to stand."""
+        self._frame = bytearray(min(size, FIRST_FRAME_BYTES))
+        self._frame_size = size
+        self._filled = len(self._unread) - PREFIX_BYTES
+        self._frame[: self._filled] = self._unread[PREFIX_BYTES:]
+        self._unread = b""
+
+    def _may_handle(self, api_key: bytes | bytearray) -> bool:
+        if self._is_write_paused or not self._server.has_room:
+            self._server.wait_for_room(self)
+            return False
+        if not self._pending:
+            return True
+        only_produce = api_key == _PRODUCE and self._pending[-1].is_produce
+        return only_produce and len(self._pending) < PIPELINED_REQUESTS_MAX
+
+    def _begin(self, frame: memoryview) -> None:
+        exchange = Exchange(self, len(frame), frame[:2] == _PRODUCE)
+        self._pending.append(exchange)
+        self._server.in_flight_bytes += exchange.size
+        self._handle(exchange, frame.toreadonly())
+
+    def _set_reading(self, wanted: bool) -> None:
+        # A whole frame that may not be handled yet is enough to hold: let the kernel hold the rest.
+        if self._frame is not None and self._filled >= self._frame_size:
+            wanted = False
+        if self._transport is None or wanted == self._is_reading or self._transport.is_closing():
+            return
+        self._is_reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    # -- responses -----------------------------------------------------------------------------------------------
+
+    def answered(self, exchange: Exchange) -> None:
+        """A response is there: send all that are next in order."""
+        self._server.in_flight_bytes -= exchange.size
+        buffers: list[Buffer] = []
+        while self._pending and self._pending[0].is_answered:
+            response = self._pending.popleft().response
+            if isinstance(response, (bytes, bytearray, memoryview)):
+                buffers.append(response)
+            elif response is not None:
+                buffers.extend(response)
+        if self._transport is not None and not self._transport.is_closing() and buffers:
+            if len(buffers) == 1:
+                self._transport.write(buffers[0])
+            else:
+                self._transport.writelines(buffers)
+        if self.in_frame:
+            self.proceed()
+        self._server.gave_room()
+
+    def complain(self, error: Exception) -> None:
+        """Log what is wrong with this client."""
+        self._server.complain(self, error)
+
+    def close(self) -> None:
+        """Close the connection once what was written is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def grown(frame: bytearray, size: int) -> bytearray:
+    """A buffer of twice the length, but at most `size`, that begins with what `frame` holds."""
+    larger = bytearray(min(2 * len(frame), size))
+    larger[: len(frame)] = frame
+    return larger

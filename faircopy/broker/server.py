@@ -1,0 +1,128 @@
+"""The front door: accepting connections, and limits over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+from faircopy.broker.connection import Connection, Exchange
+from faircopy.broker.settings import Settings, parse_address
+from faircopy.errors import FaircopyError
+from faircopy.storage.clock import Clock
+
+FRAME_DEADLINE_MS = 60_000
+SWEEP_SECONDS = 5.0
+BACKLOG = 1024
+COMPLAINTS_PER_SWEEP = 20
+
+log = logging.getLogger(__name__)
+
+
+class CannotListen(FaircopyError):
+    """The address can't be listened on."""
+
+
+class Server:
+    """All connections of a broker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        handle: Callable[[Exchange, memoryview], None],
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._loop = loop
+        self._handle = handle
+        self._connections: set[Connection] = set()
+        self._waiting_for_room: list[Connection] = []
+        self._numbers = 0
+        self._complaints = 0
+        self._listener: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.in_flight_bytes = 0
+        self.address = ("", 0)
+
+    async def listen(self) -> None:
+        """Accept connections. Raises CannotListen, BadSetting."""
+        host, port = parse_address(self.settings.listen, "listen")
+        try:
+            self._listener = await self._loop.create_server(
+                self._accept, host, port, backlog=BACKLOG, reuse_address=True, start_serving=True
+            )
+        except (OSError, socket.gaierror) as error:
+            raise CannotListen(
+                f"can't listen on {self.settings.listen}: {error.strerror or error}. Another broker may be running "
+                f"there: stop it, or choose another address with --listen HOST:PORT (port 0 takes a free one)"
+            ) from error
+        bound = self._listener.sockets[0].getsockname()
+        self.address = (host, bound[1])
+        self._sweep()
+
+    def _accept(self) -> Connection:
+        self._numbers += 1
+        return Connection(self, self._numbers, self._handle)
+
+    # -- the connections' calls ----------------------------------------------------------------------------------
+
+    def opened(self, connection: Connection) -> None:
+        if len(self._connections) >= self.settings.connections_max:
+            self.complain(connection, FaircopyError("too many connections (setting connections.max)"))
+            connection.abort()
+            return
+        self._connections.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another request may be taken into memory."""
+        return self.in_flight_bytes < self.settings.requests_in_flight_max_bytes
+
+    def wait_for_room(self, connection: Connection) -> None:
+        if connection not in self._waiting_for_room:
+            self._waiting_for_room.append(connection)
+
+    def gave_room(self) -> None:
+        """Some request is done: let those go on that waited for room."""
+        if self._waiting_for_room and self.has_room:
+            waiting, self._waiting_for_room = self._waiting_for_room, []
+            for connection in waiting:
+                connection.proceed()
+
+    def complain(self, connection: Connection, error: Exception) -> None:
+        """Log what is wrong with a client, but let no client fill the log."""
+        self._complaints += 1
+        if self._complaints <= COMPLAINTS_PER_SWEEP:
+            log.warning("closing the connection of %s: %s", connection.peer, str(error)[:500])
+
+    # -- upkeep --------------------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """Close connections that idle, or that do not finish what they began to send."""
+        self._complaints = 0
+        now_ms = self.clock.monotonic_ms()
+        for connection in list(self._connections):
+            silent_ms = now_ms - connection.active_ms
+            if connection.is_idle and silent_ms > self.settings.connections_idle_ms:
+                connection.close()
+            elif connection.is_idle and connection.in_frame and silent_ms > FRAME_DEADLINE_MS:
+                connection.abort()
+        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    async def close(self) -> None:
+        """Stop accepting, and close all connections."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.close()
+        await asyncio.sleep(0)
+        for connection in list(self._connections):
+            connection.abort()

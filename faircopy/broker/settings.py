@@ -1,0 +1,224 @@
+"""The broker's settings: one table, read from defaults, a TOML file, FAIRCOPY_* variables and --set, in this order.
+
+A setting `journal.segment.bytes` is the field `journal_segment_bytes` and the variable FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML
+it may be written flat ("journal.segment.bytes" = 1) or nested ([journal.segment] bytes = 1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faircopy.errors import FaircopyError
+
+ENVIRONMENT_PREFIX = "FAIRCOPY_"
+UNLIMITED = -1
+
+
+class BadSetting(FaircopyError):
+    """A setting is unknown, or has a value that it can't have."""
+
+
+def setting(
+    default: Any,
+    about: str,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A field of `Settings` with what is needed to check and explain it."""
+    return field(default=default, metadata={"about": about, "least": least, "most": most, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a broker; bytes and milliseconds as the names say."""
+
+    data_dir: str = setting("./faircopy-data", "directory of all that the broker keeps")
+    listen: str = setting("127.0.0.1:9092", "HOST:PORT to accept clients on; port 0 takes a free one")
+    advertised_listener: str = setting("", "HOST:PORT that clients are told; the one of listen if empty")
+    node_id: int = setting(1, "number of this broker", least=0, most=2**31 - 1)
+    durability: str = setting(
+        "fsync",
+        "fsync: acked means on disk. os: acked means in the page cache, as Kafka's default",
+        choices=("fsync", "os"),
+    )
+
+    metadata_journals: int = setting(
+        8, "number of metadata journals; fixed when the data directory is made", least=1, most=1024
+    )
+    offsets_partitions: int = setting(
+        8, "journals of group offsets; fixed when the data directory is made", least=1, most=1024
+    )
+    journal_segment_bytes: int = setting(64 << 20, "size of a journal segment", least=1 << 20, most=1 << 30)
+    checkpoint_bytes: int = setting(
+        64 << 20, "journal bytes of a partition after which it is checkpointed", least=1 << 16
+    )
+    checkpoint_interval_ms: int = setting(60_000, "time after which what changed is checkpointed", least=100)
+
+    auto_create_topics: bool = setting(True, "make a topic when a client first asks for it")
+    topic_partitions: int = setting(1, "partitions of a topic when nobody says", least=1, most=10_000)
+    topic_retention_ms: int = setting(604_800_000, "default of a topic's retention.ms; -1 keeps for ever", least=-1)
+    topic_retention_bytes: int = setting(
+        -1, "default of a topic's retention.bytes, for each partition; -1 has no limit", least=-1
+    )
+    topic_segment_bytes: int = setting(256 << 20, "default of a topic's segment.bytes", least=1 << 14, most=2**31 - 1)
+    topic_max_message_bytes: int = setting(
+        1_048_588, "default of a topic's max.message.bytes (one record batch)", least=1
+    )
+    retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)
+
+    transaction_max_timeout_ms: int = setting(
+        900_000, "longest transaction timeout that a producer may ask for", least=1
+    )
+    transaction_abort_interval_ms: int = setting(
+        1_000, "how often transactions past their timeout are looked for", least=10
+    )
+    transactional_id_expiration_ms: int = setting(
+        604_800_000, "idle time after which a transactional.id is forgotten", least=1
+    )
+    producer_id_block: int = setting(1_000, "producer ids that are taken at a time", least=1)
+
+    group_initial_rebalance_delay_ms: int = setting(100, "how long a new group waits for more members", least=0)
+    group_min_session_timeout_ms: int = setting(6_000, "shortest session timeout of a member", least=1)
+    group_max_session_timeout_ms: int = setting(1_800_000, "longest session timeout of a member", least=1)
+    group_max_size: int = setting(1_000, "most members of a group", least=1)
+    offsets_retention_ms: int = setting(604_800_000, "how long offsets of an empty group are kept", least=1)
+
+    request_max_bytes: int = setting(100 << 20, "largest request", least=1 << 10, most=2**31 - 1)
+    requests_in_flight_max_bytes: int = setting(
+        256 << 20, "bytes of requests that are worked on at once", least=1 << 20
+    )
+    connections_max: int = setting(4_096, "connections in all", least=1)
+    connections_idle_ms: int = setting(600_000, "idle time after which a connection is closed", least=1_000)
+    fetch_max_bytes: int = setting(55 << 20, "most bytes in the answer to a fetch", least=1 << 10, most=2**31 - 1)
+
+    plain_enabled: bool = setting(True, "default of a topic's plain.enabled: publish it as a plain Parquet table")
+    plain_interval_ms: int = setting(1_000, "default of a topic's plain.interval.ms", least=50)
+    plain_max_bytes: int = setting(
+        256 << 20, "default of a topic's plain.max.bytes: publish earlier when so much is waiting", least=1
+    )
+    plain_idle_ms: int = setting(30_000, "idle time after which the publisher's process is ended", least=100)
+
+
+FIELDS = {item.name.replace("_", "."): item for item in dataclasses.fields(Settings)}
+
+
+def load_settings(
+    config: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Iterable[str] = (),
+    **flags: str | None,
+) -> Settings:
+    """Settings from all sources, the later ones stronger. `flags` are fields given by options of the command line.
+
+    Raises BadSetting.
+    """
+    values: dict[str, Any] = {}
+    if config is not None:
+        values.update(read_toml(config))
+    for name, text in (environment or {}).items():
+        if name.startswith(ENVIRONMENT_PREFIX) and (key := environment_key(name)) is not None:
+            values[key] = parse(key, text, f"variable {name}")
+    for override in overrides:
+        key, _, text = override.partition("=")
+        values[key.strip()] = parse(key.strip(), text.strip(), f"--set {override}")
+    for name, given in flags.items():
+        if given is not None:
+            values[name.replace("_", ".")] = given
+    return Settings(**{FIELDS[key].name: value for key, value in values.items()})
+
+
+def environment_key(variable: str) -> str | None:
+    """The setting that an environment variable is for; FAIRCOPY_REQUIRE_ALL and its like belong to tests."""
+    key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+    if key in ("require.all", "config"):
+        return None
+    find(key, f"variable {variable}")
+    return key
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file. Raises BadSetting."""
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadSetting(f"can't read {path}: {error.strerror}. Give another file with --config") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{path} is not TOML: {error}") from error
+    return {key: check(key, value, str(path)) for key, value in flatten(document)}
+
+
+def flatten(document: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """Nested tables as dotted keys."""
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def find(key: str, where: str) -> dataclasses.Field[Any]:
+    """The field of a setting. Raises BadSetting with the nearest name."""
+    if key in FIELDS:
+        return FIELDS[key]
+    near = difflib.get_close_matches(key, FIELDS, n=1)
+    hint = f": did you mean {near[0]}?" if near else ": see faircopy start --help"
+    raise BadSetting(f"unknown setting {key!r} ({where}){hint}")
+
+
+def parse(key: str, text: str, where: str) -> Any:
+    """The value that a text means for a setting. Raises BadSetting."""
+    kind = find(key, where).type
+    if kind == "bool":
+        words = {
+            "true": True,
+            "1": True,
+            "yes": True,
+            "on": True,
+            "false": False,
+            "0": False,
+            "no": False,
+            "off": False,
+        }
+        if text.lower() not in words:
+            raise BadSetting(f"{key} ({where}) is {text!r}: give true or false")
+        return words[text.lower()]
+    if kind == "int":
+        try:
+            return check(key, int(text), where)
+        except ValueError:
+            raise BadSetting(f"{key} ({where}) is {text!r}: give a whole number") from None
+    return check(key, text, where)
+
+
+def check(key: str, value: Any, where: str) -> Any:
+    """Return `value` if the setting may have it. Raises BadSetting."""
+    item = find(key, where)
+    expected = {"int": int, "bool": bool, "str": str}[str(item.type)]
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        raise BadSetting(
+            f"{key} ({where}) is {value!r}: give {'a whole number' if expected is int else expected.__name__}"
+        )
+    least, most, choices = item.metadata["least"], item.metadata["most"], item.metadata["choices"]
+    if least is not None and value < least:
+        raise BadSetting(f"{key} ({where}) is {value}: give at least {least}")
+    if most is not None and value > most:
+        raise BadSetting(f"{key} ({where}) is {value}: give at most {most}")
+    if choices and value not in choices:
+        raise BadSetting(f"{key} ({where}) is {value!r}: give one of {', '.join(choices)}")
+    return value
+
+
+def parse_address(text: str, key: str) -> tuple[str, int]:
+    """HOST:PORT, with IPv6 hosts in brackets. Raises BadSetting."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise BadSetting(f"{key} is {text!r}: give HOST:PORT, such as 127.0.0.1:9092")
+    return host.strip("[]"), int(port)

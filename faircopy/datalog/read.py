@@ -1,0 +1,88 @@
+"""Reading a data log: from a plan made on the event loop, on any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from faircopy.datalog.index import Place
+from faircopy.datalog.segment import LogSegment
+from faircopy.errors import FaircopyError
+from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader, read_header
+
+WALK_BYTES = 64 << 10
+
+ReadAt = Callable[[LogSegment, int, int], bytes]
+
+
+class DamagedLog(FaircopyError):
+    """A data log does not hold what its checkpoint or index says."""
+
+
+class ReadPlan(NamedTuple):
+    """A place in a segment that is not behind `offset`, and how many bytes of the segment may be shown."""
+
+    segment: LogSegment
+    near: Place
+    offset: int
+    visible_bytes: int
+
+    @property
+    def available_bytes(self) -> int:
+        """About how many bytes can be read in this segment."""
+        return self.visible_bytes - self.near.byte
+
+
+def read_from_disk(segment: LogSegment, size: int, byte: int) -> bytes:
+    """Read, waiting for the disk if need be."""
+    return segment.file.read(size, byte)
+
+
+def read_from_cache(segment: LogSegment, size: int, byte: int) -> bytes:
+    """Read from the page cache. Raises NotCached."""
+    return segment.file.read_cached(size, byte)
+
+
+def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
+    """Batches from the one that holds the plan's offset on: the first whole (KIP-74), the last perhaps cut.
+
+    Raises DamagedLog, StorageFailure; NotCached as `read_at` does.
+    """
+    byte = locate(plan, read_at).byte
+    data = read_at(plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - byte), byte)
+    first = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
+    return data if first <= len(data) else read_at(plan.segment, first, byte)
+
+
+def locate(plan: ReadPlan, read_at: ReadAt) -> Place:
+    """The place of the batch that holds the plan's offset."""
+    if plan.near.offset == plan.offset:
+        return plan.near
+    for place, header in walk(plan, read_at):
+        if plan.offset <= header.last_offset:
+            return place
+    raise DamagedLog(f"{plan.segment.path} ends before offset {plan.offset}: restore it from a backup or a replica")
+
+
+def walk(plan: ReadPlan, read_at: ReadAt) -> Iterator[tuple[Place, BatchHeader]]:
+    """The batches of a segment from the plan's near place on, by their headers. Raises DamagedLog."""
+    place, window, window_byte = plan.near, b"", plan.near.byte
+    while place.byte < plan.visible_bytes:
+        at = place.byte - window_byte
+        if at + HEADER_BYTES > len(window):
+            window = read_at(plan.segment, min(WALK_BYTES, plan.visible_bytes - place.byte), place.byte)
+            window_byte, at = place.byte, 0
+        if len(window) - at < HEADER_BYTES:
+            raise damaged(plan.segment, place, "is cut short")
+        header = read_header(window, at)
+        if header.base_offset != place.offset or header.length < HEADER_BYTES - LENGTH_OVERHEAD_BYTES:
+            raise damaged(plan.segment, place, "does not hold that offset there")
+        yield place, header
+        place = Place(header.last_offset + 1, place.segment_base, place.byte + header.size_bytes)
+
+
+def damaged(segment: LogSegment, place: Place, what: str) -> DamagedLog:
+    """The error for a segment that is not as it should be at a place."""
+    return DamagedLog(
+        f"{segment.path} {what}: byte {place.byte}, offset {place.offset}. Restore it from a backup or a replica"
+    )

@@ -1,0 +1,54 @@
+"""Finding an offset by time (ListOffsets): through the time index, then by batch headers, then inside one batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from faircopy.datalog.log import DataLog
+from faircopy.datalog.read import ReadPlan, read_from_disk, walk
+from faircopy.storage.disk import Disk
+from faircopy.wire.batch import BatchHeader
+from faircopy.wire.compression import RecordsError
+from faircopy.wire.records import decode_records
+
+
+class TimedOffset(NamedTuple):
+    """A message's offset and its time."""
+
+    offset: int
+    timestamp_ms: int
+
+
+async def find_time(log: DataLog, disk: Disk, time_ms: int) -> TimedOffset | None:
+    """The first message, by offset, whose time is `time_ms` or later; None if there is none."""
+    near = log.index.offset_before_time(time_ms)
+    if near is None:
+        return None
+    offset = max(near, log.start_offset)
+    while (plan := log.plan_read(offset)) is not None:
+        found, offset = await disk.run(find_in_segment, plan, time_ms)
+        if found is not None:
+            return found
+    return None
+
+
+def find_in_segment(plan: ReadPlan, time_ms: int) -> tuple[TimedOffset | None, int]:
+    """The message in this segment, or None and the offset behind the segment. Blocks."""
+    behind = plan.offset
+    for place, header in walk(plan, read_from_disk):
+        behind = header.last_offset + 1
+        if header.max_timestamp_ms >= time_ms and header.last_offset >= plan.offset:
+            batch = read_from_disk(plan.segment, header.size_bytes, place.byte)
+            return find_in_batch(batch, header, time_ms, plan.offset), behind
+    return None, behind
+
+
+def find_in_batch(batch: bytes, header: BatchHeader, time_ms: int, first_offset: int) -> TimedOffset:
+    """The message in a batch that has one; the batch's begin where its records can't be read."""
+    try:
+        for record in decode_records(batch):
+            if record.timestamp_ms >= time_ms and record.offset >= first_offset:
+                return TimedOffset(record.offset, record.timestamp_ms)
+    except RecordsError:
+        pass
+    return TimedOffset(max(header.base_offset, first_offset), header.max_timestamp_ms)
