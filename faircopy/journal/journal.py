@@ -91,6 +91,7 @@ class Journal:
         self._busy = False
         self._flush_is_due = False
         self._full: NoSpace | None = None
+        self._is_waiting_for_space = False
         self._is_abandoned = False
 
     # -- opening -------------------------------------------------------------------------------------------------
@@ -115,6 +116,11 @@ class Journal:
         if self._segments[0].base > start:
             raise DamagedJournal(
                 f"{self.directory} begins at {self._segments[0].base}, behind its checkpoint at {start}"
+            )
+        holder = self.segment_of(start)
+        if holder.allocated < holder.at(start):
+            raise DamagedJournal(
+                f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(start)}: restore it"
             )
         end = start
         for recovered in read_entries(self._segments, start):
@@ -250,7 +256,7 @@ class Journal:
 
     def _flush(self) -> None:
         self._flush_is_due = False
-        if self._busy or self._full is not None or self._is_abandoned:
+        if self._busy or self._is_waiting_for_space or self._is_abandoned:
             return
         writes, self._pending = self._pending, []
         must_sync = self._must_sync()
@@ -317,14 +323,16 @@ class Journal:
     def _wait_for_space(self, writes: list[PendingWrite], error: NoSpace) -> None:
         """Keep what was taken, take no more, and try again: what was appended already has its place in the order."""
         self._full = error
+        self._is_waiting_for_space = True
         self._pending = writes + self._pending
         self._loop.call_later(NO_SPACE_RETRY_SECONDS, self._try_again)
 
     def _try_again(self) -> None:
-        self._full = None
+        self._is_waiting_for_space = False
         self._flush()
 
     def _wrote(self, up_to: int, synced: bool) -> None:
+        self._full = None
         self.written_position = up_to
         if synced:
             self.synced_position = up_to

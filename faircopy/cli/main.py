@@ -1,0 +1,61 @@
+"""The command line's root: commands are loaded when they are used, so that each starts quickly.
+
+Exit codes: 0 all went well; 1 faircopy could not do what was asked, and says why; 2 the command was used wrongly;
+74 the broker stopped because its disk failed (sysexits' EX_IOERR).
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from faircopy import __version__
+from faircopy.errors import FaircopyError
+
+COMMANDS = {
+    "start": "faircopy.cli.start:start",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="faircopy")
+def cli() -> None:
+    """A transactional log broker, Kafka-compatible on the wire.
+
+    What has not committed is never in the log: every consumer, an unmodified Spark among them, reads committed data only.
+    """
+
+
+def main() -> None:
+    """Run the command line; turn our errors into one line and exit code 1."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except FaircopyError as error:
+        click.echo(f"{click.style('faircopy:', fg='red', bold=True)} {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(141)

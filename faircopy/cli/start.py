@@ -1,0 +1,108 @@
+"""`faircopy start`: run a broker until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from faircopy.broker.broker import Broker
+from faircopy.broker.settings import Settings, load_settings
+
+EX_IOERR = 74
+
+
+@click.command()
+@click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./faircopy-data]")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.  [default: 127.0.0.1:9092]"
+)
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings from a TOML file.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; may be given many times.")
+@click.option("--list-settings", is_flag=True, help="Show all settings with their defaults, and exit.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+def start(
+    data_dir: str | None,
+    listen: str | None,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    list_settings: bool,
+    verbose: bool,
+) -> None:
+    """Run a broker until Ctrl-C or SIGTERM.
+
+    Settings come, the later ones stronger, from defaults, the file of --config, variables FAIRCOPY_*, --set, and the options.
+
+    \b
+    Examples:
+      faircopy start
+      faircopy start --data-dir /var/lib/faircopy --listen 0.0.0.0:9092 --set advertised.listener=log1:9092
+      FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
+    """
+    if list_settings:
+        show_settings()
+        return
+    settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listen=listen)
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        stream=sys.stderr,
+    )
+    allow_many_files()
+    sys.exit(uvloop.run(run(settings)))
+
+
+async def run(settings: Settings) -> int:
+    """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
+    broker = Broker(settings)
+    await broker.start()
+    # What is there now stays: later collections need not look at it again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    address = broker.address()
+    click.echo(f"faircopy is ready on {broker.server.address[0]}:{address.port}")
+    sys.stdout.flush()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        broker.loop.add_signal_handler(number, stop.set)
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({stopping, broker.failed}, return_when=asyncio.FIRST_COMPLETED)
+    if broker.failed.done():
+        # I10: nothing more may be written, and no destructor may try.
+        os._exit(EX_IOERR)
+    await broker.stop()
+    return 0
+
+
+def allow_many_files() -> None:
+    """Raise the limit of open files to what the system allows: each partition holds a few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def show_settings() -> None:
+    """Print the table of settings."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from faircopy.broker.settings import FIELDS
+
+    table = Table("setting", "default", "meaning", box=None, header_style="bold")
+    for key, item in FIELDS.items():
+        choices = item.metadata["choices"]
+        table.add_row(
+            key, str(item.default), item.metadata["about"] + (f" ({' or '.join(choices)})" if choices else "")
+        )
+    Console().print(table)

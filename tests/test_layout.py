@@ -1,0 +1,102 @@
+"""The rules of the layout: who may import whom, which modules are pure, which names there may not be."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "faircopy"
+MODULES = sorted(ROOT.rglob("*.py"))
+
+MAY_IMPORT = {
+    "storage": set(),
+    "wire": set(),
+    "journal": {"storage"},
+    "datalog": {"storage", "wire"},
+    "copier": {"journal", "datalog", "storage", "wire"},
+    "cluster": {"journal", "storage"},
+    "publish": {"datalog", "wire", "storage"},
+    "broker": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish"},
+    "client": {"wire"},
+    "cli": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish", "broker", "client"},
+}
+FOR_ALL = {"errors"}
+
+PURE = [
+    "wire",
+    "journal/entry.py",
+    "journal/metadata_entry.py",
+    "copier/fold.py",
+    "copier/producers.py",
+    "copier/checkpoint.py",
+    "cluster/topic_configs.py",
+    "broker/transactions/table.py",
+    "broker/transactions/order.py",
+    "broker/groups/membership.py",
+    "publish/spark_log.py",
+    "publish/compaction.py",
+]
+IMPURE = {"os", "io", "time", "random", "secrets", "socket", "threading", "asyncio", "subprocess", "datetime", "tempfile"}
+# Doors of which only storage/ has the keys. `asyncio` is not one: shells live on the loop that they are given.
+ONLY_STORAGE = {"lmdb", "fcntl", "threading", "mmap"}
+FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "types", "misc"}
+LINES_AT_MOST = 600
+
+
+def imports(path: Path) -> set[str]:
+    """Full names of what a module imports, but for typing's sake."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_import_directions(path: Path) -> None:
+    part = part_of(path)
+    if part not in MAY_IMPORT:
+        return
+    for name in imports(path):
+        if name.startswith("faircopy."):
+            imported = name.split(".")[1]
+            assert imported == part or imported in MAY_IMPORT[part] | FOR_ALL, f"{part} must not import {name}"
+
+
+@pytest.mark.parametrize("pure", PURE)
+def test_pure_modules_do_no_io(pure: str) -> None:
+    place = ROOT / pure
+    paths = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    assert paths
+    for path in paths:
+        impure = {name.split(".")[0] for name in imports(path)} & IMPURE
+        assert not impure, f"{path.relative_to(ROOT)} is to be pure, and imports {impure}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_storage_opens_the_doors(path: Path) -> None:
+    if part_of(path) != "storage":
+        assert not {name.split(".")[0] for name in imports(path)} & ONLY_STORAGE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_and_sizes(path: Path) -> None:
+    assert path.stem not in FORBIDDEN_NAMES
+    assert len(path.read_text().splitlines()) <= LINES_AT_MOST

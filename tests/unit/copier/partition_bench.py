@@ -1,0 +1,136 @@
+"""A partition on real files, opened and reopened, for the tests of this folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from faircopy.copier.log_copier import LogCopier
+from faircopy.copier.partition import Partition, PartitionName
+from faircopy.datalog.log import DataLog, LogEnd
+from faircopy.datalog.read import read_batches, read_from_disk
+from faircopy.errors import FaircopyError
+from faircopy.journal.entry import TransactionId
+from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import StateStore
+from faircopy.wire.batch import check_produced, read_header
+from faircopy.wire.records import Message, build_batch, decode_records
+
+IDENTITY = b"p" * 20
+
+
+class PartitionBench:
+    """One data directory with one partition; `restart` is what a kill -9 and a new process do."""
+
+    def __init__(self, path: Path, *, log_segment_bytes: int = 1 << 14, durability: Durability = Durability.FSYNC) -> None:
+        self.path = path
+        self.loop = asyncio.get_running_loop()
+        self.log_segment_bytes = log_segment_bytes
+        self.durability = durability
+        self.failures: list[BaseException] = []
+        self.damages: list[FaircopyError] = []
+        self._salt = 0
+        self.open()
+
+    def open(self) -> None:
+        self.disk = Disk(self.loop, threads=2)
+        self.store = StateStore(self.path / "state", self.loop)
+        options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append)
+        self.journal = Journal(self.path / "journal", IDENTITY, self.disk, self.loop, options)
+        self.log = DataLog(self.path / "log", IDENTITY, self.store, self.log_segment_bytes)
+        self.copier = LogCopier(self.journal, self.log, self.store, self.disk, self.loop, self.damages.append)
+        self.partition = Partition(
+            PartitionName("t", 0), IDENTITY, self.journal, self.copier, self.store, self.disk
+        )
+        checkpoint = self.partition.load()
+        if checkpoint is None:
+            self.log.open(None, 0, 0)
+        else:
+            base = checkpoint.log_segment_base
+            end = LogEnd(base, checkpoint.log_byte) if base is not None else None
+            self.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms)
+        self.partition.recover()
+
+    def _new_salt(self) -> int:
+        self._salt += 1
+        return self._salt
+
+    def close(self) -> None:
+        self.disk.close()
+        self.store.close()
+
+    def restart(self) -> None:
+        self.close()
+        self.open()
+
+    # -- asking the partition ------------------------------------------------------------------------------------
+
+    async def plain(self, *values: bytes, **header: Any) -> int:
+        """Append a plain batch; return its base offset when it is acked."""
+        batch = memoryview(build_batch([Message(value) for value in values], **header))
+        done: asyncio.Future[int] = self.loop.create_future()
+        self.partition.append_plain(batch, check_produced(batch), len(values), done.set_result)
+        return await done
+
+    async def draft(self, transaction: TransactionId, sequence: int, *values: bytes) -> None:
+        """Append a draft; return when it is acked."""
+        batch = memoryview(
+            build_batch(
+                [Message(value) for value in values],
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                base_sequence=sequence,
+                transactional=True,
+            )
+        )
+        await self.done(
+            lambda done: self.partition.append_draft(batch, check_produced(batch), len(values), transaction, done)
+        )
+
+    async def done(self, ask: Callable[[Callable[[], None]], None]) -> None:
+        """Ask for something that calls back, and wait until it does."""
+        future: asyncio.Future[None] = self.loop.create_future()
+        ask(lambda: future.set_result(None))
+        await future
+
+    async def prepare(self, transaction: TransactionId) -> None:
+        await self.done(lambda done: self.partition.prepare(transaction, -1, done))
+
+    async def apply(self, transaction: TransactionId, finished: int = -1) -> None:
+        await self.done(lambda done: self.partition.apply(transaction, finished, done))
+
+    async def discard(self, transaction: TransactionId, finished: int = -1) -> None:
+        await self.done(
+            lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done)
+        )
+
+    async def visible(self) -> list[bytes]:
+        """All values in the log, once all that is durable is visible. Checks that offsets are contiguous (P3)."""
+        while self.log.end_offset < self.partition.state.next_offset:
+            await asyncio.sleep(0)
+        values: list[bytes] = []
+        offset = self.log.start_offset
+        while (plan := self.log.plan_read(offset)) is not None:
+            data = read_batches(plan, 1, read_from_disk)
+            header = read_header(data)
+            assert header.base_offset == offset
+            values += [record.value or b"" for record in decode_records(data)]
+            offset = header.last_offset + 1
+        return values
+
+
+def run(path: Path, test: Callable[[PartitionBench], Awaitable[Any]], **options: Any) -> None:
+    """Run a test with a fresh loop and partition."""
+
+    async def main() -> None:
+        bench = PartitionBench(path, **options)
+        try:
+            await test(bench)
+            assert not bench.failures
+        finally:
+            bench.close()
+
+    asyncio.run(main())

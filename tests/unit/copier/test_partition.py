@@ -1,0 +1,260 @@
+"""A partition on real files: what is visible is the fold of its journal, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faircopy.copier.fold import Standing
+from faircopy.copier.partition import NoOpenTransaction
+from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
+from faircopy.journal.entry import TransactionId
+from faircopy.journal.journal import Durability
+from tests.unit.copier.partition_bench import PartitionBench, run
+
+T1 = TransactionId(7, 0, 1)
+T2 = TransactionId(8, 0, 1)
+
+
+def test_an_open_transaction_is_not_in_the_log(tmp_path: Path) -> None:
+    """P1, P4."""
+
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"draft")
+        assert await bench.plain(b"plain") == 0
+        assert await bench.visible() == [b"plain"]
+        assert all(b"draft" not in path.read_bytes() for path in (tmp_path / "log").iterdir())
+        await bench.prepare(T1)
+        assert await bench.visible() == [b"plain"]
+        await bench.apply(T1)
+        assert await bench.visible() == [b"plain", b"draft"]
+
+    run(tmp_path, test)
+
+
+def test_a_discarded_transaction_never_shows(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"draft")
+        await bench.discard(T1)
+        await bench.plain(b"plain")
+        bench.restart()
+        assert await bench.visible() == [b"plain"]
+        assert bench.partition.standing(T1) is Standing.DISCARDED
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize("durability", Durability)
+def test_applying_again_does_nothing(tmp_path: Path, durability: Durability) -> None:
+    """I4, also after a restart and after a checkpoint."""
+
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"a", b"b")
+        await bench.prepare(T1)
+        await bench.apply(T1)
+        await bench.apply(T1)
+        assert await bench.visible() == [b"a", b"b"]
+        await bench.partition.checkpoint()
+        bench.restart()
+        await bench.apply(T1)
+        assert await bench.visible() == [b"a", b"b"]
+        await bench.apply(T1, finished=1)
+        await bench.apply(T1, finished=1)
+        assert await bench.visible() == [b"a", b"b"]
+
+    run(tmp_path, test, durability=durability)
+
+
+def test_a_transaction_is_forgotten_when_it_is_finished(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        for number in range(1, 20):
+            transaction = TransactionId(7, 0, number)
+            await bench.draft(transaction, number - 1, b"x")
+            await bench.prepare(transaction)
+            await bench.apply(transaction, finished=number - 1)
+        assert len(bench.partition.state.transactions) == 1
+        await bench.partition.checkpoint()
+        bench.restart()
+        assert list(bench.partition.state.transactions) == [TransactionId(7, 0, 19)]
+
+    run(tmp_path, test)
+
+
+def test_a_large_transaction_is_copied_in_pieces(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        values = [bytes([n % 256]) * 100_000 for n in range(150)]
+        for sequence, value in enumerate(values):
+            await bench.draft(T1, sequence, value)
+            await bench.draft(T2, sequence, b"other")
+        await bench.prepare(T1)
+        await bench.apply(T1)
+        plain = await bench.plain(b"behind")
+        assert plain == 150
+        assert await bench.visible() == [*values, b"behind"]
+        bench.restart()
+        assert await bench.visible() == [*values, b"behind"]
+
+    run(tmp_path, test, log_segment_bytes=1 << 20)
+
+
+def test_a_draft_needs_an_open_transaction(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        partition = bench.partition
+        with pytest.raises(NoOpenTransaction):
+            partition.open_transaction_of(7, 0)
+        partition.open_transaction(T1)
+        assert partition.open_transaction_of(7, 0) == T1
+        with pytest.raises(NoOpenTransaction):
+            partition.open_transaction_of(7, 1)
+        await bench.discard(T1)
+        with pytest.raises(NoOpenTransaction):
+            partition.open_transaction_of(7, 0)
+
+    run(tmp_path, test)
+
+
+def test_sequences_are_checked_where_batches_come_in(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        first = await bench.plain(b"a", b"b", producer_id=1, producer_epoch=0, base_sequence=0)
+        second = await bench.plain(b"c", producer_id=1, producer_epoch=0, base_sequence=2)
+        assert (first, second) == (0, 2)
+        assert await bench.plain(b"a", b"b", producer_id=1, producer_epoch=0, base_sequence=0) == 0
+        with pytest.raises(OutOfOrderSequence):
+            await bench.plain(b"z", producer_id=1, producer_epoch=0, base_sequence=4)
+        bench.restart()
+        assert await bench.plain(b"c", producer_id=1, producer_epoch=0, base_sequence=2) == 2
+        assert await bench.plain(b"d", producer_id=1, producer_epoch=1, base_sequence=0) == 3
+        with pytest.raises(StaleEpoch):
+            await bench.plain(b"e", producer_id=1, producer_epoch=0, base_sequence=3)
+        assert await bench.visible() == [b"a", b"b", b"c", b"d"]
+
+    run(tmp_path, test)
+
+
+def test_a_trimmed_log_begins_later(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        for n in range(40):
+            await bench.plain(bytes([n]) * 2000)
+        await bench.visible()
+        await bench.done(lambda done: bench.partition.trim(25, done))
+        await bench.plain(b"last")
+        values = await bench.visible()
+        assert [value[0] for value in values] == [*range(25, 40), b"l"[0]]
+        await asyncio.sleep(0.05)
+        bench.restart()
+        assert await bench.visible() == values
+        assert min(int(path.stem) for path in (tmp_path / "log").glob("*.log")) > 0
+
+    run(tmp_path, test)
+
+
+def test_journal_space_is_given_back(tmp_path: Path) -> None:
+    """I7: all but what an open transaction needs."""
+
+    async def test(bench: PartitionBench) -> None:
+        for _ in range(8):
+            await bench.plain(b"x" * 500_000)
+        await bench.draft(T1, 0, b"kept")
+        for _ in range(8):
+            await bench.plain(b"x" * 500_000)
+        await bench.partition.checkpoint()
+        first = bench.journal.start_position
+        assert first > 3_000_000
+        bench.restart()
+        await bench.prepare(T1)
+        await bench.apply(T1)
+        assert (await bench.visible())[-1] == b"kept"
+        await bench.plain(b"x" * 900_000)
+        await bench.partition.checkpoint()
+        assert bench.journal.start_position > first
+
+    run(tmp_path, test, log_segment_bytes=1 << 24)
+
+
+# -- against a dumb model --------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("plain"), st.integers(1, 3), st.integers(1, 3000)),
+        st.tuples(st.just("draft"), st.integers(0, 3), st.integers(1, 3000)),
+        st.tuples(st.just("commit"), st.integers(0, 3), st.booleans()),
+        st.tuples(st.just("abort"), st.integers(0, 3), st.booleans()),
+        st.tuples(st.just("checkpoint"), st.booleans(), st.booleans()),
+        st.tuples(st.just("restart"), st.booleans(), st.booleans()),
+    ),
+    max_size=40,
+)
+
+
+class Model:
+    """What should be visible, by the shortest road: lists of values."""
+
+    def __init__(self) -> None:
+        self.log: list[bytes] = []
+        self.open: dict[int, list[bytes]] = {}
+        self.numbers = dict.fromkeys(range(4), 1)
+        self.sequences = dict.fromkeys(range(4), 0)
+        self.written = 0
+
+    def value(self, size: int) -> bytes:
+        self.written += 1
+        return b"%d:" % self.written + b"x" * size
+
+    def transaction(self, owner: int) -> TransactionId:
+        return TransactionId(owner, 0, self.numbers[owner])
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, durability=st.sampled_from(Durability))
+def test_what_is_visible_is_what_the_model_says(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]], durability: Durability
+) -> None:
+    async def test(bench: PartitionBench) -> None:
+        model = Model()
+        for step in steps:
+            await carry_out(step, bench, model)
+        assert await bench.visible() == model.log
+        bench.restart()
+        assert await bench.visible() == model.log
+
+    run(tmp_path_factory.mktemp("partition"), test, durability=durability)
+
+
+async def carry_out(step: tuple[str, int, int], bench: PartitionBench, model: Model) -> None:
+    kind, first, second = step
+    match kind:
+        case "plain":
+            values = [model.value(second) for _ in range(first)]
+            assert await bench.plain(*values) == len(model.log)
+            model.log += values
+        case "draft":
+            value = model.value(second)
+            await bench.draft(model.transaction(first), model.sequences[first], value)
+            model.sequences[first] += 1
+            model.open.setdefault(first, []).append(value)
+        case "commit" if first in model.open:
+            transaction = model.transaction(first)
+            await bench.prepare(transaction)
+            if second:
+                bench.restart()
+            await bench.apply(transaction, finished=transaction.number - 1)
+            model.log += model.open.pop(first)
+            model.numbers[first] += 1
+        case "abort" if first in model.open:
+            transaction = model.transaction(first)
+            if second:
+                await bench.prepare(transaction)
+            await bench.discard(transaction, finished=transaction.number - 1)
+            del model.open[first]
+            model.numbers[first] += 1
+        case "checkpoint":
+            await bench.partition.checkpoint()
+            if second:
+                bench.restart()
+        case "restart":
+            bench.restart()
+            assert await bench.visible() == model.log

@@ -1,0 +1,180 @@
+"""The membership machine under any sequence of requests: what must hold whatever clients do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from scenario import REBALANCE_MS, SESSION_MS, Scenario
+
+from faircopy.broker.groups.members import Identity, JoinAnswer, SyncAnswer
+from faircopy.broker.groups.membership import NEW_MEMBER_JOIN_MS, Phase
+from faircopy.wire.error_codes import ErrorCode
+
+MEMBERS_MAX = 4
+PROTOCOLS = [
+    (("range", b"1"),),
+    (("range", b"2"), ("sticky", b"2")),
+    (("sticky", b"3"), ("range", b"3")),
+    (("sticky", b"4"),),
+]
+INSTANCES = ["a", "b"]
+
+
+class Client:
+    """A client as it sees itself: its instance id, and the tickets it waits for."""
+
+    def __init__(self, instance_id: str | None, ticket: int) -> None:
+        self.instance_id = instance_id
+        self.join_ticket = ticket
+        self.answer: JoinAnswer | None = None
+
+
+class Membership(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scenario = Scenario(initial_rebalance_delay_ms=100, members_max=MEMBERS_MAX)
+        self.clients: list[Client] = []
+        self.syncs: dict[int, tuple[str | None, str]] = {}  # instance id and member id by ticket
+        self.leaders: dict[int, set[str]] = {}
+        self.former_ids: dict[str, list[str]] = {instance_id: [] for instance_id in INSTANCES}
+        self.greatest_generation = 0
+
+    def client(self, number: int) -> Client:
+        return self.clients[number % len(self.clients)]
+
+    # -- what clients do -----------------------------------------------------------------------------------------
+
+    @rule(protocols=st.sampled_from(PROTOCOLS), needs_known_id=st.booleans())
+    def come(self, protocols: Any, needs_known_id: bool) -> None:
+        ticket = self.scenario.join(protocols=protocols, needs_known_id=needs_known_id)
+        self.clients.append(Client(None, ticket))
+
+    @rule(instance_id=st.sampled_from(INSTANCES), protocols=st.sampled_from(PROTOCOLS))
+    def come_as_static(self, instance_id: str, protocols: Any) -> None:
+        former = [m.member_id for m in self.scenario.group.members.values() if m.instance_id == instance_id]
+        ticket = self.scenario.join(instance_id=instance_id, protocols=protocols)
+        present = [m.member_id for m in self.scenario.group.members.values() if m.instance_id == instance_id]
+        if former != present:
+            self.former_ids[instance_id] += former
+        self.clients.append(Client(instance_id, ticket))
+
+    @precondition(lambda self: self.clients)
+    @rule(number=st.integers(0, 99), protocols=st.sampled_from(PROTOCOLS))
+    def join_again(self, number: int, protocols: Any) -> None:
+        client = self.client(number)
+        if client.answer is not None:
+            client.join_ticket = self.scenario.join(
+                client.answer.member_id, instance_id=client.instance_id, protocols=protocols
+            )
+
+    @precondition(lambda self: self.clients)
+    @rule(number=st.integers(0, 99))
+    def sync(self, number: int) -> None:
+        client = self.client(number)
+        if client.answer is None or client.answer.error:
+            return
+        parts = {m.member_id: f"for {m.member_id}".encode() for m in client.answer.members}
+        ticket = self.scenario.sync(client.answer, parts, instance_id=client.instance_id)
+        self.syncs[ticket] = (client.instance_id, client.answer.member_id)
+
+    @precondition(lambda self: self.clients)
+    @rule(number=st.integers(0, 99))
+    def heartbeat(self, number: int) -> None:
+        client = self.client(number)
+        if client.answer is not None:
+            self.scenario.heartbeat(client.answer, client.instance_id)
+
+    @precondition(lambda self: self.clients)
+    @rule(number=st.integers(0, 99), is_transactional=st.booleans())
+    def commit(self, number: int, is_transactional: bool) -> None:
+        client = self.client(number)
+        if client.answer is not None and client.answer.member_id:
+            identity = Identity(client.answer.member_id, client.instance_id, client.answer.generation)
+            group = self.scenario.group
+            error = group.check_commit(identity, self.scenario.now_ms, is_transactional)
+            if not error:
+                assert identity.member_id in group.members
+                assert identity.generation == group.generation
+
+    @precondition(lambda self: self.clients)
+    @rule(number=st.integers(0, 99), by_instance=st.booleans())
+    def leave(self, number: int, by_instance: bool) -> None:
+        client = self.client(number)
+        if client.answer is not None:
+            is_static = client.instance_id is not None
+            member_id = "" if by_instance and is_static else client.answer.member_id
+            self.scenario.leave(member_id, client.instance_id)
+
+    @rule(duration_ms=st.sampled_from([1, 60, 101, SESSION_MS // 2, SESSION_MS, REBALANCE_MS]))
+    def wait(self, duration_ms: int) -> None:
+        self.scenario.pass_ms(duration_ms)
+
+    # -- what must hold ------------------------------------------------------------------------------------------
+
+    @invariant()
+    def generations_only_grow(self) -> None:
+        generation = self.scenario.group.generation
+        assert generation >= self.greatest_generation
+        self.greatest_generation = generation
+
+    @invariant()
+    def a_generation_has_one_leader(self) -> None:
+        for client in self.clients:
+            answer = self.scenario.answers.get(client.join_ticket)
+            client.answer = answer or client.answer
+            if answer is not None and not answer.error and answer.leader_id == answer.member_id:
+                self.leaders.setdefault(answer.generation, set()).add(answer.member_id)
+        assert all(len(leaders) == 1 for leaders in self.leaders.values())
+
+    @invariant()
+    def whoever_is_in_a_stable_generation_has_its_assignment(self) -> None:
+        group = self.scenario.group
+        if group.phase is Phase.STABLE:
+            for member in group.members.values():
+                own = [member.member_id, *self.former_ids.get(member.instance_id or "", [])]
+                assert member.assignment in [f"for {member_id}".encode() for member_id in own]
+
+    @invariant()
+    def members_are_given_their_own_assignment(self) -> None:
+        for ticket, (instance_id, member_id) in self.syncs.items():
+            answer = self.scenario.answers.get(ticket)
+            if isinstance(answer, SyncAnswer) and not answer.error:
+                own = [member_id, *self.former_ids.get(instance_id or "", [])]
+                assert answer.assignment in [f"for {own_id}".encode() for own_id in own]
+
+    @invariant()
+    def the_former_selves_of_static_members_are_shut_out(self) -> None:
+        group = self.scenario.group
+        for instance_id, former_ids in self.former_ids.items():
+            for member_id in former_ids:
+                error = group.heartbeat(Identity(member_id, instance_id, group.generation), self.scenario.now_ms)
+                assert error in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    @invariant()
+    def phases_fit_the_members(self) -> None:
+        group = self.scenario.group
+        assert len(group.members) <= MEMBERS_MAX
+        assert bool(group.members) or group.phase in (Phase.EMPTY, Phase.PREPARING)
+        assert not group.members or group.phase is not Phase.EMPTY
+        assert not group.members or group.leader_id in group.members
+        instances = [m.instance_id for m in group.members.values() if m.instance_id is not None]
+        assert len(instances) == len(set(instances))
+
+    @invariant()
+    def whoever_waits_is_waited_for(self) -> None:
+        assert self.scenario.group.is_idle or self.scenario.wake_ms is not None
+
+    def teardown(self) -> None:
+        """Once clients fall silent, everything is answered, and the group ends empty."""
+        self.scenario.pass_ms(NEW_MEMBER_JOIN_MS + 10 * REBALANCE_MS)
+        unanswered = set(range(1, self.scenario.last_ticket + 1)) - set(self.scenario.answers)
+        assert not unanswered
+        assert self.scenario.group.is_idle
+        assert self.scenario.wake_ms is None
+
+
+Membership.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMembership = Membership.TestCase

@@ -1,0 +1,371 @@
+"""A journal on real files: append, group commit, recovery, torn tails, damage, reclaim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions
+from faircopy.journal.recovery import Recovered
+from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
+from faircopy.journal.segment import DamagedJournal
+from faircopy.storage.disk import Disk
+from faircopy.storage.files import File, NoSpace, StorageFailure
+
+IDENTITY = bytes(range(20))
+SEGMENT_BYTES = 1 << 20
+
+
+class Bench:
+    """A loop's worth of journals in one directory."""
+
+    def __init__(self, path: Path, durability: Durability = Durability.FSYNC) -> None:
+        self.path = path
+        self.loop = asyncio.get_running_loop()
+        self.disk = Disk(self.loop, threads=2)
+        self.failures: list[BaseException] = []
+        self.durability = durability
+        self._salt = 0
+
+    def new_salt(self) -> int:
+        self._salt += 1
+        return self._salt
+
+    def journal(self) -> Journal:
+        options = JournalOptions(self.durability, SEGMENT_BYTES, self.new_salt, self.failures.append)
+        return Journal(self.path, IDENTITY, self.disk, self.loop, options)
+
+    def recovered(self, start: int = 0) -> tuple[Journal, list[tuple[int, bytes]]]:
+        """A journal opened from disk, and the (position, payload) pairs that it holds from `start` on."""
+        found: list[tuple[int, bytes]] = []
+        journal = self.journal()
+
+        def fold(recovered: Recovered) -> None:
+            found.append((recovered.entry.position, bytes(recovered.payload)))
+
+        journal.open()
+        journal.recover(start, fold)
+        return journal, found
+
+
+def run(path: Path, test: Callable[[Bench], Awaitable[Any]], durability: Durability = Durability.FSYNC) -> None:
+    """Run a test with a fresh loop."""
+
+    async def main() -> None:
+        bench = Bench(path, durability)
+        try:
+            await test(bench)
+        finally:
+            bench.disk.close()
+
+    asyncio.run(main())
+
+
+def only_segment(path: Path) -> Path:
+    (segment,) = path.glob("*.journal")
+    return segment
+
+
+def flip(path: Path, byte: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("durability", Durability)
+def test_what_is_durable_is_there_after_a_restart(tmp_path: Path, durability: Durability) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        payloads = [bytes([n]) * (n * 1000) for n in range(50)]
+        positions = [journal.append(Kind.PLAIN, payload).position for payload in payloads]
+        await journal.durable()
+        _, found = bench.recovered()
+        assert found == list(zip(positions, payloads, strict=True))
+        assert not bench.failures
+
+    run(tmp_path, test, durability)
+
+
+def test_entries_go_on_over_segments(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        for n in range(40):
+            journal.append(Kind.PLAIN, bytes([n]) * 100_000)
+        await journal.durable()
+        assert len(list(tmp_path.glob("*.journal"))) > 3
+        again, found = bench.recovered()
+        assert [payload[0] for _, payload in found] == list(range(40))
+        again.append(Kind.PLAIN, b"more")
+        await again.durable()
+        assert bench.recovered()[1][-1][1] == b"more"
+
+    run(tmp_path, test)
+
+
+def test_an_entry_larger_than_a_segment_has_one_of_its_own(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        for size in (10, 3 * SEGMENT_BYTES, 10):
+            journal.append(Kind.PLAIN, b"x" * size)
+        await journal.durable()
+        assert [len(payload) for _, payload in bench.recovered()[1]] == [10, 3 * SEGMENT_BYTES, 10]
+
+    run(tmp_path, test)
+
+
+def test_waiters_are_called_in_order_and_share_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs: list[Path] = []
+    sync = File.sync
+
+    def counted(file: File) -> None:
+        syncs.append(file.path)
+        sync(file)
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        monkeypatch.setattr(File, "sync", counted)
+        called: list[int] = []
+        for n in range(100):
+            journal.append(Kind.PLAIN, b"x")
+            journal.when_durable(lambda n=n: called.append(n))  # type: ignore[misc]
+        await journal.durable()
+        assert called == list(range(100))
+        assert len(syncs) == 1
+
+    run(tmp_path, test)
+
+
+def test_a_draft_is_written_without_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        synced = journal.synced_position
+        written: asyncio.Future[None] = bench.loop.create_future()
+        journal.append(Kind.DRAFT, b"draft")
+        journal.when_written(lambda: written.set_result(None))
+        await written
+        assert journal.written_position == journal.next_position
+        assert journal.synced_position == synced
+
+    run(tmp_path, test)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes=st.lists(st.integers(0, 3000), min_size=1, max_size=12), data=st.data())
+def test_any_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject) -> None:
+    """Whatever of the last, unsynced write is on disk: what was durable stays, in order, and appending goes on."""
+    path = tmp_path_factory.mktemp("journal")
+    durable_count = data.draw(st.integers(0, len(sizes)))
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"zero")
+        await journal.durable()
+        for n, size in enumerate(sizes[:durable_count]):
+            journal.append(Kind.PLAIN, bytes([n]) * size)
+        await journal.durable()
+        durable_end = journal.next_position
+        for n, size in enumerate(sizes[durable_count:]):
+            journal.append(Kind.PLAIN, bytes([n]) * size)
+        await journal.durable()
+        tear(only_segment(path), 64 + durable_end, 64 + journal.next_position, data)
+        again, found = bench.recovered()
+        assert [len(payload) for _, payload in found[: durable_count + 1]] == [4, *sizes[:durable_count]]
+        again.append(Kind.PLAIN, b"after the crash")
+        await again.durable()
+        assert bench.recovered()[1] == [*found, (found[-1][0] + 64 + len(found[-1][1]), b"after the crash")]
+
+    run(path, test)
+
+
+def tear(path: Path, first: int, end: int, data: st.DataObject) -> None:
+    """Lose any of the 512-byte sectors between two bytes of a file, as a power cut may."""
+    content = bytearray(path.read_bytes())
+    for at in range(first, end, 512):
+        if data.draw(st.booleans()):
+            content[at : min(at + 512, end)] = bytes(min(at + 512, end) - at)
+    path.write_bytes(content)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damage_below_what_was_durable_is_never_cut(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.mktemp("journal")
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        for n in range(5):
+            journal.append(Kind.PLAIN, bytes([n]) * 700)
+            await journal.durable()
+        last = journal.append(Kind.PLAIN, b"tells that all before it was durable")
+        await journal.durable()
+        before = only_segment(path).read_bytes()
+        byte = data.draw(st.integers(0, 64 + last.position - 1))
+        flip(only_segment(path), byte)
+        damaged = only_segment(path).read_bytes()
+        with pytest.raises(DamagedJournal) as caught:
+            bench.recovered()
+        assert str(only_segment(path)) in str(caught.value)
+        assert only_segment(path).read_bytes() == damaged != before
+
+    run(path, test)
+
+
+def test_damage_below_a_checkpoint_is_never_cut(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        entry = journal.append(Kind.PLAIN, b"x" * 100)
+        await journal.durable()
+        only_segment(tmp_path).write_bytes(only_segment(tmp_path).read_bytes()[: 64 + 50])
+        with pytest.raises(DamagedJournal):
+            bench.recovered(start=entry.end)
+
+    run(tmp_path, test)
+
+
+def test_a_segment_of_another_journal_is_refused(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"x")
+        await journal.durable()
+        options = JournalOptions(Durability.FSYNC, SEGMENT_BYTES, bench.new_salt, bench.failures.append)
+        other = Journal(tmp_path, bytes(20), bench.disk, bench.loop, options)
+        with pytest.raises(DamagedJournal, match="belongs to another journal"):
+            other.open()
+
+    run(tmp_path, test)
+
+
+def test_old_entries_behind_a_cut_never_come_back(tmp_path: Path) -> None:
+    """A torn write leaves a sound entry behind a bad one; a new entry of the bad one's length must not revive it."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"durable")
+        await journal.durable()
+        bad = journal.append(Kind.PLAIN, b"a" * 100)
+        journal.append(Kind.PLAIN, b"zombie")
+        await journal.durable()
+        flip(only_segment(tmp_path), 64 + bad.position + 70)
+        again, found = bench.recovered()
+        assert [payload for _, payload in found] == [b"durable"]
+        again.append(Kind.PLAIN, b"b" * 100)
+        await again.durable()
+        assert [payload for _, payload in bench.recovered()[1]] == [b"durable", b"b" * 100]
+
+    run(tmp_path, test)
+
+
+def test_a_failed_fsync_is_never_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I10."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        attempts = 0
+
+        def broken(file: File) -> None:
+            nonlocal attempts
+            attempts += 1
+            raise StorageFailure("fdatasync: Input/output error")
+
+        monkeypatch.setattr(File, "sync", broken)
+        acked = []
+        journal.append(Kind.PLAIN, b"lost")
+        journal.when_durable(lambda: acked.append(1))
+        await asyncio.sleep(0.05)
+        assert len(bench.failures) == 1
+        assert not acked
+        assert attempts == 1
+
+    run(tmp_path, test)
+
+
+def test_a_full_disk_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        preallocate = File.preallocate
+
+        def full(file: File, end: int) -> None:
+            raise NoSpace("no space")
+
+        monkeypatch.setattr(File, "preallocate", full)
+        monkeypatch.setattr("faircopy.journal.journal.NO_SPACE_RETRY_SECONDS", 0.05)
+        acked = []
+        journal.append(Kind.PLAIN, b"x" * 900_000)
+        journal.when_durable(lambda: acked.append(1))
+        await asyncio.sleep(0.1)
+        with pytest.raises(JournalFull):
+            journal.ensure_space()
+        assert not acked
+        monkeypatch.setattr(File, "preallocate", preallocate)
+        await journal.durable()
+        assert acked == [1]
+        journal.ensure_space()
+        assert [len(payload) for _, payload in bench.recovered()[1]] == [5, 900_000]
+        assert not bench.failures
+
+    run(tmp_path, test)
+
+
+def test_reclaim_keeps_what_is_needed(tmp_path: Path) -> None:
+    """I7."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        entries = [journal.append(Kind.PLAIN, b"x" * 500_000) for _ in range(8)]
+        await journal.durable()
+        for segment in journal.reclaim(entries[5].position):
+            segment.path.unlink()
+        assert journal.start_position <= entries[5].position
+        assert journal.start_position > entries[2].position
+        _, found = bench.recovered(start=entries[5].position)
+        assert [position for position, _ in found] == [entry.position for entry in entries[5:]]
+
+    run(tmp_path, test)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40_000)), min_size=1, max_size=40),
+    cached=st.booleans(),
+)
+def test_the_reverse_list_gives_each_draft_of_its_transaction(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]], cached: bool
+) -> None:
+    """I3: however many transactions are interleaved, over however many segments."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        heads: dict[int, int] = {}
+        expected: dict[int, list[bytes]] = {}
+        for number, (owner, size) in enumerate(steps):
+            payload = bytes([number]) * size
+            transaction = TransactionId(owner, 0, 1)
+            entry = journal.append(
+                Kind.DRAFT, payload, previous=heads.get(owner, -1), transaction=transaction, records=1
+            )
+            heads[owner] = entry.position
+            expected.setdefault(owner, []).append(payload)
+        await journal.durable()
+        for owner, head in heads.items():
+            walk = Walk(journal, TransactionId(owner, 0, 1), read_from_cache if cached else read_from_disk)
+            drafts = walk.collect(head, keep_bytes=1 << 30)
+            assert [bytes(draft.payload or b"") for draft in drafts] == expected[owner]
+            again = [bytes(walk.payload(draft.entry)) for draft in walk.collect(head, keep_bytes=-1)]
+            assert again == expected[owner]
+
+    run(tmp_path_factory.mktemp("journal"), test)

@@ -1,0 +1,157 @@
+"""The coordinator's table against a dumb model, and its way through a checkpoint."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.broker.transactions.metadata_journal import decode_producer, encode_producer
+from faircopy.broker.transactions.order import GroupOrder
+from faircopy.broker.transactions.table import (
+    TRANSITIONS,
+    NewEntry,
+    Phase,
+    TransactionRefused,
+    TransactionTable,
+    group_of,
+)
+from faircopy.copier.partition import PartitionName
+from faircopy.errors import InvariantViolation
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.metadata_entry import decode, encode
+from faircopy.wire.error_codes import ErrorCode
+
+IDS = ("orders/a", "orders/b", "payments")
+PARTITIONS = [(PartitionName("t", n), 1) for n in range(3)]
+
+
+class Bench:
+    """A table whose entries go through their bytes, as in a journal."""
+
+    def __init__(self) -> None:
+        self.table = TransactionTable()
+        self.position = 0
+        self.number = 0
+
+    def append(self, *entries: NewEntry) -> None:
+        for entry in entries:
+            self.position += 64
+            self.table.fold(entry._replace(payload=decode(encode(entry.payload))), self.position)
+
+    def fence(self, name: str, producer_id: int, epoch: int) -> None:
+        self.append(self.table.decide_fence(name, producer_id, epoch, 60_000))
+
+    def add(self, name: str) -> TransactionId:
+        self.number += 1
+        producer = self.table.producers[name]
+        self.append(*self.table.decide_add(producer, PARTITIONS[: self.number % 3 + 1], self.number, 1_000))
+        assert producer.current is not None
+        return producer.current.id
+
+    def finish(self, transaction: TransactionId) -> None:
+        is_commit = self.table.transactions[transaction].phase is Phase.PREPARE_COMMIT
+        self.append(NewEntry(Kind.COMMITTED if is_commit else Kind.ABORTED, transaction, {}))
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish"]), st.sampled_from(IDS)), max_size=60
+)
+
+
+@given(STEPS)
+def test_the_table_does_what_a_dumb_model_does(steps: list[tuple[str, str]]) -> None:
+    bench = Bench()
+    epochs: dict[str, int] = {}
+    is_open: dict[str, bool] = {}
+    ending: dict[str, list[TransactionId]] = {}
+    outcome: dict[str, str] = {}
+    for step, name in steps:
+        producer = bench.table.producers.get(name)
+        if step == "init":
+            if is_open.get(name):
+                continue
+            epochs[name] = epochs.get(name, -1) + 1
+            bench.fence(name, IDS.index(name), epochs[name])
+        elif producer is None:
+            with pytest.raises(TransactionRefused):
+                bench.table.producer_of(name, 0, 0, ErrorCode.PRODUCER_FENCED)
+        elif step == "add":
+            bench.add(name)
+            is_open[name] = True
+        elif step in ("commit", "abort"):
+            if is_open.get(name):
+                assert producer.current is not None
+                ending.setdefault(name, []).append(producer.current.id)
+                bench.append(*bench.table.decide_end(producer, commit=step == "commit"))
+                is_open[name], outcome[name] = False, step
+            elif outcome.get(name) == step:
+                assert bench.table.decide_end(producer, commit=step == "commit") == []
+            else:
+                with pytest.raises(TransactionRefused):
+                    bench.table.decide_end(producer, commit=step == "commit")
+        elif ending.get(name):
+            bench.finish(ending[name].pop(0))
+        if producer is not None:
+            assert (producer.current is not None) == is_open.get(name, False)
+            assert list(producer.ending) == ending.get(name, [])
+            assert producer.epoch == epochs[name]
+    for producer in bench.table.producers.values():
+        stored = json.loads(json.dumps(encode_producer(producer)))
+        assert encode_producer(decode_producer(stored)) == encode_producer(producer)
+
+
+def test_a_zombie_is_told_which_epoch_is_the_newest() -> None:
+    bench = Bench()
+    bench.fence("orders/a", 1, 0)
+    bench.fence("orders/a", 1, 1)
+    with pytest.raises(TransactionRefused, match="fenced; the newest is 1") as caught:
+        bench.table.producer_of("orders/a", 1, 0, ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize("phase", [None, *Phase])
+@pytest.mark.parametrize("kind", [Kind.ADD, Kind.PREPARE_COMMIT, Kind.PREPARE_ABORT, Kind.COMMITTED, Kind.ABORTED])
+def test_only_the_transitions_of_the_table_are_taken(phase: Phase | None, kind: Kind) -> None:
+    bench = Bench()
+    bench.fence("orders/a", 1, 0)
+    transaction = bench.add("orders/a")
+    payload = {"partitions": [], "fence": 0}
+    if phase is None or (phase, kind) in TRANSITIONS:
+        return
+    bench.table.transactions[transaction].phase = phase
+    with pytest.raises(InvariantViolation):
+        bench.append(NewEntry(kind, transaction, payload))
+
+
+def test_prepared_transactions_do_not_expire() -> None:
+    bench = Bench()
+    bench.fence("orders/a", 1, 0)
+    bench.add("orders/a")
+    assert not bench.table.expired(now_ms=61_000)
+    assert len(bench.table.expired(now_ms=61_001)) == 1
+    bench.append(*bench.table.decide_end(bench.table.producers["orders/a"], commit=True))
+    assert not bench.table.expired(now_ms=10**9)
+
+
+def test_the_group_is_the_part_before_the_slash() -> None:
+    assert group_of("orders/worker-3") == "orders"
+    assert group_of("orders") == "orders"
+    assert group_of("a/b/c") == "a"
+
+
+@given(st.permutations(range(6)), st.lists(st.booleans(), min_size=6, max_size=6))
+def test_a_group_is_released_in_the_order_of_its_decisions(durable: list[int], same_group: list[bool]) -> None:
+    """P5: whatever the order in which decisions become durable."""
+    order = GroupOrder()
+    groups = ["g" if same else "h" for same in same_group]
+    for number, group in enumerate(groups):
+        order.decided(group, TransactionId(0, 0, number))
+    released: list[tuple[str, int]] = []
+    for number in durable:
+        released += [(groups[number], txid.number) for txid in order.durable(groups[number], TransactionId(0, 0, number))]
+    for group in ("g", "h"):
+        numbers = [number for name, number in released if name == group]
+        assert numbers == [number for number in range(6) if groups[number] == group]
