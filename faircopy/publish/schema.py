@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from faircopy.errors import FaircopyError
+from faircopy.publish.offsets import NextOffsets, offsets_from_json
 
 FORMAT = 1
-
-NextOffsets = dict[str, dict[int, int]]
 
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
@@ -90,11 +89,4 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None, file: str) -> Footer:
         slices = json.loads(found[_SLICES_KEY.encode()])
         return Footer(offsets_from_json(next_offsets), [Slice(str(t), int(p), int(n)) for t, p, n in slices])
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FooterError(
-            f"reading the footer of {file}: faircopy's part is missing or damaged ({error})"
-        ) from None
-
-
-def offsets_from_json(value: Mapping[str, Mapping[str, int]]) -> NextOffsets:
-    """JSON has no integer keys: {"orders": {"0": 120}} -> {"orders": {0: 120}}."""
-    return {topic: {int(p): int(offset) for p, offset in parts.items()} for topic, parts in value.items()}
+        raise FooterError(f"reading the footer of {file}: faircopy's part is missing or damaged ({error})") from None

@@ -1,0 +1,75 @@
+"""`python -m faircopy.publish`: the process that writes plain tables, for one broker, by way of its pipes.
+
+It ends when the broker closes its end of standard input, be it by dying.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+from faircopy.publish.files import Files, FsyncError
+
+NICENESS = 5  # readers can wait a little; producers should not
+FSYNC_FAILED = 5  # exit status
+
+
+def main() -> int:
+    """Serve standard input; return the exit status."""
+    os.nice(NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the broker; then stdin ends
+    _raise_limit_of_open_files()
+    logging.basicConfig(stream=sys.stderr, format="faircopy.publish: %(levelname)s: %(message)s")
+    replies = _private_stdout()
+    try:
+        # A broker that is gone waits for no reply.
+        with contextlib.suppress(BrokenPipeError):
+            _serve(sys.stdin.buffer, replies)
+    except FsyncError as error:
+        logging.error("%s", error)
+        return FSYNC_FAILED
+    return 0
+
+
+def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    # Arrow's own allocator keeps freed memory; between publications this process should be small. It is chosen
+    # when Arrow is imported.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    import pyarrow as pa
+
+    from faircopy.publish.server import Server
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    with contextlib.closing(Server(Files(), _steady_clock())) as server:
+        server.serve(requests, replies)
+
+
+def _private_stdout() -> BinaryIO:
+    """Standard output, for replies only: whatever else is printed goes to standard error."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return replies
+
+
+def _raise_limit_of_open_files() -> None:
+    """Each open table has a file open, its lock."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _steady_clock() -> Callable[[], int]:
+    """Milliseconds since 1970, as the wall clock has it now; later jumps of that delete nothing."""
+    shift_ns = time.time_ns() - time.monotonic_ns()
+    return lambda: (time.monotonic_ns() + shift_ns) // 1_000_000
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The broker's side of the publisher: starts its process, asks it, and starts it again when it has died.
+
+Nothing here imports Arrow: its memory is the process's, which ends when there has been nothing to do for a
+while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from faircopy.errors import FaircopyError
+from faircopy.publish.offsets import NextOffsets, offsets_from_json
+from faircopy.publish.requests import (
+    Drop,
+    Open,
+    Publish,
+    Published,
+    Request,
+    RequestError,
+    format_request,
+    parse_reply,
+)
+
+_REPLY_BYTES_AT_MOST = 64 * 1024 * 1024
+_SECONDS_TO_END = 10.0
+COMMAND = (sys.executable, "-m", "faircopy.publish")
+
+_Reply = tuple[str, dict[str, Any]]  # verb and body
+
+
+class PublishError(FaircopyError):
+    """The publisher did not do what it was asked.
+
+    With `retry`, the same request may succeed later; it may also have been done already, and asking for it
+    again does no harm. Without, somebody has to look at the table.
+    """
+
+    def __init__(self, message: str, *, retry: bool) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+
+class PublisherProcess:
+    """The publisher, as a process that runs while it is needed. All methods raise PublishError.
+
+    For one event loop. Requests are done in the order in which they were made.
+    """
+
+    def __init__(self, *, idle_seconds: float = 60.0, command: Sequence[str] = COMMAND) -> None:
+        """With nothing to do for `idle_seconds`, the process is ended; the next request starts another."""
+        self._idle_seconds = idle_seconds
+        self._command = command
+        self._starting = asyncio.Lock()
+        self._running: _Running | None = None
+        self._idle: asyncio.TimerHandle | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, or None while there is no process."""
+        return self._running.process.pid if self._running else None
+
+    async def open_table(self, table: str, directory: str) -> NextOffsets:
+        """Make the table in `directory` (absolute) if need be: {topic: {partition: next offset}} of what it has."""
+        body = await self._ask(Open(table, directory), "opened")
+        return offsets_from_json(body["next_offsets"])
+
+    async def publish(self, publication: Publish) -> Published:
+        """Publish the parts of a cut that the table does not have yet, all or nothing."""
+        return Published(**await self._ask(publication, "published"))
+
+    async def drop_table(self, table: str, directory: str) -> None:
+        """Delete the table, if it is there."""
+        await self._ask(Drop(table, directory), "dropped")
+
+    async def stop(self) -> None:
+        """End the process once it has done what it was asked, or after some seconds in any case."""
+        self._stay()
+        async with self._starting:
+            if self._running:
+                await self._running.end()
+                self._running = None
+
+    async def _ask(self, request: Request, expected: str) -> dict[str, Any]:
+        self._stay()
+        running = await self._ensure_running()
+        try:
+            verb, body = await running.ask(request)
+        finally:
+            if not running.is_busy:
+                self._leave_when_idle(running)
+        if verb == "failed":
+            raise PublishError(str(body.get("message")), retry=bool(body.get("retry")))
+        if verb != expected:
+            raise PublishError(f"the publisher answered {verb!r} where {expected!r} was due", retry=False)
+        return body
+
+    async def _ensure_running(self) -> _Running:
+        async with self._starting:
+            if self._running is None or not self._running.takes_requests:
+                if self._running:
+                    await self._running.end()  # the tables' locks go with it
+                self._running = await _start(self._command)
+            return self._running
+
+    def _stay(self) -> None:
+        if self._idle:
+            self._idle.cancel()
+
+    def _leave_when_idle(self, running: _Running) -> None:
+        self._stay()
+        self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, running.close)
+
+
+class _Running:
+    """One process, and those who wait for its replies, by the ids of their requests."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self._waiting: dict[int, asyncio.Future[_Reply]] = {}
+        self._last_id = 0
+        self._closed = False
+        self._reading = asyncio.create_task(self._read_replies())
+
+    @property
+    def takes_requests(self) -> bool:
+        return not self._closed and not self._reading.done()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._waiting)
+
+    async def ask(self, request: Request) -> _Reply:
+        self._last_id += 1
+        reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last_id] = reply
+        assert self.process.stdin
+        # If the process has died, the reader sees it, and fails the reply.
+        with contextlib.suppress(ConnectionError):
+            self.process.stdin.write(format_request(self._last_id, request))
+            await self.process.stdin.drain()
+        return await reply
+
+    def close(self) -> None:
+        """Let the process end when it has answered all."""
+        assert self.process.stdin
+        self._closed = True
+        self.process.stdin.close()
+
+    async def end(self) -> None:
+        """Wait until the process has ended, but not for long."""
+        self.close()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._reading), _SECONDS_TO_END)
+        except TimeoutError:
+            self._kill()
+        await self._reading
+        await self.process.wait()
+
+    async def _read_replies(self) -> None:
+        assert self.process.stdout
+        try:
+            while line := await self.process.stdout.readline():
+                number, verb, body = parse_reply(line)
+                waiter = self._waiting.pop(number, None)
+                if waiter and not waiter.done():
+                    waiter.set_result((verb, body))
+        except (RequestError, ValueError):  # what it writes is not replies, or too long
+            self._kill()
+        finally:
+            self._fail_all()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+    def _fail_all(self) -> None:
+        for waiter in self._waiting.values():
+            if not waiter.done():
+                message = f"the publisher (process {self.process.pid}) has ended before its answer"
+                waiter.set_exception(PublishError(message, retry=True))
+        self._waiting.clear()
+
+
+async def _start(command: Sequence[str]) -> _Running:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_REPLY_BYTES_AT_MOST
+        )
+    except OSError as error:
+        raise PublishError(f"starting the publisher: {error}", retry=True) from error
+    return _Running(process)

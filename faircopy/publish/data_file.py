@@ -1,0 +1,84 @@
+"""One Parquet file, written as rows come: memory holds one row group at a time, however large the file gets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from faircopy.publish import names
+from faircopy.publish.files import Files, NewFile, rename_durably
+from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
+from faircopy.publish.spark_log import DataFile
+
+ROW_GROUP_BYTES = 16 * 1024 * 1024
+
+
+class DataFileWriter:
+    """Writes rows, which come sorted by (topic, partition, offset), to `file`; then `finish`, or `abandon`."""
+
+    def __init__(self, file: NewFile, row_group_bytes: int = ROW_GROUP_BYTES) -> None:
+        self._row_group_bytes = row_group_bytes
+        self._writer = pq.ParquetWriter(file, SCHEMA, **WRITER_OPTIONS)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._slices: list[Slice] = []
+        self.rows = 0
+
+    def add(self, topic: str, partition: int, rows: pa.RecordBatch) -> None:
+        """Rows of one partition; its rows come one after the other."""
+        self._count(topic, partition, rows.num_rows)
+        self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes >= self._row_group_bytes:
+            self._write_row_group()
+
+    def finish(self, next_offsets: NextOffsets) -> None:
+        """Write what is left, and the footer with the table's next offsets; the file is complete, not synced."""
+        self._write_row_group()
+        self._writer.add_key_value_metadata(footer_metadata(Footer(next_offsets, self._slices)))
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that won't be finished; what is in it is worthless."""
+        with contextlib.suppress(Exception):
+            self._writer.close()
+
+    def _count(self, topic: str, partition: int, rows: int) -> None:
+        self.rows += rows
+        if self._slices and self._slices[-1][:2] == (topic, partition):
+            rows += self._slices.pop().rows
+        self._slices.append(Slice(topic, partition, rows))
+
+    def _write_row_group(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, SCHEMA)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+
+Fill = Callable[[DataFileWriter], NextOffsets]
+
+
+def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> tuple[int, DataFile]:
+    """Write a data file durably, which no entry lists yet: (rows, the file).
+
+    `fill` adds the rows, and returns the table's next offsets after them. If it fails, there is no file.
+    """
+    unfinished = path.with_name(names.temporary(path.name))
+    with files.create(unfinished) as file:
+        writer = DataFileWriter(file)
+        try:
+            writer.finish(fill(writer))
+        except BaseException:
+            writer.abandon()
+            raise
+        file.sync()
+        size = file.size
+    rename_durably(files, unfinished, path)
+    return writer.rows, DataFile(path.name, size, modified_ms)

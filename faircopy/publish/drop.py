@@ -1,0 +1,32 @@
+"""Deleting a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from faircopy.publish import names
+from faircopy.publish.files import Files, delete_tree, rename_durably
+from faircopy.publish.log_directory import TableDamagedError
+
+_OURS = {names.SPARK_LOG, names.STATE, names.LOCK}
+
+
+def drop_table(files: Files, directory: Path) -> None:
+    """Delete the table in `directory`, all at once for readers; nothing happens if it is gone already.
+
+    What a crash leaves goes with the next drop of the same name. Raises TableDamagedError for a directory
+    that holds something else, LockedError, FsyncError or OSError.
+    """
+    doomed = directory.with_name(names.temporary(directory.name))
+    delete_tree(files, doomed)
+    found = files.list_directory(directory)
+    if found and not _OURS.intersection(found):
+        raise TableDamagedError(
+            f"deleting the plain table in {directory}: no table is there, but {len(found)} other files."
+            " Nothing was deleted"
+        )
+    if files.is_directory(directory):
+        lock = files.lock(directory / names.LOCK)
+        rename_durably(files, directory, doomed)
+        delete_tree(files, doomed)
+        lock.close()

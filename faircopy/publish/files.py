@@ -1,0 +1,179 @@
+"""The only door of the publisher to the disk, so that tests can put a failing one in its place.
+
+`Files` has the primitives; the functions below it make durable steps of them. All block.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from faircopy.errors import FaircopyError
+from faircopy.publish import names
+
+
+class FsyncError(FaircopyError):
+    """An fsync failed: what was written may be lost although it can be read. The process must end."""
+
+
+class LockedError(FaircopyError):
+    """Another process has the lock."""
+
+
+class NewFile(io.RawIOBase):
+    """A file that is being written, front to back."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+        """Write all of `data`."""
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        written = memoryview(data).nbytes
+        self.size += written
+        return written
+
+    def tell(self) -> int:
+        return self.size
+
+    def sync(self) -> None:
+        """Make what was written durable. Raises FsyncError."""
+        _fsync(self._descriptor, self._path)
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+class Lock:
+    """Held until closed, or until the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise LockedError(f"locking {path}: another process has it; it ends once its broker has") from None
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Files:
+    """The primitives. Nothing is durable before its file, or for a name its directory, is synced.
+
+    Raises OSError, but for a failed sync FsyncError.
+    """
+
+    def list_directory(self, directory: Path) -> dict[str, int]:
+        """Names in a directory, and their sizes in bytes; empty if there is no such directory."""
+        try:
+            with os.scandir(directory) as entries:
+                return {entry.name: entry.stat().st_size for entry in entries}
+        except FileNotFoundError:
+            return {}
+
+    def is_directory(self, path: Path) -> bool:
+        return path.is_dir()
+
+    def read(self, path: Path, position: int = 0, size: int = -1) -> bytes:
+        """`size` bytes from `position`, or all to the end; fewer if the file ends before."""
+        with path.open("rb", buffering=0) as file:
+            file.seek(position)
+            return _read_fully(file, size) if size >= 0 else file.readall()
+
+    def open_to_read(self, path: Path) -> BinaryIO:
+        return path.open("rb", buffering=0)
+
+    def create(self, path: Path) -> NewFile:
+        """A new file, in place of one that may be there."""
+        return NewFile(path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.rename(new)
+
+    def delete(self, path: Path) -> None:
+        """Delete a file; nothing happens if it is gone already."""
+        path.unlink(missing_ok=True)
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir()
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory."""
+        path.rmdir()
+
+    def sync_directory(self, path: Path) -> None:
+        """Make the names in a directory durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _fsync(descriptor, path)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: Path) -> Lock:
+        """Take the lock that the file is. Raises LockedError."""
+        return Lock(path)
+
+
+def _fsync(descriptor: int, path: Path) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise FsyncError(f"fsync of {path}: {error.strerror}; see the system's log for the disk") from error
+
+
+def _read_fully(file: io.FileIO, size: int) -> bytes:
+    data = file.read(size)
+    while data and len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data
+
+
+def write_durably(files: Files, path: Path, content: bytes) -> None:
+    """Make `path` hold `content`; after a crash it holds all of it, or what it held before."""
+    unfinished = path.with_name(names.temporary(path.name))
+    with files.create(unfinished) as file:
+        file.write(content)
+        file.sync()
+    rename_durably(files, unfinished, path)
+
+
+def rename_durably(files: Files, old: Path, new: Path) -> None:
+    """Rename within a directory."""
+    files.rename(old, new)
+    files.sync_directory(new.parent)
+
+
+def make_directories(files: Files, path: Path) -> None:
+    """Make a directory and those above it, durably; nothing happens if it is there."""
+    if files.is_directory(path):
+        return
+    make_directories(files, path.parent)
+    files.make_directory(path)
+    files.sync_directory(path.parent)
+
+
+def delete_tree(files: Files, directory: Path) -> None:
+    """Delete a directory and all in it; nothing happens if it is gone already."""
+    if not files.is_directory(directory):
+        return
+    for name in files.list_directory(directory):
+        child = directory / name
+        if files.is_directory(child):
+            delete_tree(files, child)
+        else:
+            files.delete(child)
+    files.remove_directory(directory)

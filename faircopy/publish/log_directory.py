@@ -1,0 +1,112 @@
+"""The `_spark_metadata` directory of one table: its entries on disk, and the live files that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from faircopy.errors import FaircopyError
+from faircopy.publish import names, spark_log
+from faircopy.publish.files import Files, delete_tree, rename_durably, write_durably
+from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, is_compact
+
+
+class TableDamagedError(FaircopyError):
+    """What is on disk is no table that faircopy left there. It has to be looked at; nothing was changed."""
+
+
+class TableMovedError(TableDamagedError):
+    """The log of a table names files of another directory."""
+
+
+def damaged(directory: Path, why: str) -> TableDamagedError:
+    return TableDamagedError(
+        f"opening the plain table in {directory}: {why}. Restore the directory from a copy, or delete it and let"
+        " the table be made again from the log"
+    )
+
+
+class LogDirectory:
+    """The log of the table in `directory`. `live` are its files, oldest first; `next_entry` the next entry's id."""
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._table = directory
+        self._directory = directory / names.SPARK_LOG
+        self._entries: list[int] = []
+        self.live: list[DataFile] = []
+
+    @property
+    def next_entry(self) -> int:
+        return self._entries[-1] + 1
+
+    def exists(self) -> bool:
+        return self._files.is_directory(self._directory)
+
+    def make(self, schema_file: DataFile) -> None:
+        """Make the log of a new table, which lists only `schema_file`, all at once."""
+        unfinished = self._table / names.temporary(names.SPARK_LOG)
+        delete_tree(self._files, unfinished)
+        self._files.make_directory(unfinished)
+        for entry in spark_log.FIRST_COMPACTS:
+            write_durably(self._files, unfinished / entry_name(entry), self._content([]))
+        first = unfinished / entry_name(spark_log.FIRST_ENTRY)
+        write_durably(self._files, first, self._content([schema_file]))
+        rename_durably(self._files, unfinished, self._directory)
+
+    def load(self) -> None:
+        """Read what is live. Raises TableDamagedError; the leftovers of a crash are deleted."""
+        self._entries = sorted(self._scan())
+        self.live = [file for entry in self._current() for file in self._read(entry)]
+        if not self.live:
+            raise damaged(self._table, f"{names.SPARK_LOG} lists no file")
+
+    def append(self, added: DataFile, live: list[DataFile]) -> None:
+        """Publish `added`, the newest of the files `live`. A compact entry makes the others of `live` count, too."""
+        entry = self.next_entry
+        content = self._content(live if is_compact(entry) else [added])
+        write_durably(self._files, self._directory / entry_name(entry), content)
+        self._entries.append(entry)
+        self.live = live
+
+    def delete_superseded(self) -> None:
+        """Delete entries that no reader needs any more."""
+        gone = spark_log.superseded(self._entries)
+        for entry in gone:
+            self._files.delete(self._directory / entry_name(entry))
+        self._entries = self._entries[len(gone) :]
+
+    def _content(self, listed: list[DataFile]) -> bytes:
+        return spark_log.format_entry(PurePosixPath(self._table), listed)
+
+    def _scan(self) -> Iterator[int]:
+        for name in self._files.list_directory(self._directory):
+            entry = spark_log.entry_of_name(name)
+            if entry is not None:
+                yield entry
+            elif names.is_temporary(name):
+                self._files.delete(self._directory / name)
+
+    def _current(self) -> list[int]:
+        """The newest compact entry and those after it, without a gap."""
+        compacts = [entry for entry in self._entries if is_compact(entry)]
+        if not compacts:
+            raise damaged(self._table, f"{names.SPARK_LOG} has no compact entry")
+        current = [entry for entry in self._entries if entry >= compacts[-1]]
+        if current != list(range(current[0], current[0] + len(current))):
+            raise damaged(self._table, f"an entry after {current[0]} is missing from {names.SPARK_LOG}")
+        return current
+
+    def _read(self, entry: int) -> Iterator[DataFile]:
+        path = self._directory / entry_name(entry)
+        try:
+            listed = list(spark_log.parse_entry(self._files.read(path)))
+        except LogFormatError as error:
+            raise damaged(self._table, f"{path} is damaged: {error}") from error
+        for directory, file in listed:
+            if directory != PurePosixPath(self._table):
+                raise TableMovedError(
+                    f"opening the plain table in {self._table}: {path} names files of {directory}. If the table"
+                    f" was moved, run: faircopy tables relocate {self._table}"
+                )
+            yield file

@@ -1,0 +1,112 @@
+"""The batches of one partition's cut, read from the broker's log files and checked.
+
+The log is read a few megabytes at a time. Every batch must fit its CRC and begin at the offset where the
+one before it ended: a publication is never built on bytes that are not exactly the log's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+
+from crc32c import crc32c
+
+from faircopy.errors import FaircopyError
+from faircopy.publish.files import Files
+from faircopy.publish.requests import Chunk, Cut
+from faircopy.publish.run import LoggedBatch
+from faircopy.wire.batch import (
+    CRC_START,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    PLACE,
+    BatchHeader,
+    read_header,
+)
+
+PIECE_BYTES = 4 * 1024 * 1024
+
+
+class LogMismatchError(FaircopyError):
+    """The bytes of a chunk are not the batches that the request says. Nothing was published."""
+
+
+def read_batches(files: Files, cut: Cut, first_offset: int) -> Iterator[LoggedBatch]:
+    """The batches with offsets from `first_offset` to before the cut's end; the first may begin before.
+
+    Whole batches outside of these are skipped. Raises LogMismatchError, or OSError.
+    """
+    txids = _TxIds(cut)
+    expected = first_offset
+    for chunk in cut.chunks:
+        for header, data, at, position in _batches(files, chunk):
+            if header.last_offset < first_offset or header.base_offset >= cut.end_offset:
+                continue
+            begins_before = header.base_offset < first_offset == expected
+            why = _flaw(header, memoryview(data)[at : at + header.size_bytes])
+            if not begins_before and header.base_offset != expected:
+                why = f"offset {expected} should follow, and a batch of offset {header.base_offset} does"
+            if header.last_offset >= cut.end_offset:
+                why = f"a batch to offset {header.last_offset} crosses the end of the cut at {cut.end_offset}"
+            if why:
+                raise _mismatch(chunk, position, why)
+            expected = header.last_offset + 1
+            yield LoggedBatch(header, data, at, txids.of(header.base_offset))
+    if expected < cut.end_offset:
+        raise LogMismatchError(
+            f"reading the log of {cut.topic}-{cut.partition} for a plain table: the chunks end at"
+            f" offset {expected}, the cut at {cut.end_offset}"
+        )
+
+
+def _flaw(header: BatchHeader, batch: memoryview) -> str | None:
+    """Why the bytes are no batch of a log, or None."""
+    if header.magic != 2 or not 0 < header.records == header.last_offset_delta + 1:
+        return "no record batch of format v2 begins there"
+    if crc32c(batch[CRC_START:]) != header.crc:
+        return f"the record batch of offset {header.base_offset} does not fit its CRC"
+    return None
+
+
+def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[BatchHeader, bytes, int, int]]:
+    """Each batch of a chunk: header, the piece of the file with it, where in that, and where in the file."""
+    position, end, want = chunk.position, chunk.position + chunk.size, PIECE_BYTES
+    while position < end:
+        data = files.read(Path(chunk.path), position, min(want, end - position))
+        at = 0
+        while (size := _batch_size(data, at)) <= len(data) - at:
+            if size < HEADER_BYTES:
+                raise _mismatch(chunk, position + at, f"a batch claims {size} bytes")
+            yield read_header(data, at), data, at, position + at
+            at += size
+        position += at
+        if len(data) < min(want, end - position + at) or size > end - position > 0:
+            raise _mismatch(chunk, position, f"the batch there goes beyond the chunk or the file: {size} bytes")
+        want = max(PIECE_BYTES, size)
+
+
+def _batch_size(data: bytes, at: int) -> int:
+    """Bytes of the batch at `at`, or if its length is not in `data`, what it has at least."""
+    if len(data) - at < PLACE.size:
+        return HEADER_BYTES
+    length: int = PLACE.unpack_from(data, at)[1]
+    return length + LENGTH_OVERHEAD_BYTES
+
+
+def _mismatch(chunk: Chunk, position: int, why: str) -> LogMismatchError:
+    return LogMismatchError(f"reading the log for a plain table: {chunk.path} at {position}: {why}")
+
+
+class _TxIds:
+    """The transaction of each batch of a cut; a batch lies wholly within one, or in none."""
+
+    def __init__(self, cut: Cut) -> None:
+        self._spans = sorted(cut.spans)
+        self._firsts = [first for first, _, _ in self._spans]
+
+    def of(self, offset: int) -> str | None:
+        number = bisect_right(self._firsts, offset) - 1
+        if number < 0 or self._spans[number][1] < offset:
+            return None
+        return self._spans[number][2]

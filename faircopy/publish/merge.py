@@ -1,0 +1,130 @@
+"""Merging data files into one, sorted by (topic, partition, offset), in bounded memory.
+
+Each input is sorted, and tells in its footer which partition's rows stand where. So the output is made in
+*bands*: neighbouring partitions whose rows together fit the budget. For a band each input is read in one
+go, and its partitions' rows are put together. A partition that is larger than the budget is a band of its
+own, and since the inputs follow each other in time, its rows need no putting together: they are copied a
+row group at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from faircopy.errors import FaircopyError
+from faircopy.publish.data_file import DataFileWriter
+from faircopy.publish.files import Files
+from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.schema import SCHEMA, Footer, parse_footer
+
+BAND_BYTES = 32 * 1024 * 1024
+
+Key = tuple[str, int]  # topic and partition
+
+
+class MergeError(FaircopyError):
+    """A data file does not hold what its footer says; nothing was merged."""
+
+
+class _Input(NamedTuple):
+    """A file to merge: where each partition's rows stand in it, and what a row takes in memory."""
+
+    path: Path
+    ranges: dict[Key, range]
+    row_bytes: float
+    footer: Footer
+
+
+def read_footer(files: Files, path: Path) -> Footer:
+    """What a data file tells of itself. Raises FooterError, OSError or pyarrow's errors for damage."""
+    with files.open_to_read(path) as file, pq.ParquetFile(file) as parquet:
+        return parse_footer(parquet.metadata.metadata, str(path))
+
+
+def merge(files: Files, paths: Sequence[Path], writer: DataFileWriter) -> NextOffsets:
+    """Write the rows of the files, oldest first, to `writer`; return the next offsets after the last of them.
+
+    Raises MergeError, FooterError, OSError or pyarrow's errors.
+    """
+    inputs = [_open(files, path) for path in paths]
+    for band in bands(_sizes(inputs), BAND_BYTES):
+        _write_band(files, inputs, band, writer)
+    return inputs[-1].footer.next_offsets
+
+
+def bands(sizes: Mapping[Key, float], budget_bytes: int) -> Iterator[list[Key]]:
+    """The partitions in order, as many at a time as fit the budget, but at least one."""
+    band: list[Key] = []
+    total = 0.0
+    for key in sorted(sizes):
+        if band and total + sizes[key] > budget_bytes:
+            yield band
+            band, total = [], 0.0
+        band.append(key)
+        total += sizes[key]
+    if band:
+        yield band
+
+
+def _open(files: Files, path: Path) -> _Input:
+    with files.open_to_read(path) as file, pq.ParquetFile(file) as parquet:
+        metadata = parquet.metadata
+        footer = parse_footer(metadata.metadata, str(path))
+        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    ranges: dict[Key, range] = {}
+    row = 0
+    for topic, partition, rows in footer.slices:
+        ranges[topic, partition] = range(row, row + rows)
+        row += rows
+    if row != metadata.num_rows:
+        raise MergeError(f"merging {path}: it has {metadata.num_rows} rows, and its footer says {row}")
+    return _Input(path, ranges, size / max(1, row), footer)
+
+
+def _sizes(inputs: Sequence[_Input]) -> dict[Key, float]:
+    sizes: dict[Key, float] = {}
+    for merged in inputs:
+        for key, rows in merged.ranges.items():
+            sizes[key] = sizes.get(key, 0.0) + len(rows) * merged.row_bytes
+    return sizes
+
+
+def _write_band(files: Files, inputs: Sequence[_Input], band: Sequence[Key], writer: DataFileWriter) -> None:
+    if len(band) == 1:
+        for merged in inputs:
+            for rows in _rows(files, merged, merged.ranges.get(band[0], range(0))):
+                writer.add(*band[0], rows)
+        return
+    loaded = [(merged, *_load(files, merged, band)) for merged in inputs]
+    for key in band:
+        for merged, first, table in loaded:
+            rows = merged.ranges.get(key, range(first, first))
+            for batch in table.slice(rows.start - first, len(rows)).to_batches():
+                writer.add(*key, batch)
+
+
+def _load(files: Files, merged: _Input, band: Sequence[Key]) -> tuple[int, pa.Table]:
+    """The rows of an input that belong to a band (they stand together), and the number of the first."""
+    ranges = [merged.ranges[key] for key in band if key in merged.ranges]
+    wanted = range(ranges[0].start, ranges[-1].stop) if ranges else range(0)
+    return wanted.start, pa.Table.from_batches(_rows(files, merged, wanted), SCHEMA)
+
+
+def _rows(files: Files, merged: _Input, wanted: range) -> Iterator[pa.RecordBatch]:
+    """The rows with these numbers, a row group at a time."""
+    if not wanted:
+        return
+    with files.open_to_read(merged.path) as file, pq.ParquetFile(file) as parquet:
+        row = 0
+        for number in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(number).num_rows
+            first, stop = max(wanted.start, row), min(wanted.stop, row + rows)
+            if first < stop:
+                table = parquet.read_row_group(number, use_threads=False)
+                yield from table.slice(first - row, stop - first).cast(SCHEMA).to_batches()
+            row += rows

@@ -1,0 +1,56 @@
+"""The names of a table's files, which tell a data file that was never published from one that was.
+
+    d-0000000040-120..179.parquet   published by entry 40: offsets 120 to 179 of the table's only partition
+    d-0000000041-4p.parquet         published by entry 41: rows of four partitions
+    d-0000000047-m0.parquet         merged from older files, listed by entry 47
+    d-0000000032-schema.parquet     no rows: Spark learns the columns from it
+    .d-0000000040-4p.parquet.tmp    being written
+    _spark_metadata, _faircopy.json, _faircopy.lock
+
+Spark and Arrow ignore names that begin with a dot or an underscore.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_DATA_FILE = re.compile(r"d-(\d{10,19})-[^/]*\.parquet")
+TEMPORARY = ".tmp"
+
+SPARK_LOG = "_spark_metadata"
+STATE = "_faircopy.json"
+LOCK = "_faircopy.lock"
+
+
+def published(sequence: int, ranges: Sequence[tuple[int, int]]) -> str:
+    """The data file of entry `sequence`; `ranges` has first and end offset of each partition in it."""
+    if len(ranges) != 1:
+        return f"d-{sequence:010}-{len(ranges)}p.parquet"
+    first, end = ranges[0]
+    return f"d-{sequence:010}-{first}..{end - 1}.parquet"
+
+
+def merged(sequence: int, number: int) -> str:
+    """The `number`-th merged file that entry `sequence` lists."""
+    return f"d-{sequence:010}-m{number}.parquet"
+
+
+def schema(sequence: int) -> str:
+    """The file without rows that the first entry lists."""
+    return f"d-{sequence:010}-schema.parquet"
+
+
+def temporary(name: str) -> str:
+    """What `name` is called while it is written."""
+    return f".{name}{TEMPORARY}"
+
+
+def is_temporary(name: str) -> bool:
+    return name.startswith(".") and name.endswith(TEMPORARY)
+
+
+def sequence_of(name: str) -> int | None:
+    """The entry that lists, or was to list, a data file; None for files of other kinds."""
+    match = _DATA_FILE.fullmatch(name)
+    return int(match[1]) if match else None

@@ -1,0 +1,77 @@
+"""Opening a table: make it, or find what a crash has left of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from faircopy.publish import names, spark_log
+from faircopy.publish.data_file import write_data_file
+from faircopy.publish.files import Files, delete_tree
+from faircopy.publish.log_directory import LogDirectory, damaged
+from faircopy.publish.merge import read_footer
+from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.retired import RetiredFiles
+from faircopy.publish.schema import FooterError
+
+
+def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> NextOffsets:
+    """Load the table in `directory` into `log` and `retired`, or make it; return its next offsets.
+
+    Raises TableDamagedError, NewerFormatError, FsyncError or OSError.
+    """
+    retired.load()
+    if not log.exists():
+        _make(files, directory, log, retired, now_ms)
+    log.load()
+    _sweep(files, directory, log, retired, now_ms)
+    newest = directory / log.live[-1].name
+    try:
+        return read_footer(files, newest).next_offsets
+    except (pa.ArrowException, FooterError) as error:
+        raise damaged(directory, f"{newest.name} is damaged ({error})") from error
+
+
+def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
+    """Make an empty table. Until its log is there, nothing else in the directory is worth anything."""
+    name = names.schema(spark_log.FIRST_ENTRY)
+    found = files.list_directory(directory)
+    strange = [other for other in found if names.sequence_of(other) is not None and other != name]
+    if strange:
+        raise damaged(directory, f"it has {len(strange)} data files and no {names.SPARK_LOG}")
+    retired.save()
+    log.make(write_data_file(files, directory / name, now_ms, lambda writer: {})[1])
+
+
+def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
+    """Delete what was never published, and retire what is off the list."""
+    for name in check_live_files(files, directory, log):
+        sequence = names.sequence_of(name)
+        if names.is_temporary(name):
+            _delete_temporary(files, directory / name)
+        elif sequence is not None and sequence >= log.next_entry:
+            files.delete(directory / name)
+        elif sequence is not None:
+            retired.add([name], now_ms)
+
+
+def check_live_files(files: Files, directory: Path, log: LogDirectory) -> list[str]:
+    """Check that the live files are there, of the right size; return what else is in the directory.
+
+    Raises TableDamagedError.
+    """
+    found = files.list_directory(directory)
+    for file in log.live:
+        size = found.pop(file.name, None)
+        if size != file.size:
+            has = "is missing" if size is None else f"has {size} bytes, not {file.size}"
+            raise damaged(directory, f"{file.name} {has}")
+    return list(found)
+
+
+def _delete_temporary(files: Files, path: Path) -> None:
+    if files.is_directory(path):
+        delete_tree(files, path)
+    else:
+        files.delete(path)

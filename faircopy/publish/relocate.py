@@ -1,0 +1,49 @@
+"""Making a table readable again after its directory was moved: its log holds absolute paths.
+
+For a table that no publisher has open. A stream knows the files that it has read by their paths: if it has
+read all of them before the move, have their times set to 1, so that it skips them at the new place;
+otherwise it reads them again there. Batch reads don't mind.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from faircopy.publish import names, spark_log
+from faircopy.publish.files import Files, write_durably
+from faircopy.publish.log_directory import LogDirectory, damaged
+from faircopy.publish.recovery import check_live_files
+from faircopy.publish.spark_log import MERGED_TIME_MS, LogFormatError
+
+
+def relocate(files: Files, directory: Path, *, streams_have_read_all: bool) -> int:
+    """Make the log of the table in `directory` (absolute) name the files there; return how many entries changed.
+
+    Harmless if repeated, and to be repeated after a crash. Raises TableDamagedError (also if files are
+    missing at the new place), LockedError, FsyncError or OSError.
+    """
+    lock = files.lock(directory / names.LOCK)
+    try:
+        log_directory = directory / names.SPARK_LOG
+        found = [name for name in files.list_directory(log_directory) if spark_log.entry_of_name(name)]
+        changed = [_relocate_entry(files, log_directory / name, streams_have_read_all) for name in found]
+        log = LogDirectory(files, directory)
+        log.load()
+        check_live_files(files, directory, log)
+        return sum(changed)
+    finally:
+        lock.close()
+
+
+def _relocate_entry(files: Files, path: Path, have_read_all: bool) -> bool:
+    """Rewrite one entry; False if it names the right directory already."""
+    directory = PurePosixPath(path.parent.parent)
+    try:
+        listed = list(spark_log.parse_entry(files.read(path)))
+    except LogFormatError as error:
+        raise damaged(path.parent.parent, f"{path} is damaged: {error}") from error
+    if all(place == directory for place, _ in listed):
+        return False
+    moved = [file._replace(modified_ms=MERGED_TIME_MS) if have_read_all else file for _, file in listed]
+    write_durably(files, path, spark_log.format_entry(directory, moved))
+    return True

@@ -1,0 +1,223 @@
+"""Requests to the publisher and its replies, as values and as JSON. One line of JSON each.
+
+    {"id": 1, "open": {"table": "orders", "directory": "/plain/orders"}}
+        -> {"id": 1, "opened": {"next_offsets": {"orders": {"0": 120}}}}
+    {"id": 2, "publish": {"table": "orders", "directory": "/plain/orders", "partitions": [
+            {"topic": "orders", "partition": 0, "first_offset": 120, "end_offset": 180,
+             "chunks": [{"path": "/log/orders-0/0.log", "position": 4096, "size": 8192}],
+             "spans": [[120, 129, "7.0.1"]]}],
+         "upkeep": {"horizon_days": 1.0, "grace_days": 3.0, "files_at_most": 10000}}}
+        -> {"id": 2, "published": {"sequence": 40, "rows": 60, "bytes": 12345, ...}}
+    {"id": 3, "drop": {"table": "orders", "directory": "/plain/orders"}}
+        -> {"id": 3, "dropped": {}}
+    any -> {"id": 2, "failed": {"message": "...", "retry": true}}
+
+`upkeep` may be left out. Chunks are whole batches of the broker's log, in order. A span is a transaction's
+first and last offset, and its TxId. All is checked before it is used: the broker and the publisher may be
+of other versions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from faircopy.errors import FaircopyError
+from faircopy.publish.compaction import Upkeep
+
+Span = tuple[int, int, str]
+_T = TypeVar("_T")
+
+
+class RequestError(FaircopyError):
+    """A line is not a request, or not a reply."""
+
+
+class Chunk(NamedTuple):
+    """`size` bytes of the file at `path` (absolute), from `position` on."""
+
+    path: str
+    position: int
+    size: int
+
+
+class Cut(NamedTuple):
+    """One partition's part of a publication: its rows from `first_offset` to before `end_offset`."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: int
+    chunks: tuple[Chunk, ...]
+    spans: tuple[Span, ...] = ()
+
+
+class Open(NamedTuple):
+    """Make the table if it is not there, recover it from a crash, and tell what it holds."""
+
+    table: str
+    directory: str
+
+
+class Publish(NamedTuple):
+    """Add one file with all of these rows: all or nothing."""
+
+    table: str
+    directory: str
+    partitions: tuple[Cut, ...]
+    upkeep: Upkeep = Upkeep()
+
+
+class Drop(NamedTuple):
+    """Delete the table."""
+
+    table: str
+    directory: str
+
+
+Request = Open | Publish | Drop
+
+
+class Published(NamedTuple):
+    """What a publication did; `rows` 0 with the `sequence` of an earlier one if all was published before.
+
+    `bytes` is the file's size. `skipped_records` could not be decoded; `skipped_offsets` were asked for by
+    nobody (retention was faster than the publisher). `pace_ms` is how long to wait at least before the next
+    publication.
+    """
+
+    sequence: int
+    rows: int
+    bytes: int
+    skipped_records: int
+    skipped_offsets: int
+    live_files: int
+    pace_ms: int
+
+
+def format_request(number: int, request: Request) -> bytes:
+    """The line for a request, with the newline."""
+    return _line({"id": number, _VERBS[type(request)]: _as_json(request)})
+
+
+def parse_request(line: bytes) -> tuple[int, Request]:
+    """(id, request). Raises RequestError."""
+    message = _message(line)
+    for verb, parse in _PARSERS.items():
+        if verb in message:
+            return message["id"], _checked(parse, message[verb])
+    raise RequestError(f"a request asks for none of {', '.join(_PARSERS)}: {line[:200]!r}")
+
+
+def request_id(line: bytes) -> int | None:
+    """The id of a line that may be no request."""
+    try:
+        return int(_message(line)["id"])
+    except RequestError:
+        return None
+
+
+def format_reply(number: int | None, verb: str, body: Mapping[str, Any]) -> bytes:
+    """The line for a reply, with the newline."""
+    return _line({"id": number, verb: body})
+
+
+def parse_reply(line: bytes) -> tuple[int, str, dict[str, Any]]:
+    """(id, verb, body). Raises RequestError."""
+    message = _message(line)
+    verbs = [key for key in message if key != "id"]
+    if len(verbs) != 1 or not isinstance(message[verbs[0]], dict):
+        raise RequestError(f"not a reply of the publisher: {line[:200]!r}")
+    return message["id"], verbs[0], message[verbs[0]]
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise RequestError(f"a line is not JSON ({error}): {line[:200]!r}") from None
+    if not isinstance(message, dict) or not isinstance(message.get("id"), int):
+        raise RequestError(f"a line is no object with an id: {line[:200]!r}")
+    return message
+
+
+def _as_json(value: Any) -> Any:
+    """Named tuples as objects, at any depth; spans stay lists."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _as_json(field) for name, field in value._asdict().items()}
+    return [_as_json(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _checked(parse: Callable[[Any], _T], body: Any) -> _T:
+    try:
+        return parse(body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RequestError(f"a request has a wrong or missing part: {error!r}") from None
+
+
+def _typed(body: Any, name: str, kind: type[_T]) -> _T:
+    value = body[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} should be of type {kind.__name__}")
+    return value
+
+
+def _natural(body: Any, name: str) -> int:
+    value = _typed(body, name, int)
+    if value < 0:
+        raise ValueError(f"{name} is negative")
+    return value
+
+
+def _absolute(body: Any, name: str) -> str:
+    value = _typed(body, name, str)
+    if not value.startswith("/"):
+        raise ValueError(f"{name} is not absolute")
+    return value
+
+
+def _open(body: Any) -> Open:
+    return Open(_typed(body, "table", str), _absolute(body, "directory"))
+
+
+def _publish(body: Any) -> Publish:
+    cuts = tuple(_cut(cut) for cut in _typed(body, "partitions", list))
+    if len({(cut.topic, cut.partition) for cut in cuts}) < len(cuts):
+        raise ValueError("a partition comes twice")
+    return Publish(_typed(body, "table", str), _absolute(body, "directory"), cuts, _parse_upkeep(body))
+
+
+def _parse_upkeep(body: Any) -> Upkeep:
+    settings = body.get("upkeep", {})
+    if not all(isinstance(value, int | float) and value >= 0 for value in settings.values()):
+        raise ValueError("upkeep has something other than numbers")
+    return Upkeep(**settings)
+
+
+def _drop(body: Any) -> Drop:
+    return Drop(_typed(body, "table", str), _absolute(body, "directory"))
+
+
+def _cut(body: Any) -> Cut:
+    if _natural(body, "first_offset") > _natural(body, "end_offset"):
+        raise ValueError("first_offset is beyond end_offset")
+    return Cut(
+        _typed(body, "topic", str),
+        _natural(body, "partition"),
+        _natural(body, "first_offset"),
+        _natural(body, "end_offset"),
+        tuple(
+            Chunk(_absolute(chunk, "path"), _natural(chunk, "position"), _natural(chunk, "size"))
+            for chunk in _typed(body, "chunks", list)
+        ),
+        tuple((int(first), int(last), str(txid)) for first, last, txid in body.get("spans", [])),
+    )
+
+
+_PARSERS: dict[str, Callable[[Any], Request]] = {"open": _open, "publish": _publish, "drop": _drop}
+_VERBS: dict[type[Any], str] = {Open: "open", Publish: "publish", Drop: "drop"}

@@ -1,0 +1,49 @@
+"""Files that are off a table's list, and stay on disk for the grace: a reader may have planned to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from faircopy.publish import names, table_state
+from faircopy.publish.compaction import Upkeep, expired
+from faircopy.publish.files import Files, write_durably
+from faircopy.publish.log_directory import damaged
+
+
+class RetiredFiles:
+    """Since when each retired file of the table in `directory` is off the list, in memory and on disk."""
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._directory = directory
+        self._since_ms: dict[str, int] = {}
+        self._saved: dict[str, int] | None = None
+
+    def load(self) -> None:
+        """Read what is on disk. Raises NewerFormatError or TableDamagedError."""
+        if names.STATE not in self._files.list_directory(self._directory):
+            return
+        content = self._files.read(self._directory / names.STATE)
+        try:
+            self._saved = table_state.parse_state(content, str(self._directory))
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged(self._directory, f"{names.STATE} is damaged ({error})") from error
+        self._since_ms = dict(self._saved)
+
+    def save(self) -> None:
+        """Write what changed; on a table that has no such file yet, make it."""
+        if self._since_ms == self._saved:
+            return
+        content = table_state.format_state(self._since_ms)
+        write_durably(self._files, self._directory / names.STATE, content)
+        self._saved = dict(self._since_ms)
+
+    def add(self, retired: Iterable[str], now_ms: int) -> None:
+        """Count the grace of these files from now on, unless it has begun already."""
+        self._since_ms = dict.fromkeys(retired, now_ms) | self._since_ms
+
+    def delete_expired(self, now_ms: int, upkeep: Upkeep) -> None:
+        for name in expired(self._since_ms, now_ms, upkeep):
+            self._files.delete(self._directory / name)
+            del self._since_ms[name]

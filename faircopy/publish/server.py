@@ -1,0 +1,93 @@
+"""Requests in, replies out: one line of JSON each, one after the other.
+
+A failure concerns one table: it is closed, and opened anew (recovered from its disk) with the next request
+for it. Only after a failed fsync the process must end, for what it reads back may never have reached the
+disk.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from faircopy.errors import FaircopyError
+from faircopy.publish.drop import drop_table
+from faircopy.publish.files import Files, FsyncError, LockedError
+from faircopy.publish.requests import Drop, Open, Publish, Request, format_reply, parse_request, request_id
+from faircopy.publish.table import Table
+
+log = logging.getLogger(__name__)
+
+Reply = tuple[str, dict[str, Any]]  # verb and body
+
+
+class Server:
+    """Answers requests on tables, which it opens as they are asked for, and keeps open."""
+
+    def __init__(self, files: Files, clock_ms: Callable[[], int]) -> None:
+        self._files = files
+        self._clock_ms = clock_ms
+        self._tables: dict[str, Table] = {}
+
+    def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
+        """Answer each line of `requests` until they end. Raises FsyncError, after the reply that tells of it."""
+        for line in requests:
+            reply, fatal = self.answer(line)
+            replies.write(reply)
+            replies.flush()
+            if fatal:
+                raise fatal
+
+    def close(self) -> None:
+        for directory in list(self._tables):
+            self._close(directory)
+
+    def answer(self, line: bytes) -> tuple[bytes, FsyncError | None]:
+        """The reply to one line, and the error after which there must be no more."""
+        try:
+            number, request = parse_request(line)
+        except FaircopyError as error:
+            return format_reply(request_id(line), *_failed(error, retry=False)), None
+        try:
+            return format_reply(number, *self._answer(request)), None
+        except Exception as error:
+            self._close(request.directory)
+            reply = format_reply(number, *_failure_of(request, error))
+            return reply, error if isinstance(error, FsyncError) else None
+
+    def _answer(self, request: Request) -> Reply:
+        match request:
+            case Open():
+                self._close(request.directory)
+                return "opened", {"next_offsets": self._table(request.directory).next_offsets}
+            case Publish():
+                table = self._table(request.directory)
+                return "published", table.publish(request.partitions, request.upkeep)._asdict()
+            case Drop():
+                self._close(request.directory)
+                drop_table(self._files, Path(request.directory))
+                return "dropped", {}
+
+    def _table(self, directory: str) -> Table:
+        if directory not in self._tables:
+            self._tables[directory] = Table(self._files, Path(directory), self._clock_ms)
+        return self._tables[directory]
+
+    def _close(self, directory: str) -> None:
+        if directory in self._tables:
+            self._tables.pop(directory).close()
+
+
+def _failure_of(request: Request, error: Exception) -> Reply:
+    if isinstance(error, OSError):
+        return _failed(f"plain table {request.table}: {error}", retry=True)
+    if isinstance(error, FaircopyError):
+        return _failed(f"plain table {request.table}: {error}", retry=isinstance(error, FsyncError | LockedError))
+    log.exception("plain table %s: a bug in faircopy", request.table)
+    return _failed(f"plain table {request.table}: {error!r}, a bug in faircopy", retry=False)
+
+
+def _failed(why: object, *, retry: bool) -> Reply:
+    return "failed", {"message": str(why), "retry": retry}

@@ -1,0 +1,125 @@
+"""The log of a plain table, `_spark_metadata`: the format of Spark's own file sink, which every Spark reads.
+
+A directory of entry files with ids that have no gaps. Entry N is the file `N`, which lists the data files
+that it adds, or `N.compact` where (N + 1) is a multiple of the interval, which lists all that are live. A
+reader takes the newest compact file and what came after it.
+
+An entry file: a line `v1`, then for each data file a line of JSON; all seven keys are needed:
+
+    {"path": "file:///...", "size": bytes, "isDir": false, "modificationTime": ms, "blockReplication": 1,
+     "blockSize": bytes, "action": "add"}
+
+Paths are absolute, and percent-encoded as in a URI. A stream that has read anything of the last days skips
+files with a modification time of 1, and a new one takes them: so files merged from old ones bear it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from faircopy.errors import FaircopyError
+
+COMPACT_INTERVAL = 16
+COMPACTS_KEPT = 3
+FIRST_COMPACTS = (
+    COMPACT_INTERVAL - 1,
+    2 * COMPACT_INTERVAL - 1,
+)  # empty: two of them tell Spark the interval
+FIRST_ENTRY = 2 * COMPACT_INTERVAL
+
+MERGED_TIME_MS = 1
+
+_VERSION = "v1"
+_COMPACT = ".compact"
+_BLOCK_BYTES = 128 * 1024 * 1024
+
+
+class LogFormatError(FaircopyError):
+    """An entry of a table's `_spark_metadata` is not what Spark or faircopy writes."""
+
+
+class DataFile(NamedTuple):
+    """A live data file: its name in the table's directory, its exact size in bytes, its modification time."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+    @property
+    def is_merged(self) -> bool:
+        return self.modified_ms == MERGED_TIME_MS
+
+
+def is_compact(entry: int) -> bool:
+    return (entry + 1) % COMPACT_INTERVAL == 0
+
+
+def entry_name(entry: int) -> str:
+    """The name of an entry's file."""
+    return f"{entry}{_COMPACT}" if is_compact(entry) else str(entry)
+
+
+def entry_of_name(name: str) -> int | None:
+    """The entry that a file of the log directory is, or None if it is none (a temporary file, a checksum)."""
+    digits = name.removesuffix(_COMPACT)
+    entry = int(digits) if digits.isascii() and digits.isdigit() else None
+    return entry if entry is not None and entry_name(entry) == name else None
+
+
+def format_entry(directory: PurePosixPath, files: Iterable[DataFile]) -> bytes:
+    """The bytes of an entry file that lists `files` of the table in `directory` (absolute)."""
+    prefix = "file://" + quote(str(directory)) + "/"
+    lines = [_VERSION]
+    lines.extend(json.dumps(_to_json(prefix, file), separators=(",", ":")) for file in files)
+    return "\n".join(lines).encode()
+
+
+def _to_json(prefix: str, file: DataFile) -> dict[str, str | int | bool]:
+    return {
+        "path": prefix + quote(file.name),
+        "size": file.size,
+        "isDir": False,
+        "modificationTime": file.modified_ms,
+        "blockReplication": 1,
+        "blockSize": _BLOCK_BYTES,
+        "action": "add",
+    }
+
+
+class Listed(NamedTuple):
+    """A line of an entry file: a data file and the directory that its path names."""
+
+    directory: PurePosixPath
+    file: DataFile
+
+
+def parse_entry(content: bytes) -> Iterator[Listed]:
+    """What an entry file lists, in order. Raises LogFormatError."""
+    try:
+        version, *lines = content.decode().split("\n")
+        if version != _VERSION:
+            raise LogFormatError(f'its first line should be "{_VERSION}" and is {version[:20]!r}')
+        yield from (_listed(json.loads(line)) for line in lines if line)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogFormatError(f"a line of it is no description of a file ({error})") from error
+
+
+def _listed(line: dict[str, object]) -> Listed:
+    path, size, modified_ms = line["path"], line["size"], line["modificationTime"]
+    if line["action"] != "add" or not (isinstance(size, int) and isinstance(modified_ms, int)):
+        raise ValueError(f"{line}")
+    place = PurePosixPath(unquote(urlsplit(str(path)).path))
+    return Listed(place.parent, DataFile(place.name, size, modified_ms))
+
+
+def superseded(entries: Iterable[int]) -> list[int]:
+    """Which of the log's entries no reader needs any more: those before the last COMPACTS_KEPT compacts."""
+    ordered = sorted(entries)
+    compacts = [entry for entry in ordered if is_compact(entry)]
+    if len(compacts) <= COMPACTS_KEPT:
+        return []
+    return [entry for entry in ordered if entry < compacts[-COMPACTS_KEPT]]

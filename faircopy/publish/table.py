@@ -1,0 +1,136 @@
+"""One plain table: a directory of Parquet files, and the log that says which of them are live.
+
+A publication is the rename of a log entry. All before it can be lost in a crash without a trace, and all
+after it can be done again: so whatever is found on opening leads to the same table, and the offsets to go
+on from are those in the footer of the newest live file. Nobody else writes the directory; a lock sees to
+that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from faircopy.publish import compaction, names, spark_log
+from faircopy.publish.columns import decode
+from faircopy.publish.compaction import Upkeep
+from faircopy.publish.data_file import DataFileWriter, write_data_file
+from faircopy.publish.files import Files, make_directories
+from faircopy.publish.log_directory import LogDirectory
+from faircopy.publish.log_reader import read_batches
+from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.recovery import recover
+from faircopy.publish.requests import Cut, Published
+from faircopy.publish.retired import RetiredFiles
+from faircopy.publish.spark_log import DataFile
+from faircopy.publish.upkeep import Merger
+
+log = logging.getLogger(__name__)
+
+
+class Table:
+    """An open table. After any error of `publish`, close it and open it anew."""
+
+    def __init__(self, files: Files, directory: Path, clock_ms: Callable[[], int]) -> None:
+        """Open the table in `directory` (absolute), or make it; recover it from a crash.
+
+        `clock_ms` gives milliseconds since 1970. Raises TableDamagedError, NewerFormatError, LockedError,
+        FsyncError or OSError.
+        """
+        self._files = files
+        self._directory = directory
+        self._clock_ms = clock_ms
+        self._log = LogDirectory(files, directory)
+        self._retired = RetiredFiles(files, directory)
+        self._merger = Merger(files, directory)
+        make_directories(files, directory)
+        self._lock = files.lock(directory / names.LOCK)
+        try:
+            self.next_offsets = recover(files, directory, self._log, self._retired, clock_ms())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        self._lock.close()
+
+    @property
+    def live(self) -> Sequence[DataFile]:
+        """The live files, oldest first."""
+        return self._log.live
+
+    def publish(self, cuts: Sequence[Cut], upkeep: Upkeep) -> Published:
+        """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
+
+        Raises LogMismatchError, FsyncError or OSError; after the latter two it may have been published.
+        """
+        new = sorted(cut for cut in cuts if cut.end_offset > self._next(cut))
+        if not new:
+            return self._reply(upkeep, self._log.next_entry - 1)
+        expected = sum(cut.end_offset - self._begin(cut) for cut in new)
+        missed = sum(self._begin(cut) - self._next(cut) for cut in new)
+        next_offsets = self._next_offsets_after(new)
+        entry = self._log.next_entry
+        rows, added = self._write(entry, new, next_offsets)
+        self._append(added, upkeep)
+        self.next_offsets = next_offsets
+        return self._reply(upkeep, entry, rows, added.size, expected - rows, missed)
+
+    def _next(self, cut: Cut) -> int:
+        return self.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
+
+    def _begin(self, cut: Cut) -> int:
+        """The first offset to publish: behind what the table has, though a repeated request begins before."""
+        return max(cut.first_offset, self._next(cut))
+
+    def _next_offsets_after(self, cuts: Sequence[Cut]) -> NextOffsets:
+        after = {topic: dict(partitions) for topic, partitions in self.next_offsets.items()}
+        for cut in cuts:
+            after.setdefault(cut.topic, {})[cut.partition] = cut.end_offset
+        return after
+
+    def _write(self, entry: int, cuts: Sequence[Cut], next_offsets: NextOffsets) -> tuple[int, DataFile]:
+        """Write the file of a publication: (rows, the file)."""
+
+        def fill(writer: DataFileWriter) -> NextOffsets:
+            for cut in cuts:
+                first_offset = self._begin(cut)
+                batches = read_batches(self._files, cut, first_offset)
+                for rows in decode(cut.topic, cut.partition, first_offset, batches):
+                    writer.add(cut.topic, cut.partition, rows)
+            return next_offsets
+
+        name = names.published(entry, [(self._begin(cut), cut.end_offset) for cut in cuts])
+        return write_data_file(self._files, self._directory / name, self._now_ms(), fill)
+
+    def _now_ms(self) -> int:
+        """The time of a new entry: never before that of the last one."""
+        return max(self._clock_ms(), self.live[-1].modified_ms)
+
+    def _append(self, added: DataFile, upkeep: Upkeep) -> None:
+        """Publish a data file; with a compact entry, see to the upkeep too."""
+        entry, before = self._log.next_entry, list(self.live)
+        if not spark_log.is_compact(entry):
+            self._log.append(added, [*before, added])
+            return
+        now_ms = self._now_ms()
+        self._log.append(added, [*self._merger.merged(before, entry, now_ms, upkeep), added])
+        self._retired.add({file.name for file in before} - {file.name for file in self.live}, now_ms)
+        self._delete_old(now_ms, upkeep)
+
+    def _delete_old(self, now_ms: int, upkeep: Upkeep) -> None:
+        """Delete what no reader needs any more. What is published stays so if that fails."""
+        try:
+            self._log.delete_superseded()
+            self._retired.delete_expired(now_ms, upkeep)
+            self._retired.save()
+        except OSError as error:
+            log.warning("deleting old files in %s: %s", self._directory, error)
+
+    def _reply(
+        self, upkeep: Upkeep, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0
+    ) -> Published:
+        pace_ms = compaction.pace_ms(self.live, self._now_ms(), upkeep)
+        return Published(sequence, rows, size, skipped, missed, len(self.live), pace_ms)

@@ -1,0 +1,56 @@
+"""The upkeep of a table at its compact entries: merging small files, deleting old ones.
+
+Publishing never fails for it: what can't be merged stays as it is, what can't be deleted stays longer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from faircopy.publish import compaction, names
+from faircopy.publish.compaction import Upkeep
+from faircopy.publish.data_file import write_data_file
+from faircopy.publish.files import Files
+from faircopy.publish.merge import MergeError, merge
+from faircopy.publish.schema import FooterError
+from faircopy.publish.spark_log import MERGED_TIME_MS, DataFile
+
+log = logging.getLogger(__name__)
+
+ENTRIES_WITHOUT_MERGES = 1024  # after a merge has failed: it may fail again, and costs time
+
+
+class Merger:
+    """Merges settled files of the table in `directory`."""
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._directory = directory
+        self._paused_until_entry = 0
+
+    def merged(self, live: Sequence[DataFile], entry: int, now_ms: int, upkeep: Upkeep) -> list[DataFile]:
+        """`live`, with files merged as far as is due and succeeds; `entry` is the one that will list them.
+
+        Raises FsyncError only.
+        """
+        due = compaction.plan(live, now_ms, upkeep) if entry >= self._paused_until_entry else []
+        result: list[DataFile] = []
+        done = 0
+        try:
+            for number, (start, stop) in enumerate(due):
+                merged = self._merge(names.merged(entry, number), live[start:stop])
+                result += [*live[done:start], merged]
+                done = stop
+        except (OSError, pa.ArrowException, FooterError, MergeError) as error:
+            self._paused_until_entry = entry + ENTRIES_WITHOUT_MERGES
+            log.warning("merging files in %s: %s; they stay as they are for now", self._directory, error)
+        return [*result, *live[done:]]
+
+    def _merge(self, name: str, inputs: Sequence[DataFile]) -> DataFile:
+        paths = [self._directory / file.name for file in inputs]
+        path = self._directory / name
+        return write_data_file(self._files, path, MERGED_TIME_MS, lambda to: merge(self._files, paths, to))[1]
