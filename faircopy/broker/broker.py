@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import random
+import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 from faircopy.broker.catalog import Catalog
 from faircopy.broker.dispatch import Dispatcher, Handler
 from faircopy.broker.groups.coordinator import GroupCoordinator
+from faircopy.broker.groups.members import GroupLimits
 from faircopy.broker.handlers.cluster import ClusterHandlers
 from faircopy.broker.handlers.configs import ConfigHandlers
-from faircopy.broker.handlers.context import BrokerAddress
+from faircopy.broker.handlers.context import Body, BrokerAddress, Context, Message
 from faircopy.broker.handlers.fetch import FetchHandler
+from faircopy.broker.handlers.inspection import Inspection
 from faircopy.broker.handlers.offsets import OffsetHandlers
 from faircopy.broker.handlers.produce import ProduceHandler
 from faircopy.broker.handlers.topics import TopicHandlers
@@ -164,7 +167,19 @@ class Broker:
         self.coordinator.recover(partitions, is_clean=self._is_clean)
 
     def _make_front(self) -> None:
-        self.groups = GroupCoordinator(self.offsets, self.settings, self.clock, self.loop)
+        self.groups = GroupCoordinator(
+            GroupLimits(
+                self.settings.group_initial_rebalance_delay_ms,
+                self.settings.group_min_session_timeout_ms,
+                self.settings.group_max_session_timeout_ms,
+                self.settings.group_max_size,
+            ),
+            self.offsets,
+            self.loop.call_later,
+            lambda: int(self.clock.monotonic_ms()),
+            lambda: uuid.uuid4().hex,
+            lambda topic, partition: self.catalog.find(topic, partition) is not None,
+        )
         fetch = FetchHandler(self.catalog, self.settings, self.disk, self.loop)
         produce = ProduceHandler(self.catalog, self.coordinator, self.producer_ids, self.clock)
         hot = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
@@ -208,16 +223,19 @@ class Broker:
             ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
             ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
             ApiKey.DESCRIBE_PRODUCERS: transactions.describe_producers,
-            ApiKey.JOIN_GROUP: groups.join_group,
-            ApiKey.SYNC_GROUP: groups.sync_group,
-            ApiKey.HEARTBEAT: groups.heartbeat,
-            ApiKey.LEAVE_GROUP: groups.leave_group,
-            ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
-            ApiKey.LIST_GROUPS: groups.list_groups,
-            ApiKey.DELETE_GROUPS: groups.delete_groups,
-            ApiKey.OFFSET_COMMIT: groups.offset_commit,
-            ApiKey.OFFSET_FETCH: groups.offset_fetch,
-            ApiKey.OFFSET_DELETE: groups.offset_delete,
+            ApiKey.JOIN_GROUP: lambda request, context: groups.join_group(
+                request, context.version, context.client_id, context.client_host
+            ),
+            ApiKey.SYNC_GROUP: without_context(groups.sync_group),
+            ApiKey.HEARTBEAT: without_context(groups.heartbeat),
+            ApiKey.LEAVE_GROUP: without_context(groups.leave_group),
+            ApiKey.DESCRIBE_GROUPS: without_context(groups.describe_groups),
+            ApiKey.LIST_GROUPS: without_context(groups.list_groups),
+            ApiKey.DELETE_GROUPS: without_context(groups.delete_groups),
+            ApiKey.OFFSET_COMMIT: without_context(groups.offset_commit),
+            ApiKey.OFFSET_FETCH: without_context(groups.offset_fetch),
+            ApiKey.OFFSET_DELETE: without_context(groups.offset_delete),
+            ApiKey.INSPECT: Inspection(self).inspect,
         }
 
     def address(self) -> BrokerAddress:
@@ -286,6 +304,7 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self.stalls.stop()
+        self.groups.close()
         await self.server.close()
         if not self.failed.done():
             with contextlib.suppress(FaircopyError):
@@ -294,3 +313,12 @@ class Broker:
         self.disk.close()
         self.store.close()
         self.directory.close()
+
+
+def without_context(handler: Callable[[Message], Awaitable[Body]]) -> Handler:
+    """A handler that needs the request only."""
+
+    def handle(request: Message, _context: Context) -> Awaitable[Body]:
+        return handler(request)
+
+    return handle

@@ -57,7 +57,9 @@ class Dispatcher:
             self._api_versions(exchange, header, frame)
             return
         handler = self._handlers.get(header.api_key)
-        if handler is None or not is_advertised(header.api_key, header.api_version):
+        if handler is None or not (
+            header.api_key == ApiKey.INSPECT or is_advertised(header.api_key, header.api_version)
+        ):
             raise UnknownApi(f"API {header.api_key} version {header.api_version} is not one that was advertised")
         request = decode_request(header.api_key, header.api_version, frame, header.body_at)
         connection = exchange.connection

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from faircopy.broker.groups.offsets import CommittedOffset
 from faircopy.copier.group_offsets import GroupOffset, GroupOffsets, OffsetChange, Place, encode_offsets
 from faircopy.copier.partition import Done, Partition, PartitionName
 from faircopy.journal.entry import TransactionId
@@ -73,9 +74,10 @@ class OffsetsJournals:
 
     # -- the store of the group coordinator ----------------------------------------------------------------------
 
-    def fetch(self, group: str) -> Mapping[Place, GroupOffset]:
+    def fetch(self, group: str) -> Mapping[Place, CommittedOffset]:
         """What a group has committed."""
-        return self.partition_of(group).table.committed(group)
+        committed = self.partition_of(group).table.committed(group)
+        return {place: CommittedOffset(*offset[:3]) for place, offset in committed.items()}
 
     def unstable(self, group: str) -> set[Place]:
         """Partitions with offsets of this group in an open transaction."""

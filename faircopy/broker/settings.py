@@ -136,9 +136,9 @@ def load_settings(
 
 
 def environment_key(variable: str) -> str | None:
-    """The setting that an environment variable is for; FAIRCOPY_REQUIRE_ALL and its like belong to tests."""
+    """The setting that a variable is for; FAIRCOPY_BROKER is the clients', FAIRCOPY_REQUIRE_ALL the tests'."""
     key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-    if key in ("require.all", "config"):
+    if key in ("require.all", "broker"):
         return None
     find(key, f"variable {variable}")
     return key

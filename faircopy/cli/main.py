@@ -16,6 +16,11 @@ from faircopy.errors import FaircopyError
 
 COMMANDS = {
     "start": "faircopy.cli.start:start",
+    "topics": "faircopy.cli.topics:topics",
+    "groups": "faircopy.cli.groups:groups",
+    "produce": "faircopy.cli.produce:produce",
+    "consume": "faircopy.cli.consume:consume",
+    "txn": "faircopy.cli.txn:txn",
 }
 
 

@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import uvloop
@@ -75,8 +76,8 @@ async def run(settings: Settings) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         broker.loop.add_signal_handler(number, stop.set)
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({stopping, broker.failed}, return_when=asyncio.FIRST_COMPLETED)
+    stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([stopping, broker.failed], return_when=asyncio.FIRST_COMPLETED)
     if broker.failed.done():
         # I10: nothing more may be written, and no destructor may try.
         os._exit(EX_IOERR)

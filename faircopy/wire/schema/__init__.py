@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from faircopy.wire.schema import configs, groups, metadata, offsets, produce_fetch, sasl, topics, transactions
+from faircopy.wire.schema import configs, groups, inspection, metadata, offsets, produce_fetch, sasl, topics, transactions
 from faircopy.wire.schema.notation import Schema, parse_api, split_apis
 
-_FAMILIES = (produce_fetch, metadata, groups, offsets, transactions, topics, configs, sasl)
+_FAMILIES = (produce_fetch, metadata, groups, offsets, transactions, topics, configs, sasl, inspection)
 _TEXTS = {api_key: text for family in _FAMILIES for api_key, text in split_apis(family.MESSAGES)}
 
 

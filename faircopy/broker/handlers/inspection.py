@@ -1,0 +1,85 @@
+"""faircopy's own API Inspect: a look inside the broker as JSON, for the command line and for measuring."""
+
+from __future__ import annotations
+
+import json
+import resource
+from typing import TYPE_CHECKING, Any
+
+from faircopy import __version__
+from faircopy.broker.handlers.context import Body, Context, Message
+from faircopy.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from faircopy.broker.broker import Broker
+
+
+class Inspection:
+    """Answers about the broker's inside."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._subjects = {
+            "broker": self._about_broker,
+            "partitions": self._partitions,
+            "transactions": self._transactions,
+        }
+
+    async def inspect(self, request: Message, context: Context) -> Body:
+        """Inspect: one of the subjects."""
+        subject = self._subjects.get(request.subject)
+        if subject is None:
+            return {"error_code": ErrorCode.INVALID_REQUEST, "document": json.dumps(list(self._subjects))}
+        return {"error_code": ErrorCode.NONE, "document": json.dumps(subject())}
+
+    def _about_broker(self) -> dict[str, Any]:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "version": __version__,
+            "durability": self._broker.settings.durability,
+            "data_directory": str(self._broker.directory.path),
+            "incarnation": self._broker.incarnation,
+            "loop_stall_worst_ms": round(self._broker.stalls.worst_ms, 3),
+            "loop_stalls": self._broker.stalls.stalls,
+            "requests_in_flight_bytes": self._broker.server.in_flight_bytes,
+            "memory_peak_bytes": usage.ru_maxrss * 1024,
+            "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        }
+
+    def _partitions(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "topic": partition.name.topic,
+                "partition": partition.name.partition,
+                "start_offset": partition.log.start_offset,
+                "end_offset": partition.log.end_offset,
+                "decided_offset": partition.state.next_offset,
+                "open_transactions": sum(each.is_undecided for each in partition.state.transactions.values()),
+                "journal_bytes": partition.journal.next_position - partition.journal.start_position,
+                "failure": str(partition.failure) if partition.failure else None,
+            }
+            for partition in self._broker.catalog.partitions()
+        ]
+
+    def _transactions(self) -> list[dict[str, Any]]:
+        broker, now_ms = self._broker, self._broker.clock.wall_ms()
+        partitions = [*broker.catalog.partitions(), *broker.offsets.partitions]
+        found = []
+        for home in broker.coordinator.journals:
+            for transaction in home.table.transactions.values():
+                here = [partition.state.transactions.get(transaction.id) for partition in partitions]
+                found.append(
+                    {
+                        "id": str(transaction.id),
+                        "transactional_id": transaction.transactional_id,
+                        "group": home.table.producers[transaction.transactional_id].group,
+                        "state": transaction.phase.value,
+                        "age_ms": now_ms - transaction.started_ms,
+                        "timeout_ms": transaction.timeout_ms,
+                        "partitions": [str(name) for name in transaction.participants],
+                        "messages": sum(each.records for each in here if each is not None),
+                        "journaled_bytes": sum(each.size for each in here if each is not None),
+                        "metadata_journal": home.number,
+                    }
+                )
+        return found

@@ -1,0 +1,199 @@
+"""`faircopy topics`: make, show, change and delete topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from faircopy.cli.output import asks_broker, say, show, size
+from faircopy.client.connection import Connection, RequestFailed, ensure_ok
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
+
+TOPIC_RESOURCE = 2
+SET, DELETE = 0, 1
+LATEST, EARLIEST = -1, -2
+TIMEOUT_MS = 30_000
+
+
+@click.group()
+def topics() -> None:
+    """Make, show, change and delete topics."""
+
+
+def parse_settings(texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    """KEY=VALUE pairs."""
+    pairs = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r}: give KEY=VALUE")
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def metadata(connection: Connection, names: list[str] | None) -> list[Any]:
+    """Metadata of topics; none is made by asking."""
+    asked = None if names is None else [{"name": name} for name in names]
+    answer = connection.ask(ApiKey.METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
+    for topic in answer.topics:
+        ensure_ok(topic.error_code, None, f"topic {topic.name!r}")
+    return list(answer.topics)
+
+
+def end_offsets(connection: Connection, topic: Any, which: int) -> dict[int, int]:
+    """First (EARLIEST) or end (LATEST) offsets of a topic's partitions."""
+    partitions = [{"partition_index": each.partition_index, "timestamp": which} for each in topic.partitions]
+    answer = connection.ask(
+        ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": topic.name, "partitions": partitions}], "isolation_level": 0}
+    )
+    found = {}
+    for partition in answer.topics[0].partitions:
+        ensure_ok(partition.error_code, None, f"partition {topic.name}-{partition.partition_index}")
+        found[partition.partition_index] = partition.offset
+    return found
+
+
+@topics.command()
+@click.argument("name")
+@click.option("-p", "--partitions", type=int, default=-1, help="Number of partitions.  [default: the broker's]")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the topic.")
+@asks_broker
+def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, as_json: bool) -> None:
+    """Make a topic.
+
+    \b
+    Example: faircopy topics create orders -p 4 --set retention.ms=3600000
+    """
+    configs = [{"name": key, "value": value} for key, value in parse_settings(settings)]
+    topic = {
+        "name": name,
+        "num_partitions": partitions,
+        "replication_factor": -1,
+        "assignments": [],
+        "configs": configs,
+    }
+    with Connection(broker) as connection:
+        answer = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
+    made = answer.topics[0]
+    ensure_ok(made.error_code, made.error_message, f"making topic {name!r}")
+    outcome = {"topic": name, "partitions": made.num_partitions}
+    say(outcome, as_json, f"made topic {name} with {made.num_partitions} partition(s)")
+
+
+@topics.command(name="list")
+@asks_broker
+def list_topics(broker: str, as_json: bool) -> None:
+    """Show all topics."""
+    with Connection(broker) as connection:
+        rows = []
+        for topic in sorted(metadata(connection, None), key=lambda each: str(each.name)):
+            first, end = end_offsets(connection, topic, EARLIEST), end_offsets(connection, topic, LATEST)
+            messages = sum(end.values()) - sum(first.values())
+            rows.append({"topic": topic.name, "partitions": len(topic.partitions), "messages": messages})
+    show(rows, as_json, empty="no topics yet: faircopy topics create NAME makes one")
+
+
+@topics.command()
+@click.argument("name")
+@asks_broker
+def describe(name: str, broker: str, as_json: bool) -> None:
+    """Show a topic's partitions and settings."""
+    with Connection(broker) as connection:
+        (topic,) = metadata(connection, [name])
+        first, end = end_offsets(connection, topic, EARLIEST), end_offsets(connection, topic, LATEST)
+        sizes = log_sizes(connection, name, list(first))
+        settings = describe_settings(connection, name)
+    rows = [
+        {
+            "partition": number,
+            "first_offset": first[number],
+            "end_offset": end[number],
+            "messages": end[number] - first[number],
+            "bytes": sizes[number] if as_json else size(sizes[number]),
+        }
+        for number in sorted(first)
+    ]
+    if as_json:
+        say({"topic": name, "partitions": rows, "settings": settings}, True, "")
+        return
+    show(rows, False, empty="", title=f"topic {name}")
+    click.echo()
+    show(settings, False, empty="")
+
+
+def log_sizes(connection: Connection, name: str, partitions: list[int]) -> dict[int, int]:
+    """Bytes of each partition's log."""
+    answer = connection.ask(ApiKey.DESCRIBE_LOG_DIRS, 2, {"topics": [{"topic": name, "partitions": partitions}]})
+    return {
+        partition.partition_index: partition.partition_size
+        for directory in answer.results
+        for topic in directory.topics
+        for partition in topic.partitions
+    }
+
+
+def describe_settings(connection: Connection, name: str) -> list[dict[str, Any]]:
+    """A topic's settings, and whether each was set for it."""
+    resource = {"resource_type": TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None}
+    answer = connection.ask(ApiKey.DESCRIBE_CONFIGS, 3, {"resources": [resource], "include_documentation": True})
+    result = answer.results[0]
+    ensure_ok(result.error_code, result.error_message, f"settings of topic {name!r}")
+    return [
+        {"setting": each.name, "value": each.value, "own": each.config_source == 1, "meaning": each.documentation}
+        for each in result.configs
+    ]
+
+
+@topics.command()
+@click.argument("name")
+@click.option("-p", "--partitions", type=int, help="New number of partitions; only more than now.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a setting.")
+@click.option("--unset", "unset", multiple=True, metavar="KEY", help="Give a setting its default back.")
+@asks_broker
+def alter(
+    name: str, partitions: int | None, settings: tuple[str, ...], unset: tuple[str, ...], broker: str, as_json: bool
+) -> None:
+    """Change a topic's settings or number of partitions."""
+    changes = [{"name": key, "config_operation": SET, "value": value} for key, value in parse_settings(settings)]
+    changes += [{"name": key, "config_operation": DELETE, "value": None} for key in unset]
+    if not changes and partitions is None:
+        raise click.UsageError("nothing to change: give --partitions, --set or --unset")
+    with Connection(broker) as connection:
+        if partitions is not None:
+            grow(connection, name, partitions)
+        if changes:
+            resource = {"resource_type": TOPIC_RESOURCE, "resource_name": name, "configs": changes}
+            answer = connection.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, {"resources": [resource]})
+            result = answer.responses[0]
+            ensure_ok(result.error_code, result.error_message, f"changing topic {name!r}")
+    say({"topic": name, "changed": True}, as_json, f"changed topic {name}")
+
+
+def grow(connection: Connection, name: str, partitions: int) -> None:
+    """Give a topic more partitions."""
+    topic = {"name": name, "count": partitions, "assignments": None}
+    answer = connection.ask(ApiKey.CREATE_PARTITIONS, 1, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
+    result = answer.results[0]
+    ensure_ok(result.error_code, result.error_message, f"growing topic {name!r}")
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@asks_broker
+def delete(names: tuple[str, ...], yes: bool, broker: str, as_json: bool) -> None:
+    """Delete topics with all their messages and plain tables."""
+    if not yes and not as_json:
+        click.confirm(f"delete {', '.join(names)} with all messages?", abort=True)
+    with Connection(broker) as connection:
+        answer = connection.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": list(names), "timeout_ms": TIMEOUT_MS})
+    failed = [each for each in answer.responses if each.error_code]
+    gone = [each.name for each in answer.responses if not each.error_code]
+    if gone:
+        say({"deleted": gone}, as_json, f"deleted {', '.join(gone)}")
+    if failed:
+        raise RequestFailed(
+            ErrorCode(failed[0].error_code), "; ".join(f"topic {each.name!r}: {each.error_message}" for each in failed)
+        )

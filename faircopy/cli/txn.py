@@ -1,0 +1,149 @@
+"""`faircopy txn`: show transactions, and unstick one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from faircopy.cli.output import asks_broker, duration, say, show, size
+from faircopy.client.connection import Connection, ensure_ok
+from faircopy.wire.api_keys import ApiKey
+
+ABORT_TIMEOUT_MS = 60_000
+
+
+@click.group()
+def txn() -> None:
+    """Show transactions, and unstick one.
+
+    An open transaction delays nobody: no reader, no other producer. It costs journal space until its timeout, when the
+    broker aborts it. `faircopy txn abort` does so at once.
+    """
+
+
+def running(connection: Connection) -> list[dict[str, Any]]:
+    """All transactions that are not over."""
+    answer = connection.ask(ApiKey.INSPECT, 0, {"subject": "transactions"})
+    ensure_ok(answer.error_code, None, "listing transactions")
+    found: list[dict[str, Any]] = json.loads(answer.document)
+    return found
+
+
+@txn.command(name="list")
+@click.option("-a", "--all", "show_all", is_flag=True, help="Also transactional ids without a running transaction.")
+@asks_broker
+def list_transactions(show_all: bool, broker: str, as_json: bool) -> None:
+    """Show running transactions: state, age, group, partitions, bytes journaled."""
+    with Connection(broker) as connection:
+        rows = running(connection)
+        idle = idle_ids(connection, {row["transactional_id"] for row in rows}) if show_all else []
+    if as_json:
+        show([*rows, *idle], True, empty="")
+        return
+    shown = [row_of(row) for row in rows]
+    blank = dict.fromkeys(row_of(EMPTY_ROW))
+    shown += [blank | {"transactional id": row["transactional_id"], "state": row["state"]} for row in idle]
+    show(shown, False, empty="no transaction is running")
+
+
+EMPTY_ROW = {
+    "transactional_id": "", "state": "", "age_ms": 0, "timeout_ms": 0, "group": "", "id": "",
+    "partitions": [], "messages": 0, "journaled_bytes": 0,
+}  # fmt: skip
+
+
+def row_of(row: dict[str, Any]) -> dict[str, Any]:
+    """A transaction as a row of the table."""
+    return {
+        "transactional id": row["transactional_id"],
+        "state": row["state"],
+        "age": duration(row["age_ms"]),
+        "group": row["group"],
+        "partitions": len(row["partitions"]),
+        "messages": row["messages"],
+        "journaled": size(row["journaled_bytes"]),
+        "txid": row["id"],
+    }
+
+
+def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
+    """Transactional ids that have no transaction running."""
+    answer = connection.ask(ApiKey.LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
+    return [
+        {"transactional_id": each.transactional_id, "state": each.transaction_state}
+        for each in answer.transaction_states
+        if each.transactional_id not in busy
+    ]
+
+
+@txn.command()
+@click.argument("transactional_id")
+@asks_broker
+def describe(transactional_id: str, broker: str, as_json: bool) -> None:
+    """Show one transactional id, and how to unstick it."""
+    with Connection(broker) as connection:
+        answer = connection.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
+        state = answer.transaction_states[0]
+        ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
+        rows = [row for row in running(connection) if row["transactional_id"] == transactional_id]
+    described = {
+        "transactional_id": transactional_id,
+        "state": state.transaction_state,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "timeout_ms": state.transaction_timeout_ms,
+        "transactions": rows,
+    }
+    if as_json:
+        say(described, True, "")
+        return
+    click.echo(
+        f"{transactional_id}: {state.transaction_state}, producer {state.producer_id} epoch {state.producer_epoch}, "
+        f"timeout {duration(state.transaction_timeout_ms)}"
+    )
+    for row in rows:
+        show([row_of(row)], False, empty="")
+        click.echo(f"partitions: {', '.join(row['partitions'])}")
+        click.echo(advice(row))
+
+
+def advice(row: dict[str, Any]) -> str:
+    """What can be done about a transaction."""
+    name = row["transactional_id"]
+    if row["state"] == "Ongoing":
+        left_ms = row["timeout_ms"] - row["age_ms"]
+        when = f"in {duration(left_ms)}" if left_ms > 0 else "any moment now"
+        return f"It is aborted {when} by its timeout, or now with: faircopy txn abort {name}"
+    if row["state"] == "PrepareCommit":
+        return "It is committed, and being copied. If it stays so, a partition it wrote to is stopped: see the broker's log."
+    return "It is being aborted."
+
+
+@txn.command()
+@click.argument("transactional_id")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@asks_broker
+def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
+    """Abort an open transaction, and fence its producer.
+
+    The producer gets an error with its next request, as if another instance had taken its place.
+    """
+    with Connection(broker) as connection:
+        answer = connection.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
+        state = answer.transaction_states[0]
+        ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
+        if not yes and not as_json:
+            click.confirm(f"abort what {transactional_id} has open, and fence its producer?", abort=True)
+        timeout_ms = state.transaction_timeout_ms or ABORT_TIMEOUT_MS
+        fenced = connection.ask(
+            ApiKey.INIT_PRODUCER_ID,
+            3,
+            {"transactional_id": transactional_id, "transaction_timeout_ms": timeout_ms},
+        )
+        ensure_ok(fenced.error_code, None, f"aborting {transactional_id!r}")
+    outcome = {"transactional_id": transactional_id, "was": state.transaction_state, "epoch": fenced.producer_epoch}
+    was_open = state.transaction_state == "Ongoing"
+    done = "aborted its open transaction and fenced its producer" if was_open else "had none open; fenced its producer"
+    say(outcome, as_json, f"{transactional_id}: {done} (epoch {fenced.producer_epoch})")

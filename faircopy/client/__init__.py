@@ -1,0 +1,1 @@
+"""A small client of our own, for the command line: one connection, one request at a time."""

@@ -1,0 +1,80 @@
+"""A blocking connection that speaks any API of the wire's table."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from faircopy.errors import FaircopyError
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.codec import Message
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.messages import decode_response, encode_request
+
+CLIENT_ID = "faircopy-cli"
+FRAME_BYTES_MAX = 256 << 20
+
+
+class ConnectionFailed(FaircopyError):
+    """The broker can't be reached, or the connection broke; whether a request took effect is unknown."""
+
+
+class RequestFailed(FaircopyError):
+    """The broker answered a request with an error; it did not take effect."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Connection:
+    """One connection to one broker. Use it as a context manager."""
+
+    def __init__(self, address: str, timeout_seconds: float = 30.0) -> None:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConnectionFailed(f"{address!r} is no address: give HOST:PORT, such as 127.0.0.1:9092")
+        self._address = address
+        try:
+            self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout_seconds)
+        except OSError as error:
+            raise ConnectionFailed(
+                f"can't reach a broker on {address}: {error.strerror or error}. Is one running (faircopy start)? "
+                f"Another address is given with --broker HOST:PORT"
+            ) from error
+        self._correlation_id = 0
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
+        """Send a request and return the response's body. Raises ConnectionFailed."""
+        self._correlation_id += 1
+        try:
+            self._socket.sendall(encode_request(api_key, version, self._correlation_id, CLIENT_ID, body))
+            size = int.from_bytes(self._receive(4), "big")
+            if size > FRAME_BYTES_MAX:
+                raise ConnectionFailed(f"{self._address} does not answer as a Kafka broker does")
+            frame = self._receive(size)
+        except OSError as error:
+            raise ConnectionFailed(f"the connection to {self._address} broke: {error.strerror or error}") from error
+        return decode_response(api_key, version, memoryview(frame))[1]
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            piece = self._socket.recv(min(size - len(received), 1 << 20))
+            if not piece:
+                raise ConnectionFailed(f"{self._address} closed the connection: does a Kafka broker listen there?")
+            received += piece
+        return bytes(received)
+
+
+def ensure_ok(code: int, message: str | None, doing: str) -> None:
+    """Raise RequestFailed if a response holds an error."""
+    if code:
+        known = ErrorCode(code) if code in list(ErrorCode) else ErrorCode.UNKNOWN_SERVER_ERROR
+        raise RequestFailed(known, f"{doing}: {message or known.name.lower().replace('_', ' ')} ({known.name})")
