@@ -113,6 +113,18 @@ def test_a_member_that_never_syncs_is_removed() -> None:
     assert s.heartbeat(leader) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_member_that_synced_before_must_sync_again() -> None:
+    s = Scenario()
+    first, second = s.stable(None, None)
+    leading, waiting = s.join(first.member_id), s.join(second.member_id)
+    leader, lazy = s.joined(leading), s.joined(waiting)
+    s.sync(leader, {})
+    for _ in range(12):
+        s.pass_ms(5_000)
+        s.heartbeat(leader), s.heartbeat(lazy)
+    assert s.heartbeat(lazy) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_join_again_changes_nothing_for_a_follower_but_rebalances_for_a_leader() -> None:
     s = Scenario()
     leader, follower = s.stable(None, None)
@@ -176,6 +188,17 @@ def test_a_rebalance_waits_for_ids_given_away() -> None:
     assert s.joined(leading).generation == s.joined(waiting).generation == 3
 
 
+def test_a_rebalance_ends_when_an_id_given_away_is_forgotten() -> None:
+    s = Scenario()
+    (only,) = s.stable(None)
+    s.join(needs_known_id=True)
+    waiting = s.join(only.member_id)
+    s.pass_ms(SESSION_MS - 1)
+    assert s.is_waiting(waiting)
+    s.pass_ms(1)
+    assert s.joined(waiting).generation == 2
+
+
 # -- the first rebalance -----------------------------------------------------------------------------------------
 
 
@@ -236,9 +259,7 @@ def test_session_timeouts_have_limits(session_ms: int) -> None:
 @pytest.mark.parametrize(
     ("protocol_type", "protocols"), [("connect", RANGE), ("consumer", STICKY), ("", RANGE), ("consumer", ())]
 )
-def test_protocols_must_have_something_in_common(
-    protocol_type: str, protocols: tuple[tuple[str, bytes], ...]
-) -> None:
+def test_protocols_must_have_something_in_common(protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> None:
     s = Scenario()
     s.stable(None)
     ticket = s.join(protocol_type=protocol_type, protocols=protocols)

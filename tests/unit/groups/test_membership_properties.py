@@ -65,7 +65,7 @@ class Membership(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99), protocols=st.sampled_from(PROTOCOLS))
     def join_again(self, number: int, protocols: Any) -> None:
         client = self.client(number)
-        if client.answer is not None:
+        if client.answer is not None and client.answer.member_id:
             client.join_ticket = self.scenario.join(
                 client.answer.member_id, instance_id=client.instance_id, protocols=protocols
             )
@@ -111,6 +111,20 @@ class Membership(RuleBasedStateMachine):
     @rule(duration_ms=st.sampled_from([1, 60, 101, SESSION_MS // 2, SESSION_MS, REBALANCE_MS]))
     def wait(self, duration_ms: int) -> None:
         self.scenario.pass_ms(duration_ms)
+
+    @precondition(lambda self: self.clients)
+    @rule(leave_out=st.integers(0, 3))
+    def behave(self, leave_out: int) -> None:
+        """What good clients do: join again with what they said before, and sync. One of them may be hung."""
+        members = list(self.scenario.group.members.values())
+        numbers = {c.answer.member_id: i for i, c in enumerate(self.clients) if c.answer is not None}
+        for member in [m for m in members if m.join_ticket is None and m.member_id in numbers][leave_out:]:
+            self.join_again(numbers[member.member_id], member.protocols)
+        self.wait(101)
+        self.a_generation_has_one_leader()
+        for client in range(len(self.clients)):
+            if self.clients[client].answer in self.scenario.answers.values():
+                self.sync(client)
 
     # -- what must hold ------------------------------------------------------------------------------------------
 
@@ -176,5 +190,5 @@ class Membership(RuleBasedStateMachine):
         assert self.scenario.wake_ms is None
 
 
-Membership.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Membership.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 TestMembership = Membership.TestCase

@@ -1,0 +1,1 @@
+"""Consumer groups: a pure machine of membership, and the shell that answers requests with it."""

@@ -1,0 +1,88 @@
+"""What administrators ask of groups: describe, list, delete.
+
+A group that has offsets but no members is Empty; one that has neither is, in Kafka's words, Dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from faircopy.broker.groups.members import Member
+from faircopy.broker.groups.membership import Group, Phase
+from faircopy.broker.groups.offsets import OffsetStore
+from faircopy.broker.groups.registry import GroupRegistry
+from faircopy.wire.error_codes import ErrorCode
+
+Body = dict[str, Any]
+
+
+class GroupAdministration:
+    """Looks at groups from outside."""
+
+    def __init__(self, registry: GroupRegistry, offsets: OffsetStore) -> None:
+        self._registry = registry
+        self._offsets = offsets
+
+    def description(self, group_id: str) -> Body:
+        """A group, as DescribeGroups shows it."""
+        group = self._registry.groups.get(group_id)
+        members = [] if group is None else [_member_body(group, m) for m in group.members.values()]
+        is_stable = group is not None and group.phase is Phase.STABLE
+        return {
+            "error_code": ErrorCode.NONE,
+            "group_id": group_id,
+            "group_state": self._phase(group_id).value,
+            "protocol_type": (group and group.protocol_type) or "",
+            "protocol_data": (group and is_stable and group.protocol_name) or "",
+            "members": members,
+        }
+
+    def _phase(self, group_id: str) -> Phase:
+        group = self._registry.groups.get(group_id)
+        if group is not None:
+            return group.phase
+        return Phase.EMPTY if self._offsets.fetch(group_id) else Phase.DEAD
+
+    def listing(self, states: Sequence[str]) -> list[Body]:
+        """All groups in one of `states`, or in any if there are none, as ListGroups shows them."""
+        wanted = {state.lower() for state in states}
+        # A dict, for its order: groups with members first.
+        group_ids = dict.fromkeys((*self._registry.groups, *self._offsets.groups()))
+        bodies = [self._listed(group_id) for group_id in group_ids]
+        return [body for body in bodies if not wanted or body["group_state"].lower() in wanted]
+
+    def _listed(self, group_id: str) -> Body:
+        group = self._registry.groups.get(group_id)
+        protocol_type = (group and group.protocol_type) or ""
+        return {
+            "group_id": group_id,
+            "protocol_type": protocol_type,
+            "group_state": self._phase(group_id).value,
+        }
+
+    async def delete(self, group_id: str) -> ErrorCode:
+        """Delete a group without members, and its offsets. Durable when done."""
+        group = self._registry.groups.get(group_id)
+        if group is None and not self._offsets.fetch(group_id):
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group is not None:
+            error = group.delete()
+            if error:
+                return error
+            self._registry.run(group, ())
+        await self._offsets.delete(group_id, None)
+        return ErrorCode.NONE
+
+
+def _member_body(group: Group, member: Member) -> Body:
+    """A member; what it said and was assigned is shown only while the group is stable."""
+    is_stable = group.phase is Phase.STABLE
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "member_metadata": member.metadata(group.protocol_name or "") if is_stable else b"",
+        "member_assignment": member.assignment if is_stable else b"",
+    }

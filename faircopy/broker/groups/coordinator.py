@@ -1,0 +1,245 @@
+"""The group coordinator: requests about consumer groups in, response bodies out.
+
+The bodies are the same for every version of a request; the codec leaves out what a version does not have. What is
+decided about members is decided by `membership.Group`; offsets are kept by an `OffsetStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from faircopy.broker.groups.administration import GroupAdministration
+from faircopy.broker.groups.members import (
+    GroupLimits,
+    Identity,
+    JoinAnswer,
+    JoinRequest,
+    SyncAnswer,
+    SyncRequest,
+)
+from faircopy.broker.groups.membership import Group, is_anonymous
+from faircopy.broker.groups.offset_requests import (
+    HasPartition,
+    delete_offsets,
+    fetch_offsets,
+    sort_offsets,
+)
+from faircopy.broker.groups.offsets import OffsetStore
+from faircopy.broker.groups.registry import CallLater, GroupRegistry, NowMs
+from faircopy.wire.codec import Message
+from faircopy.wire.error_codes import ErrorCode
+
+MEMBER_ID_REQUIRED_FROM = 4
+"""The version of JoinGroup from which a new member has to join twice (KIP-394)."""
+
+GROUPS_MAX = 100_000
+"""Groups with members at a time; whoever comes to a further one is told to try again."""
+
+Body = dict[str, Any]
+
+
+class GroupCoordinator:
+    """All consumer groups of this broker.
+
+    `call_later` and `now_ms` are the only time there is; `fresh_id` gives a string that was never given before;
+    `has_partition(topic, partition)` says if there is such a partition to commit offsets for.
+    """
+
+    def __init__(
+        self,
+        limits: GroupLimits,
+        offsets: OffsetStore,
+        call_later: CallLater,
+        now_ms: NowMs,
+        fresh_id: Callable[[], str],
+        has_partition: HasPartition,
+    ) -> None:
+        self._registry = GroupRegistry(limits, call_later, now_ms)
+        self._administration = GroupAdministration(self._registry, offsets)
+        self._offsets = offsets
+        self._has_partition = has_partition
+        self._now_ms = now_ms
+        self._fresh_id = fresh_id
+
+    def close(self) -> None:
+        """Cancel what still waits, and all timers."""
+        self._registry.close()
+
+    # -- members -------------------------------------------------------------------------------------------------
+
+    async def join_group(self, request: Message, version: int, client_id: str | None, client_host: str) -> Body:
+        """JoinGroup. Returns when the rebalance that it takes part in is over."""
+        error = self._join_refusal(request)
+        if error:
+            return join_body(JoinAnswer(error, request.member_id))
+        group = self._registry.find_or_make(request.group_id)
+        now_ms = self._now_ms()
+
+        def join(ticket: int) -> list[Any]:
+            return group.join(self._join_request(request, version, client_id or "", client_host, ticket), now_ms)
+
+        return join_body(await self._registry.answer(group, join))
+
+    def _join_refusal(self, request: Message) -> ErrorCode:
+        groups = self._registry.groups
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        if request.group_id in groups:
+            return ErrorCode.NONE
+        if request.member_id:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if len(groups) >= GROUPS_MAX else ErrorCode.NONE
+
+    def _join_request(
+        self, request: Message, version: int, client_id: str, client_host: str, ticket: int
+    ) -> JoinRequest:
+        instance_id = request.group_instance_id or None
+        return JoinRequest(
+            ticket=ticket,
+            member_id=request.member_id,
+            fresh_member_id=f"{instance_id or client_id}-{self._fresh_id()}",
+            instance_id=instance_id,
+            client_id=client_id,
+            client_host=client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((p.name, p.metadata) for p in request.protocols),
+            needs_known_id=version >= MEMBER_ID_REQUIRED_FROM,
+        )
+
+    async def sync_group(self, request: Message) -> Body:
+        """SyncGroup. Returns when the leader has sent the assignment."""
+        group, error = self._member_group(request.group_id)
+        if group is None:
+            return sync_body(SyncAnswer(error))
+        asked = (identity_of(request), request.protocol_type, request.protocol_name)
+        assignments = {a.member_id: a.assignment for a in request.assignments}
+        now_ms = self._now_ms()
+
+        def sync(ticket: int) -> list[Any]:
+            return group.sync(SyncRequest(ticket, *asked, assignments), now_ms)
+
+        return sync_body(await self._registry.answer(group, sync))
+
+    async def heartbeat(self, request: Message) -> Body:
+        """Heartbeat."""
+        group, error = self._member_group(request.group_id)
+        if group is not None:
+            error = group.heartbeat(identity_of(request), self._now_ms())
+        return {"error_code": error}
+
+    async def leave_group(self, request: Message) -> Body:
+        """LeaveGroup: one member (before version 3), or many."""
+        group, error = self._member_group(request.group_id)
+        if request.members and request.group_id:
+            left = [self._left_body(request.group_id, m) for m in request.members]
+            return {"error_code": ErrorCode.NONE, "members": left}
+        if group is not None:
+            error = self._leave(group, request.member_id, None)
+        return {"error_code": error, "members": []}
+
+    def _left_body(self, group_id: str, member: Message) -> Body:
+        # Looked up for each one anew: the group goes with its last member.
+        group, error = self._member_group(group_id)
+        if group is not None:
+            error = self._leave(group, member.member_id, member.group_instance_id or None)
+        named = {"member_id": member.member_id, "group_instance_id": member.group_instance_id}
+        return {**named, "error_code": error}
+
+    def _leave(self, group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
+        error, effects = group.leave(member_id, instance_id, self._now_ms())
+        self._registry.run(group, effects)
+        return error
+
+    def _member_group(self, group_id: str) -> tuple[Group | None, ErrorCode]:
+        """The group that a member speaks of, or why there is none."""
+        if not group_id:
+            return None, ErrorCode.INVALID_GROUP_ID
+        group = self._registry.groups.get(group_id)
+        return group, ErrorCode.NONE if group is not None else ErrorCode.UNKNOWN_MEMBER_ID
+
+    # -- offsets -------------------------------------------------------------------------------------------------
+
+    async def offset_commit(self, request: Message) -> Body:
+        """OffsetCommit. Returns when the offsets are durable."""
+        error = self._commit_error(request, is_transactional=False)
+        accepted, body = sort_offsets(request.topics, error, self._has_partition)
+        if accepted:
+            await self._offsets.commit(request.group_id, accepted)
+        return body
+
+    def check_txn_offset_commit(self, request: Message) -> ErrorCode:
+        """Whether the group of a TxnOffsetCommit lets its sender commit (KIP-447); see also `sort_offsets`."""
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        return self._commit_error(request, is_transactional=True)
+
+    def _commit_error(self, request: Message, is_transactional: bool) -> ErrorCode:
+        identity = identity_of(request)
+        group = self._registry.groups.get(request.group_id)
+        if group is not None:
+            return group.check_commit(identity, self._now_ms(), is_transactional)
+        return ErrorCode.NONE if is_anonymous(identity) else ErrorCode.ILLEGAL_GENERATION
+
+    async def offset_fetch(self, request: Message) -> Body:
+        """OffsetFetch: one group, or many (version 8)."""
+        stable = request.require_stable
+        many = [
+            {"group_id": g.group_id, **fetch_offsets(self._offsets, g.group_id, g.topics, stable)}
+            for g in request.groups
+        ]
+        one = {} if many else fetch_offsets(self._offsets, request.group_id, request.topics, stable)
+        return {"groups": many, **one}
+
+    async def offset_delete(self, request: Message) -> Body:
+        """OffsetDelete (KIP-496)."""
+        group = self._registry.groups.get(request.group_id)
+        return await delete_offsets(self._offsets, group, request)
+
+    # -- administration ------------------------------------------------------------------------------------------
+
+    async def describe_groups(self, request: Message) -> Body:
+        """DescribeGroups."""
+        return {"groups": [self._administration.description(group_id) for group_id in request.groups]}
+
+    async def list_groups(self, request: Message) -> Body:
+        """ListGroups, of all states or of those asked for (KIP-518)."""
+        return {"error_code": ErrorCode.NONE, "groups": self._administration.listing(request.states_filter)}
+
+    async def delete_groups(self, request: Message) -> Body:
+        """DeleteGroups (KIP-229): those without members, with their offsets."""
+        errors = [(group_id, await self._administration.delete(group_id)) for group_id in request.groups_names]
+        return {"results": [{"group_id": group_id, "error_code": error} for group_id, error in errors]}
+
+
+def identity_of(request: Message) -> Identity:
+    """Who sent a SyncGroup, Heartbeat, OffsetCommit or TxnOffsetCommit."""
+    return Identity(request.member_id, request.group_instance_id or None, request.generation_id)
+
+
+def join_body(answer: JoinAnswer) -> Body:
+    """The body of a JoinGroup response."""
+    return {
+        "error_code": answer.error,
+        "generation_id": answer.generation,
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol_name,
+        "leader": answer.leader_id,
+        "member_id": answer.member_id,
+        "members": [
+            {"member_id": m.member_id, "group_instance_id": m.instance_id, "metadata": m.metadata}
+            for m in answer.members
+        ],
+    }
+
+
+def sync_body(answer: SyncAnswer) -> Body:
+    """The body of a SyncGroup response."""
+    return {
+        "error_code": answer.error,
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol_name,
+        "assignment": answer.assignment,
+    }

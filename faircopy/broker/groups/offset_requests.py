@@ -1,0 +1,118 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: from requests to an `OffsetStore`, and back to response bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from faircopy.broker.groups.membership import Group
+from faircopy.broker.groups.offsets import CommittedOffset, OffsetStore, OffsetToCommit, TopicPartition
+from faircopy.broker.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from faircopy.wire.codec import Message
+from faircopy.wire.error_codes import ErrorCode
+
+METADATA_BYTES_MAX = 4096
+"""Most bytes of a committed offset's metadata, as Kafka's default of `offset.metadata.max.bytes`."""
+
+NO_OFFSET = CommittedOffset(-1, -1, "")
+
+HasPartition = Callable[[str, int], bool]
+Body = dict[str, Any]
+
+
+def sort_offsets(
+    topics: Iterable[Message], group_error: ErrorCode, has_partition: HasPartition
+) -> tuple[list[OffsetToCommit], Body]:
+    """The offsets of an OffsetCommit or TxnOffsetCommit that may be committed, and the body of the response.
+
+    With a `group_error`, that of the whole group, none may.
+    """
+    accepted: list[OffsetToCommit] = []
+    bodies = []
+    for topic in topics:
+        rows = [_to_commit(topic.name, p) for p in topic.partitions]
+        errors = [group_error or _refusal(row, has_partition) for row in rows]
+        accepted += [row for row, error in zip(rows, errors, strict=True) if not error]
+        answers = [_error_body(row.partition, e) for row, e in zip(rows, errors, strict=True)]
+        bodies.append({"name": topic.name, "partitions": answers})
+    return accepted, {"topics": bodies}
+
+
+def _to_commit(topic: str, p: Message) -> OffsetToCommit:
+    metadata = p.committed_metadata or ""
+    return OffsetToCommit(topic, p.partition_index, p.committed_offset, p.committed_leader_epoch, metadata)
+
+
+def _refusal(row: OffsetToCommit, has_partition: HasPartition) -> ErrorCode:
+    if len(row.metadata.encode()) > METADATA_BYTES_MAX:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    is_known = has_partition(row.topic, row.partition)
+    return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _error_body(partition: int, error: ErrorCode) -> Body:
+    return {"partition_index": partition, "error_code": error}
+
+
+def fetch_offsets(store: OffsetStore, group_id: str, topics: Sequence[Message] | None, require_stable: bool) -> Body:
+    """What an OffsetFetch is told of one group; without `topics`, of all partitions that it has offsets for.
+
+    With `require_stable`, partitions for which a transaction is undecided get UNSTABLE_OFFSET_COMMIT (KIP-447).
+    """
+    offsets = store.fetch(group_id)
+    unstable = store.unstable(group_id) if require_stable else frozenset[TopicPartition]()
+    if topics is None:
+        asked = by_topic((*offsets, *(key for key in unstable if key not in offsets)))
+    else:
+        asked = [(topic.name, topic.partition_indexes) for topic in topics]
+    bodies = [
+        {"name": topic, "partitions": [_offset_body(offsets, unstable, topic, p) for p in partitions]}
+        for topic, partitions in asked
+    ]
+    return {"error_code": ErrorCode.NONE, "topics": bodies}
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """Topics, each with the numbers of its partitions."""
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return list(grouped.items())
+
+
+def _offset_body(
+    offsets: Mapping[TopicPartition, CommittedOffset], unstable: Iterable[TopicPartition], topic: str, partition: int
+) -> Body:
+    is_unstable = (topic, partition) in unstable
+    found = NO_OFFSET if is_unstable else offsets.get((topic, partition), NO_OFFSET)
+    return {
+        "partition_index": partition,
+        "committed_offset": found.offset,
+        "committed_leader_epoch": found.leader_epoch,
+        "metadata": found.metadata,
+        "error_code": ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else ErrorCode.NONE,
+    }
+
+
+async def delete_offsets(store: OffsetStore, group: Group | None, request: Message) -> Body:
+    """Answer an OffsetDelete; `group` is the request's, if it has members. Durable when done."""
+    members = group.members.values() if group is not None else ()
+    if not members and not store.fetch(request.group_id):
+        return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "topics": []}
+    if group is not None and members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return {"error_code": ErrorCode.NON_EMPTY_GROUP, "topics": []}
+    subscribed = subscribed_topics(members)
+    errors = {topic.name: _delete_error(topic.name, subscribed) for topic in request.topics}
+    free = [(t.name, p.partition_index) for t in request.topics if not errors[t.name] for p in t.partitions]
+    if free:
+        await store.delete(request.group_id, free)
+    bodies = [
+        {"name": t.name, "partitions": [_error_body(p.partition_index, errors[t.name]) for p in t.partitions]}
+        for t in request.topics
+    ]
+    return {"error_code": ErrorCode.NONE, "topics": bodies}
+
+
+def _delete_error(topic: str, subscribed: set[str] | None) -> ErrorCode:
+    is_free = subscribed is not None and topic not in subscribed
+    return ErrorCode.NONE if is_free else ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
