@@ -27,6 +27,7 @@ from faircopy.broker.handlers.produce import ProduceHandler
 from faircopy.broker.handlers.topics import TopicHandlers
 from faircopy.broker.handlers.transactions import TransactionHandlers
 from faircopy.broker.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
+from faircopy.broker.plain_tables import PlainTables
 from faircopy.broker.producer_ids import ProducerIds
 from faircopy.broker.retention import apply_retention
 from faircopy.broker.server import Server
@@ -186,6 +187,16 @@ class Broker:
         dispatcher = Dispatcher(hot, self._handlers(), self.loop)
         self.server = Server(self.settings, self.clock, self.loop, dispatcher.handle)
         self.stalls = StallWatch(self.loop, self.clock)
+        self.plain_tables = PlainTables(
+            self.catalog,
+            self.cluster,
+            self.disk,
+            self.clock,
+            self.directory.plain,
+            Durability(self.settings.durability),
+            self.settings.plain_idle_ms / 1000,
+        )
+        self.catalog.before_delete = self.plain_tables.doom
 
     def _handlers(self) -> dict[ApiKey, Handler]:
         cluster = ClusterHandlers(self.catalog, self.settings, self.directory.cluster_id, self.address)
@@ -254,6 +265,7 @@ class Broker:
         self._every(settings.checkpoint_interval_ms, lambda: self.checkpoint(all_changed=True))
         self._every(1_000, lambda: self.checkpoint(all_changed=False))
         self._every(settings.transaction_abort_interval_ms, self._abort_expired)
+        self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog, self.clock))
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
@@ -305,6 +317,7 @@ class Broker:
         await asyncio.gather(*self._background, return_exceptions=True)
         self.stalls.stop()
         self.groups.close()
+        await self.plain_tables.stop()
         await self.server.close()
         if not self.failed.done():
             with contextlib.suppress(FaircopyError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 from faircopy.broker.settings import Settings
@@ -97,7 +97,7 @@ class Catalog:
         self.topics: dict[str, HostedTopic] = {}
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
-        self.on_failure: Callable[[PartitionName], None] = lambda _name: None
+        self.before_delete: Callable[[HostedTopic], Awaitable[None]] | None = None
 
     # -- looking up ----------------------------------------------------------------------------------------------
 
@@ -156,7 +156,6 @@ class Catalog:
     def _fail(self, partition: HostedPartition, error: FaircopyError) -> None:
         log.error("partition %s is stopped: %s", partition.name, error)
         partition.fail(error)
-        self.on_failure(partition.name)
 
     def _paths(self, topic: Topic, number: int) -> tuple[Path, Path]:
         directory = Path(topic.directory_name) / str(number)
@@ -206,6 +205,8 @@ class Catalog:
         """Delete a topic with all its data. Raises UnknownTopic."""
         async with self._changing:
             hosted = self.known(name)
+            if self.before_delete is not None:
+                await self.before_delete(hosted)
             await self._topics.delete(hosted.topic)
             del self.topics[name]
             for partition in hosted.partitions:

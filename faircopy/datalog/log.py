@@ -57,6 +57,7 @@ class DataLog:
         self.index = SparseIndex(identity, store)
         self.start_offset = 0
         self.end_offset = 0
+        self.shown_bytes = 0
         self.visible_end: LogEnd | None = None
         self._placed_end_offset = 0
         self._recent: deque[Place] = deque(maxlen=RECENT_BATCHES)
@@ -125,6 +126,7 @@ class DataLog:
         """Make batches visible that are written. Wakes those who watch."""
         for batch in batches:
             self.index.add(batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms)
+            self.shown_bytes += batch.size
             self._recent.append(Place(batch.base_offset, batch.segment.base_offset, batch.byte))
         last = batches[-1]
         self.end_offset = last.base_offset + last.records
@@ -183,6 +185,11 @@ class DataLog:
         if place is not None and place.segment_base >= self.segments[0].base_offset:
             return place
         return Place(self.segments[0].base_offset, self.segments[0].base_offset, 0)
+
+    def place_of_end(self) -> Place:
+        """Where the next visible batch will begin."""
+        base, byte = self.visible_end or LogEnd(0, 0)
+        return Place(self.end_offset, base, byte)
 
     def visible_bytes(self, segment: LogSegment) -> int:
         """How many bytes of a segment are visible: all but what is placed and not yet shown."""

