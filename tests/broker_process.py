@@ -1,0 +1,113 @@
+"""A real broker in a process of its own, for tests and benchmarks: started, killed, stopped by its own id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+READY_SECONDS = 20.0
+STOP_SECONDS = 30.0
+
+
+class BrokerProcess:
+    """`faircopy start` on a free port of loopback. After `restart` it listens on the same port."""
+
+    def __init__(self, directory: Path, *settings: str) -> None:
+        self.data_directory = directory / "data"
+        self._settings = settings
+        self._log_path = directory / "broker.log"
+        self._port = 0
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def log(self) -> str:
+        """What the broker has logged, in all its lives."""
+        return self._log_path.read_text()
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> BrokerProcess:
+        """Start it, and return when it accepts clients."""
+        command = [sys.executable, "-m", "faircopy", "start", "--data-dir", str(self.data_directory)]
+        command += ["--listen", self.address]
+        for setting in self._settings:
+            command += ["--set", setting]
+        with self._log_path.open("a") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment())
+        self._wait_until_ready()
+        return self
+
+    def _wait_until_ready(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.startswith("faircopy is ready on "):
+            self.kill()
+            raise RuntimeError(f"the broker did not start; it logged:\n{self.log}")
+        self._port = int(line.rsplit(":", 1)[1])
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
+        if self.process is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.process = None
+        return code
+
+    def restart(self, *, kill: bool = True) -> None:
+        """End it, by kill -9 or in order, and start it again."""
+        if kill:
+            self.kill()
+        else:
+            self.stop()
+        self.start()
+
+    def __enter__(self) -> BrokerProcess:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def environment() -> dict[str, str]:
+    """This process's environment without settings of a broker."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("FAIRCOPY_")}
+
+
+def eventually(check: object, seconds: float = 20.0) -> object:
+    """Call `check` until it returns something true, and return that; fail after so many seconds."""
+    assert callable(check)
+    deadline = time.monotonic() + seconds
+    while True:
+        if result := check():
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"this did not become true within {seconds} s: {check}")
+        time.sleep(0.01)

@@ -1,0 +1,31 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.broker_process import BrokerProcess
+
+# Random examples in each run; a failing one is printed in a form that repeats it.
+settings.register_profile("faircopy", print_blob=True)
+settings.load_profile("faircopy")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker for the tests of one module; each makes topics of its own."""
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+        yield process
+        assert "Traceback" not in process.log
+
+
+@pytest.fixture
+def fresh_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker for one test, which may kill it."""
+    with BrokerProcess(tmp_path) as process:
+        yield process
+        assert "Traceback" not in process.log
