@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from functools import cache
 
-from faircopy.wire.schema import configs, groups, inspection, metadata, offsets, produce_fetch, sasl, topics, transactions
+from faircopy.wire.schema import (
+    configs,
+    groups,
+    inspection,
+    metadata,
+    offsets,
+    produce_fetch,
+    sasl,
+    topics,
+    transactions,
+)
 from faircopy.wire.schema.notation import Schema, parse_api, split_apis
 
 _FAMILIES = (produce_fetch, metadata, groups, offsets, transactions, topics, configs, sasl, inspection)

@@ -15,6 +15,8 @@ from faircopy.wire.codec import Direction
 from faircopy.wire.schema import api_keys, schema_of
 from faircopy.wire.schema.notation import REQUIRED
 
+OWN_APIS_FROM = 10_000
+
 every_message = pytest.mark.parametrize(
     ("api_key", "version", "direction"),
     [pytest.param(*m, id=f"{ApiKey(m[0]).name}-{m[2]}-{m[1]}") for m in oracle.all_messages()],
@@ -25,6 +27,11 @@ def test_every_api_has_a_name_and_a_layout() -> None:
     assert {int(key) for key in ApiKey} == api_keys()
     for key in ApiKey:
         assert schema_of(key).name.upper() == key.name.replace("_", "")
+
+
+def test_only_our_own_apis_are_out_of_kios_reach() -> None:
+    covered = {api_key for api_key, _, _ in oracle.all_messages()}
+    assert all(api_key >= OWN_APIS_FROM for api_key in api_keys() - covered)
 
 
 @every_message

@@ -84,9 +84,7 @@ def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview
 def test_produce_requests(version: int, body: dict[str, Any]) -> None:
     frame, at = framed(ApiKey.PRODUCE, version, body)
     request = read_produce_request(version, frame, at)
-    expected = [
-        (t["name"], p["index"], p["records"]) for t in body["topic_data"] for p in t["partition_data"]
-    ]
+    expected = [(t["name"], p["index"], p["records"]) for t in body["topic_data"] for p in t["partition_data"]]
     assert request[:3] == (body["transactional_id"], body["acks"], body["timeout_ms"])
     assert request.partitions == expected
     for _, _, batches in request.partitions:
