@@ -112,16 +112,12 @@ def expired(retired_ms: Mapping[str, int], now_ms: int, upkeep: Upkeep) -> list[
     return [name for name, since_ms in retired_ms.items() if since_ms + upkeep.grace_ms <= now_ms]
 
 
-def pace_ms(files: Sequence[DataFile], now_ms: int, upkeep: Upkeep) -> int:
+def pace_ms(files: int, upkeep: Upkeep) -> int:
     """How long to wait from one publication to the next, so that live files stay below `files_at_most`.
 
-    0 while fewer than half of them are live; then what is left of the room is spread over the time until the
-    oldest of the unmerged files can be merged.
+    0 while fewer than half of them are live. From then on, at most 4 tenths more come within one horizon, and
+    after that the first ones can be merged; the last tenth is for merges that come a little later.
     """
-    if 2 * len(files) < upkeep.files_at_most:
+    if 2 * files < upkeep.files_at_most:
         return 0
-    settled = settled_files(files, now_ms, upkeep)
-    if settled == len(files):
-        return 0
-    until_ms = files[settled].modified_ms + upkeep.horizon_ms - now_ms
-    return max(0, until_ms) // max(1, upkeep.files_at_most - len(files))
+    return upkeep.horizon_ms * 10 // (4 * upkeep.files_at_most)

@@ -21,8 +21,7 @@ ROW_GROUP_BYTES = 16 * 1024 * 1024
 class DataFileWriter:
     """Writes rows, which come sorted by (topic, partition, offset), to `file`; then `finish`, or `abandon`."""
 
-    def __init__(self, file: NewFile, row_group_bytes: int = ROW_GROUP_BYTES) -> None:
-        self._row_group_bytes = row_group_bytes
+    def __init__(self, file: NewFile) -> None:
         self._writer = pq.ParquetWriter(file, SCHEMA, **WRITER_OPTIONS)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
@@ -34,7 +33,7 @@ class DataFileWriter:
         self._count(topic, partition, rows.num_rows)
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
-        if self._waiting_bytes >= self._row_group_bytes:
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
             self._write_row_group()
 
     def finish(self, next_offsets: NextOffsets) -> None:

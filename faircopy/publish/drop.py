@@ -17,14 +17,14 @@ def drop_table(files: Files, directory: Path) -> None:
     What a crash leaves goes with the next drop of the same name. Raises TableDamagedError for a directory
     that holds something else, LockedError, FsyncError or OSError.
     """
-    doomed = directory.with_name(names.temporary(directory.name))
-    delete_tree(files, doomed)
     found = files.list_directory(directory)
     if found and not _OURS.intersection(found):
         raise TableDamagedError(
             f"deleting the plain table in {directory}: no table is there, but {len(found)} other files."
             " Nothing was deleted"
         )
+    doomed = directory.with_name(names.temporary(directory.name))
+    delete_tree(files, doomed)
     if files.is_directory(directory):
         lock = files.lock(directory / names.LOCK)
         rename_durably(files, directory, doomed)

@@ -176,8 +176,8 @@ def _natural(body: Any, name: str) -> int:
 
 def _absolute(body: Any, name: str) -> str:
     value = _typed(body, name, str)
-    if not value.startswith("/"):
-        raise ValueError(f"{name} is not absolute")
+    if not value.startswith("/") or not value.strip("/"):
+        raise ValueError(f"{name} is not an absolute path")
     return value
 
 

@@ -132,5 +132,5 @@ class Table:
     def _reply(
         self, upkeep: Upkeep, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0
     ) -> Published:
-        pace_ms = compaction.pace_ms(self.live, self._now_ms(), upkeep)
+        pace_ms = compaction.pace_ms(len(self.live), upkeep)
         return Published(sequence, rows, size, skipped, missed, len(self.live), pace_ms)

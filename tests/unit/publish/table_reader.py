@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -40,21 +41,31 @@ def listed(files: Files, directory: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def read_table(files: Files, directory: Path) -> pa.Table:
-    """All rows, in the order of the log."""
-    tables = []
+def live_contents(files: Files, directory: Path) -> list[bytes]:
+    """The contents of the live files, in the order of the log."""
+    contents = []
     for line in listed(files, directory):
         assert line["path"].startswith("file:///")
-        content = files.read(Path(unquote(line["path"].removeprefix("file://"))))
-        assert len(content) == line["size"]
-        tables.append(pq.read_table(io.BytesIO(content)))
-    return pa.concat_tables(tables)
+        contents.append(files.read(Path(unquote(line["path"].removeprefix("file://")))))
+        assert len(contents[-1]) == line["size"]
+    return contents
 
 
-def offsets_of(table: pa.Table) -> dict[tuple[str, int], list[int]]:
-    """The offsets of each partition, in the order of the rows."""
+def read_table(files: Files, directory: Path) -> pa.Table:
+    """All rows, in the order of the log."""
+    return pa.concat_tables(pq.read_table(io.BytesIO(content)) for content in live_contents(files, directory))
+
+
+def read_offsets(files: Files, directory: Path) -> dict[tuple[str, int], list[int]]:
+    """The offsets of each partition, in the order of the log."""
     found: dict[tuple[str, int], list[int]] = {}
-    columns = [table.column(name).to_pylist() for name in ("topic", "partition", "offset")]
-    for topic, partition, offset in zip(*columns, strict=True):
-        found.setdefault((topic, partition), []).append(offset)
+    for content in live_contents(files, directory):
+        for topic, partition, offset in _offsets_in(content):
+            found.setdefault((topic, partition), []).append(offset)
     return found
+
+
+@lru_cache(10_000)
+def _offsets_in(content: bytes) -> list[tuple[str, int, int]]:
+    table = pq.ParquetFile(io.BytesIO(content)).read(columns=["topic", "partition", "offset"])
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -1,0 +1,211 @@
+"""Requests and replies: what is refused, what may be tried again, and that a failure stays with its table."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from published_log import GrowingLog
+from simulated_disk import SimulatedFiles, failing_sync
+
+from faircopy.publish.compaction import Upkeep
+from faircopy.publish.files import FsyncError
+from faircopy.publish.requests import (
+    Chunk,
+    Cut,
+    Drop,
+    Open,
+    Publish,
+    RequestError,
+    format_request,
+    parse_reply,
+    parse_request,
+    request_id,
+)
+from faircopy.publish.server import Server
+from faircopy.wire.records import Message
+
+GOOD = [Message(b"value")] * 10
+ORDERS = ("orders", 0)
+
+chunks = st.builds(Chunk, st.just("/log/0.log"), st.integers(0, 2**40), st.integers(0, 2**40))
+spans = st.tuples(st.integers(0, 2**60), st.integers(0, 2**60), st.text(max_size=9))
+cuts = st.builds(
+    Cut,
+    st.text(max_size=5),
+    st.integers(0, 9),
+    st.integers(0, 2**30),
+    st.integers(2**30, 2**62),
+    st.lists(chunks, max_size=2).map(tuple),
+    st.lists(spans, max_size=2).map(tuple),
+)
+requests = st.one_of(
+    st.builds(Open, st.text(max_size=5), st.just("/t")),
+    st.builds(Drop, st.text(max_size=5), st.just("/t")),
+    st.builds(
+        Publish,
+        st.text(max_size=5),
+        st.just("/t"),
+        st.lists(cuts, max_size=3, unique_by=lambda cut: cut[:2]).map(tuple),
+        st.builds(Upkeep, st.floats(0, 99), st.floats(0, 99), st.integers(0, 99)),
+    ),
+)
+
+
+@given(st.integers(0, 2**60), requests)
+def test_requests_come_back(number: int, request: Any) -> None:
+    line = format_request(number, request)
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert parse_request(line) == (number, request)
+
+
+PUBLISH: dict[str, Any] = {
+    "topic": "t", "partition": 0, "first_offset": 0, "end_offset": 1, "chunks": [], "spans": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [],
+        {},
+        {"id": 1},
+        {"id": "1", "open": {}},
+        {"id": 1, "close": {}},
+        {"id": 1, "open": {"table": "t"}},
+        {"id": 1, "open": {"table": "t", "directory": "relative"}},
+        {"id": 1, "drop": {"table": "t", "directory": "/"}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t"}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH, PUBLISH]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"partition": "0"}]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"partition": True}]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"first_offset": -1}]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"first_offset": 2}]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"chunks": [{}]}]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"spans": [[1, 2]]}]}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"x": 1}}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_days": "3"}}},
+        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_days": -1}}},
+    ],
+)
+def test_requests_that_are_refused(message: Any) -> None:
+    line = json.dumps(message).encode()
+    with pytest.raises(RequestError):
+        parse_request(line)
+    number, verb, body = parse_reply(Server(SimulatedFiles(), lambda: 0).answer(line)[0].replace(b"null", b"-1"))
+    assert (verb, body["retry"]) == ("failed", False)
+    assert number == (1 if request_id(line) == 1 else -1)
+
+
+@given(st.binary(max_size=80))
+def test_lines_of_garbage(line: bytes) -> None:
+    reply, fatal = Server(SimulatedFiles(), lambda: 0).answer(line)
+    assert b'"failed"' in reply and fatal is None
+
+
+class Place:
+    """A server on a simulated disk."""
+
+    def __init__(self) -> None:
+        self.files = SimulatedFiles()
+        self.files.make_directory(Path("/log"))
+        self.log = GrowingLog(self.files, Path("/log"), [ORDERS])
+        self.server = Server(self.files, lambda: 1_790_000_000_000)
+
+    def ask(self, request: Any) -> tuple[str, Any]:
+        reply, _ = self.server.answer(format_request(7, request))
+        number, verb, body = parse_reply(reply)
+        assert number == 7
+        return verb, body
+
+    def publish(self, table: str = "orders") -> Publish:
+        self.log.append(ORDERS, GOOD)
+        return Publish(table, f"/plain/{table}", self.log.cut())
+
+
+def test_open_publish_drop() -> None:
+    place = Place()
+    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {}})
+    assert place.ask(place.publish())[1]["rows"] == 10
+    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {"orders": {"0": 10}}})
+    assert place.ask(Drop("orders", "/plain/orders")) == ("dropped", {})
+    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {}})
+
+
+def test_a_table_is_opened_by_the_first_publication() -> None:
+    place = Place()
+    verb, body = place.ask(place.publish())
+    assert verb == "published"
+    assert body.keys() == {
+        "sequence", "rows", "bytes", "skipped_records", "skipped_offsets", "live_files", "pace_ms",
+    }  # fmt: skip
+
+
+def test_a_failure_stays_with_its_table() -> None:
+    place = Place()
+    place.ask(Open("broken", "/plain/broken"))
+    place.ask(Open("orders", "/plain/orders"))
+    entry = place.files.file(Path("/plain/broken/_spark_metadata/32"))
+    entry.content, good = b"v1\n{", entry.content
+    verb, body = place.ask(Open("broken", "/plain/broken"))
+    assert (verb, body["retry"]) == ("failed", False)
+    assert "plain table broken" in body["message"] and "32 is damaged" in body["message"]
+    assert place.ask(place.publish())[0] == "published"
+    entry.content = good
+    assert place.ask(Open("broken", "/plain/broken"))[0] == "opened"
+
+
+def test_what_may_be_tried_again() -> None:
+    place = Place()
+    place.ask(Open("orders", "/plain/orders"))
+    request = place.publish()
+
+    def full(operation: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    place.files.before_operation = full
+    verb, body = place.ask(request)
+    assert (verb, body["retry"]) == ("failed", True)
+    assert "No space left" in body["message"]
+    place.files.before_operation = lambda operation: None
+    assert place.ask(request)[1]["rows"] == 10
+
+
+def test_a_segment_that_retention_deleted_meanwhile() -> None:
+    place = Place()
+    request = place.publish()
+    place.files.delete(Path("/log/orders-0.log"))
+    verb, body = place.ask(request)
+    assert (verb, body["retry"]) == ("failed", True)
+
+
+def test_a_log_that_does_not_fit() -> None:
+    place = Place()
+    request = place.publish()
+    place.files.file(Path("/log/orders-0.log")).content = bytes(10_000)
+    verb, body = place.ask(request)
+    assert (verb, body["retry"]) == ("failed", False)
+
+
+def test_after_a_failed_fsync_there_are_no_more_replies() -> None:
+    place = Place()
+    requests = [Open("orders", "/plain/orders"), place.publish(), place.publish()]
+    lines = b"".join(format_request(number, request) for number, request in enumerate(requests))
+    syncs = iter(range(1000))
+
+    def fail_late(operation: str) -> None:
+        if operation == "sync" and next(syncs) == 20:
+            failing_sync(operation)
+
+    place.files.before_operation = fail_late
+    replies = io.BytesIO()
+    with pytest.raises(FsyncError):
+        place.server.serve(io.BytesIO(lines), replies)
+    verbs = [parse_reply(line)[1] for line in replies.getvalue().splitlines()]
+    assert verbs[-1] == "failed" and verbs[:-1] == ["opened", "published"][: len(verbs) - 1]
+    assert parse_reply(replies.getvalue().splitlines()[-1])[2]["retry"] is True
