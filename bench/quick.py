@@ -139,7 +139,9 @@ def plain_produce(directory: Path) -> list[Figure]:
     floor = write_twice(directory, 1 << 30)
     return [
         Figure("plain produce, 1 KiB, durability os", rate, "MB/s", None, "", "at least 300", rate >= 300),
-        Figure("  the same", rate, "MB/s", floor, "os.write of the same bytes twice", "at least 1/3", rate * 3 >= floor),
+        Figure(
+            "  the same", rate, "MB/s", floor, "os.write of the same bytes twice", "at least 1/3", rate * 3 >= floor
+        ),
     ]
 
 

@@ -110,7 +110,8 @@ class Broker:
         for name, value in json.loads(found.value).items():
             if wanted[name] != value:
                 raise ChangedShape(
-                    f"{name} is {wanted[name]}, but {self.directory.path} was made with {value}, which can't be changed: "
+                    f"{name} is {wanted[name]}, but {self.directory.path} was made with {value}, which can't be "
+                    f"changed: "
                     f"set it to {value}, or choose another data directory"
                 )
 

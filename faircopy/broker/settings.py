@@ -1,6 +1,7 @@
 """The broker's settings: one table, read from defaults, a TOML file, FAIRCOPY_* variables and --set, in this order.
 
-A setting `journal.segment.bytes` is the field `journal_segment_bytes` and the variable FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML
+A setting `journal.segment.bytes` is the field `journal_segment_bytes` and the variable
+FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML
 it may be written flat ("journal.segment.bytes" = 1) or nested ([journal.segment] bytes = 1).
 """
 

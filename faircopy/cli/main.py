@@ -21,6 +21,7 @@ COMMANDS = {
     "produce": "faircopy.cli.produce:produce",
     "consume": "faircopy.cli.consume:consume",
     "txn": "faircopy.cli.txn:txn",
+    "demo": "faircopy.cli.demo.show:demo",
 }
 
 
@@ -43,7 +44,8 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """A transactional log broker, Kafka-compatible on the wire.
 
-    What has not committed is never in the log: every consumer, an unmodified Spark among them, reads committed data only.
+    What has not committed is never in the log: every consumer, an unmodified Spark among them, reads committed data
+    only.
     """
 
 

@@ -41,7 +41,8 @@ def start(
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM.
 
-    Settings come, the later ones stronger, from defaults, the file of --config, variables FAIRCOPY_*, --set, and the options.
+    Settings come, the later ones stronger, from defaults, the file of --config, variables FAIRCOPY_*, --set, and the
+    options.
 
     \b
     Examples:

@@ -117,7 +117,10 @@ def advice(row: dict[str, Any]) -> str:
         when = f"in {duration(left_ms)}" if left_ms > 0 else "any moment now"
         return f"It is aborted {when} by its timeout, or now with: faircopy txn abort {name}"
     if row["state"] == "PrepareCommit":
-        return "It is committed, and being copied. If it stays so, a partition it wrote to is stopped: see the broker's log."
+        return (
+            "It is committed, and being copied. If it stays so, a partition it wrote to is stopped: see the "
+            "broker's log."
+        )
     return "It is being aborted."
 
 

@@ -1,4 +1,6 @@
-"""Settings of a topic: names, defaults and checks. Names are Kafka's where Kafka has them; `plain.*` are faircopy's own."""
+"""Settings of a topic: names, defaults and checks. Names are Kafka's where Kafka has them; `plain.*` are faircopy's
+own.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def one_of(*choices: str) -> tuple[Callable[[str], bool], str]:
 
 
 def table_name(text: str) -> bool:
-    return not text or bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,200}", text)) and text not in (".", "..")
+    return not text or (bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,200}", text)) and text not in (".", ".."))
 
 
 CONFIGS = {

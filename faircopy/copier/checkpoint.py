@@ -1,8 +1,9 @@
 """What a checkpoint stores, byte for byte (I6). Pure: state in, changes of the state store out, and back.
 
     checkpoints   identity                                   -> JSON of `Checkpoint`
-    producers     identity, producer id i64                  -> epoch i16, then (first i32, last i32, base offset i64) each
-    transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64, drafts u32, records u64, size u64
+    producers     identity, producer id i64                  -> epoch i16; first i32, last i32, base offset i64 each
+    transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
+                                                                drafts u32, records u64, size u64
     spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16, number i64
 
 Integers are big-endian, so that keys sort as numbers. Producers and transactions are stored as they change.

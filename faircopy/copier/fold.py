@@ -101,7 +101,9 @@ class PartitionState:
         self.changed_transactions: set[TransactionId] = set()
 
     def fold(self, entry: Entry, payload: bytes | memoryview, *, has_batches: bool = True) -> Effect | None:
-        """Fold an entry that was read from the journal. `has_batches` is false where payloads are not record batches."""
+        """Fold an entry that was read from the journal. `has_batches` is false where payloads are not record
+        batches.
+        """
         match entry.kind:
             case Kind.PLAIN:
                 return self.fold_plain(entry, read_header(payload) if has_batches else None)

@@ -1,7 +1,11 @@
 """Committed offsets of consumer groups: one more fold, over the journal of an offsets partition (DESIGN, section 3).
 
-A payload is JSON: {"group": g, "offsets": [[topic, partition, offset, leader epoch, metadata, committed at (ms)], ...]}; an offset of
-null takes the commitment away. Within a transaction such a payload is a draft, and counts when it is applied.
+A payload is JSON:
+
+    {"group": g, "offsets": [[topic, partition, offset, leader epoch, metadata, committed at (ms)], ...]}
+
+An offset of null takes the commitment away. Within a transaction such a payload is a draft, and counts when it is
+applied. In the state store:
 
     group_offsets  identity, JSON [group, topic, partition]  -> JSON [offset, leader epoch, metadata, committed at]
 """

@@ -162,7 +162,9 @@ class Partition:
         self._told[transaction.producer_id] = transaction
 
     def open_transaction_of(self, producer_id: int, producer_epoch: int) -> TransactionId:
-        """The TxId that a draft of this producer belongs to. Raises NoOpenTransaction, StaleEpoch by the caller's check."""
+        """The TxId that a draft of this producer belongs to. Raises NoOpenTransaction, StaleEpoch by the caller's
+        check.
+        """
         told = self._told.get(producer_id)
         if told is None or told.producer_epoch != producer_epoch:
             raise NoOpenTransaction(

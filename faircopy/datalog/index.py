@@ -1,7 +1,8 @@
 """The sparse index of a data log: from an offset, or a time, to a place in a segment file.
 
 One entry for about each 64 KiB of log, at a batch's begin. Entries made since the last checkpoint are in memory only; a
-checkpoint moves them to LMDB, together with the rest of what it stores (I6). Keys begin with the partition's 20-byte identity.
+checkpoint moves them to LMDB, together with the rest of what it stores (I6). Keys begin with the partition's 20-byte
+identity.
 
     offset_index  identity, offset u64                     -> segment base offset u64, byte u64
     time_index    identity, greatest time so far u64       -> offset u64 of the entry below which that time was reached
@@ -118,7 +119,7 @@ class SparseIndex:
         del self._times[:count], self._time_offsets[:count]
 
     def trim(self, start_offset: int) -> list[Change]:
-        """Changes that drop entries of offsets that are gone: at most some thousand times a call, the rest next time."""
+        """Changes that drop entries of offsets that are gone: some thousand times a call, the rest next time."""
         changes: list[Change] = [
             DeleteRange("offset_index", self._identity, self._identity + _OFFSET.pack(start_offset))
         ]

@@ -86,8 +86,8 @@ class DataLog:
         last = self.segments[-1] if self.segments else None
         if last is None or last.base_offset != end.segment_base or last.size < end.byte:
             raise DamagedLog(
-                f"{self.directory} should end in {file_name(end.segment_base)} at byte {end.byte} or later, and does not: "
-                f"restore it from a backup or a replica"
+                f"{self.directory} should end in {file_name(end.segment_base)} at byte {end.byte} or later, "
+                f"and does not: restore it from a backup or a replica"
             )
         if last.size > end.byte:
             last.file.truncate(end.byte)

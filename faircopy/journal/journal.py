@@ -120,7 +120,8 @@ class Journal:
         holder = self.segment_of(start)
         if holder.allocated < holder.at(start):
             raise DamagedJournal(
-                f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(start)}: restore it"
+                f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(start)}: "
+                f"restore it from a backup or a replica"
             )
         end = start
         for recovered in read_entries(self._segments, start):

@@ -68,7 +68,7 @@ def read_entries(segments: Sequence[Segment], start: int) -> Iterator[Recovered]
 def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int) -> None:
     """Raise DamagedJournal unless all that lies behind `end` is a torn tail, which may be cut.
 
-    It is one if `end` was not yet durable: not by a checkpoint (`known_durable`), nor by what any later sound entry says.
+    It is one if `end` was not yet durable: not by a checkpoint (`known_durable`), nor by what a later sound entry says.
     """
     where = next((segment for segment in reversed(segments) if segment.base <= end), segments[0])
     if end < known_durable:

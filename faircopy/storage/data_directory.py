@@ -104,7 +104,8 @@ class DataDirectory:
             raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
         if version > FORMAT:
             raise DataDirectoryError(
-                f"{self.path} has format {version}, this faircopy knows formats up to {FORMAT}: install a newer faircopy"
+                f"{self.path} has format {version}, this faircopy knows formats up to {FORMAT}: install a newer "
+                f"faircopy"
             )
         return cluster
 

@@ -73,7 +73,8 @@ class StateStore:
             self._tables = {name: self._environment.open_db(name.encode()) for name in TABLES}
         except lmdb.Error as error:
             raise StateStoreFailure(
-                f"opening the state store {path}: {error}. If the directory was copied while a broker ran, copy it again"
+                f"opening the state store {path}: {error}. If the directory was copied while a broker ran, copy it "
+                f"again"
             ) from error
         self._writer = Disk(loop, threads=1)
 
@@ -103,7 +104,9 @@ class StateStore:
         await self._writer.run(self._write, lambda: changes)
 
     async def write_checked(self, decide: Callable[[], Iterable[Change]]) -> None:
-        """Make the changes that `decide` returns. It runs with no other write under way, and may raise to write nothing."""
+        """Make the changes that `decide` returns. It runs with no other write under way, and may raise to write
+        nothing.
+        """
         await self._writer.run(self._write, decide)
 
     def _write(self, decide: Callable[[], Iterable[Change]]) -> None:

@@ -71,9 +71,7 @@ def decompress(codec: int, compressed: Bytes, limit_bytes: int) -> Bytes:
 
 def _check_size(size_bytes: int, limit_bytes: int) -> None:
     if size_bytes > limit_bytes:
-        raise TooLargeError(
-            f"decompressing a record batch: it holds more than the {limit_bytes} bytes allowed"
-        )
+        raise TooLargeError(f"decompressing a record batch: it holds more than the {limit_bytes} bytes allowed")
 
 
 def _stream(decompress_into: _DecompressInto, compressed: Bytes, limit_bytes: int) -> bytearray:
@@ -143,6 +141,4 @@ def _raw_snappy_into(block: memoryview, room: memoryview) -> None:
     except cramjam.DecompressionError as error:
         raise _not_of_codec(error) from error
     if written != len(room):
-        raise RecordsError(
-            f"decompressing a record batch: a snappy block holds {written} of {len(room)} bytes"
-        )
+        raise RecordsError(f"decompressing a record batch: a snappy block holds {written} of {len(room)} bytes")

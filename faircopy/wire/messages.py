@@ -82,9 +82,7 @@ def decode_request(api_key: int, version: int, frame: memoryview, at: int) -> Me
     """
     read = codec.reader(api_key, version, "request")
     if len(frame) - at > DECODED_BYTES_MAX:
-        raise MalformedMessage(
-            f"request for API {api_key} has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}"
-        )
+        raise MalformedMessage(f"request for API {api_key} has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}")
     return read(frame, at)[0]
 
 
@@ -99,9 +97,7 @@ def encode_response(api_key: int, version: int, correlation_id: int, body: Body)
     return _with_length(out)
 
 
-def encode_request(
-    api_key: int, version: int, correlation_id: int, client_id: str | None, body: Body
-) -> bytes:
+def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
     """A client's request, ready to send: length prefix, header and body.
 
     Raises UnknownMessage, UnencodableMessage.

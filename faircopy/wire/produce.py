@@ -153,9 +153,7 @@ def refusals(request: ProduceRequest, error_code: ErrorCode, message: str) -> li
     return [ProduceResult(t, p, error_code, error_message=message) for t, p, _ in request.partitions]
 
 
-def encode_refusal_of_old_produce(
-    version: int, correlation_id: int, frame: memoryview, at: int
-) -> bytes | None:
+def encode_refusal_of_old_produce(version: int, correlation_id: int, frame: memoryview, at: int) -> bytes | None:
     """The response to a Produce request of version 0-2, length prefix included; None when it wants none (acks
     0).
 

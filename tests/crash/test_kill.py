@@ -128,7 +128,9 @@ def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str) -> 
 
 
 def check(address: str, writers: list[Writer]) -> None:
-    """Every acked transaction is there once, whole and in order; no aborted one is; an unknown one is whole or not there."""
+    """Every acked transaction is there once, whole and in order; no aborted one is; an unknown one is whole or not
+    there.
+    """
     plain = {topic: read_all(address, topic, "read_uncommitted") for topic in TOPICS}
     assert plain == {topic: read_all(address, topic, "read_committed") for topic in TOPICS}
     found: dict[str, int] = {}

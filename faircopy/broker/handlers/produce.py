@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
 from faircopy.broker.connection import Exchange
-from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.copier.partition import NoOpenTransaction
+from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.clock import Clock

@@ -134,7 +134,8 @@ class TransactionCoordinator:
         if caller not in (newest, fenced_by_timeout):
             raise TransactionRefused(
                 ErrorCode.PRODUCER_FENCED,
-                f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a newer instance",
+                f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a newer "
+                f"instance",
             )
 
     async def _wait_until_settled(self, home: MetadataJournal, transactional_id: str) -> None:
@@ -199,7 +200,9 @@ class TransactionCoordinator:
         connection: int,
         fenced: ErrorCode,
     ) -> None:
-        """Commit or abort the open transaction; a commit returns when it can't be lost (I5). Raises TransactionRefused."""
+        """Commit or abort the open transaction; a commit returns when it can't be lost (I5). Raises
+        TransactionRefused.
+        """
         home = self.journal_of(transactional_id)
         producer = home.table.producer_of(transactional_id, producer_id, epoch, fenced)
         self._ensure_not_older(producer, connection)
@@ -312,7 +315,9 @@ class TransactionCoordinator:
     # -- abort ---------------------------------------------------------------------------------------------------
 
     def _abort(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int) -> None:
-        """Decide for abort and tell the participants. Nothing waits: what a crash forgets of this is aborted as well."""
+        """Decide for abort and tell the participants. Nothing waits: what a crash forgets of this is aborted as
+        well.
+        """
         home.append(prepare_abort(transaction, fence_epoch))
         self._discard(home, transaction, fence_epoch)
 
@@ -380,7 +385,9 @@ class TransactionCoordinator:
                 self._abort_and_fence(home, transaction)
 
     def _is_promised(self, transaction: Transaction) -> bool:
-        """Whether every participant has its PREPARED, or has applied already; a lost one means that no ack was given."""
+        """Whether every participant has its PREPARED, or has applied already; a lost one means that no ack was
+        given.
+        """
         promised = (Standing.PREPARED, Standing.APPLIED)
         return all(partition.standing(transaction.id) in promised for partition in self._partitions(transaction))
 

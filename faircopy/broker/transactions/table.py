@@ -227,7 +227,8 @@ class TransactionTable:
         if producer.epoch != epoch:
             raise TransactionRefused(
                 fenced,
-                f"producer epoch {epoch} of transactional id {transactional_id!r} is fenced; the newest is {producer.epoch}",
+                f"producer epoch {epoch} of transactional id {transactional_id!r} is fenced; the newest is "
+                f"{producer.epoch}",
             )
         return producer
 

@@ -65,7 +65,7 @@ def test_a_conflict_writes_nothing(contract: Callable[[Test], None]) -> None:
 
 def test_scan_is_by_prefix_and_in_order(contract: Callable[[Test], None]) -> None:
     async def test(store: ClusterStore) -> None:
-        await store.transact({}, {key: b"" for key in ("topics/b", "topics/a", "topic", "zebra")})
+        await store.transact({}, dict.fromkeys(("topics/b", "topics/a", "topic", "zebra"), b""))
         assert list(store.scan("topics/")) == ["topics/a", "topics/b"]
 
     contract(test)

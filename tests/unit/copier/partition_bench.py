@@ -25,7 +25,9 @@ IDENTITY = b"p" * 20
 class PartitionBench:
     """One data directory with one partition; `restart` is what a kill -9 and a new process do."""
 
-    def __init__(self, path: Path, *, log_segment_bytes: int = 1 << 14, durability: Durability = Durability.FSYNC) -> None:
+    def __init__(
+        self, path: Path, *, log_segment_bytes: int = 1 << 14, durability: Durability = Durability.FSYNC
+    ) -> None:
         self.path = path
         self.loop = asyncio.get_running_loop()
         self.log_segment_bytes = log_segment_bytes
@@ -42,9 +44,7 @@ class PartitionBench:
         self.journal = Journal(self.path / "journal", IDENTITY, self.disk, self.loop, options)
         self.log = DataLog(self.path / "log", IDENTITY, self.store, self.log_segment_bytes)
         self.copier = LogCopier(self.journal, self.log, self.store, self.disk, self.loop, self.damages.append)
-        self.partition = Partition(
-            PartitionName("t", 0), IDENTITY, self.journal, self.copier, self.store, self.disk
-        )
+        self.partition = Partition(PartitionName("t", 0), IDENTITY, self.journal, self.copier, self.store, self.disk)
         checkpoint = self.partition.load()
         if checkpoint is None:
             self.log.open(None, 0, 0)
@@ -103,9 +103,7 @@ class PartitionBench:
         await self.done(lambda done: self.partition.apply(transaction, finished, done))
 
     async def discard(self, transaction: TransactionId, finished: int = -1) -> None:
-        await self.done(
-            lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done)
-        )
+        await self.done(lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done))
 
     async def visible(self) -> list[bytes]:
         """All values in the log, once all that is durable is visible. Checks that offsets are contiguous (P3)."""

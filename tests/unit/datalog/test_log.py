@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,7 @@ from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import read_header
 from faircopy.wire.records import Message, build_batch
 
-BATCHES = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(0, 40_000), st.integers(0, 50)), min_size=1, max_size=25
-)
+BATCHES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 40_000), st.integers(0, 50)), min_size=1, max_size=25)
 
 
 def append(log: DataLog, base_offset: int, records: int, size: int, time_ms: int) -> None:
@@ -95,10 +94,8 @@ def test_what_is_placed_but_not_shown_is_not_read(tmp_path: Path) -> None:
         log.show([placed])
         plan = log.plan_read(1)
         assert plan is not None
-        try:
+        with contextlib.suppress(NotCached):
             assert b"hidden" in read_batches(plan, 1 << 20, read_from_cache)
-        except NotCached:
-            pass
         store.close()
 
     asyncio.run(main())

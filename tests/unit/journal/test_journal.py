@@ -199,7 +199,9 @@ def tear(path: Path, first: int, end: int, data: st.DataObject) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_damage_below_what_was_durable_is_never_cut(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_damage_below_what_was_durable_is_never_cut(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     path = tmp_path_factory.mktemp("journal")
 
     async def test(bench: Bench) -> None:

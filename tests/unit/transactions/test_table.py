@@ -151,7 +151,9 @@ def test_a_group_is_released_in_the_order_of_its_decisions(durable: list[int], s
         order.decided(group, TransactionId(0, 0, number))
     released: list[tuple[str, int]] = []
     for number in durable:
-        released += [(groups[number], txid.number) for txid in order.durable(groups[number], TransactionId(0, 0, number))]
+        released += [
+            (groups[number], txid.number) for txid in order.durable(groups[number], TransactionId(0, 0, number))
+        ]
     for group in ("g", "h"):
         numbers = [number for name, number in released if name == group]
         assert numbers == [number for number in range(6) if groups[number] == group]

@@ -1,0 +1,1 @@
+"""`faircopy demo`: the main job on real input, with crashes on the way, and every claim checked."""

@@ -1,0 +1,91 @@
+"""Processes of the demo that tell what they do as lines of JSON; each is ended by its own id."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from faircopy.errors import FaircopyError
+
+Listen = Callable[[dict[str, Any]], None]
+
+
+class PartFailed(FaircopyError):
+    """A process of the demo ended with an error."""
+
+
+class Part:
+    """One process; `listen` is called, on a thread, with each event that it tells."""
+
+    def __init__(self, name: str, arguments: Sequence[str], listen: Listen, log: Path, **variables: str) -> None:
+        self.name = name
+        self._listen = listen
+        self._log = log
+        self._arguments = [sys.executable, *arguments]
+        self._environment = os.environ | variables
+        self._start()
+
+    def _start(self) -> None:
+        with self._log.open("a") as log:
+            self.process = subprocess.Popen(
+                self._arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=self._environment,
+            )
+        self._thread = threading.Thread(target=self._hear, args=(self.process,), daemon=True)
+        self._thread.start()
+
+    def _hear(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            with contextlib.suppress(ValueError):
+                self._listen(json.loads(line))
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def crash(self) -> bool:
+        """kill -9, and start again in its place; false if it was over already."""
+        if not self.is_running:
+            return False
+        self.process.kill()
+        self._close()
+        self._start()
+        return True
+
+    def finish(self, seconds: float = 90.0) -> None:
+        """End its standard input, and wait until it has ended. Raises PartFailed."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise PartFailed(f"{self.name} did not end within {seconds:.0f} s; see {self._log}") from None
+        self._close()
+        if code:
+            raise PartFailed(f"{self.name} ended with code {code}; see {self._log}")
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        if self.is_running:
+            self.process.kill()
+        self._close()
+
+    def _close(self) -> None:
+        self.process.wait()
+        self._thread.join(10)
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()

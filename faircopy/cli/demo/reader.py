@@ -1,0 +1,105 @@
+"""A plain consumer of the demo: read_uncommitted, so that nothing is filtered for it, and suspicious.
+
+    python -m faircopy.cli.demo.reader ADDRESS
+
+It reads both topics while they are written, until its standard input ends and it has read all there is. Then it tells
+whether it ever saw a message of an aborted transaction, the same message twice, or half a flight.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, attempt_of, flight_id_of
+from faircopy.cli.demo.worker import DOOMED, tell
+
+REPORT_SECONDS = 0.25
+POLLS = 5_000
+
+
+class Reader:
+    """Reads and checks."""
+
+    def __init__(self, address: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "demo-reader",
+                "isolation.level": "read_uncommitted",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 0,
+            }
+        )
+        places = [TopicPartition(topic, number, 0) for topic in (DEPARTURES, ARRIVALS) for number in range(PARTITIONS)]
+        self._consumer.assign(places)
+        self._attempts: dict[str, list[str | None]] = {DEPARTURES: [None] * COUNT, ARRIVALS: [None] * COUNT}
+        self._last_seen: dict[str, float] = {}
+        self._at_end: set[tuple[str, int]] = set()
+        self.messages = 0
+        self.aborted_seen = 0
+        self.twice_seen = 0
+
+    def run(self) -> None:
+        """Read to the end, and tell."""
+        next_report, is_last_round = 0.0, False
+        while not (is_last_round and len(self._at_end) == 2 * PARTITIONS):
+            # One by one: a batch call would wait for the batch, and the lag is measured here.
+            for _ in range(POLLS):
+                if (message := self._consumer.poll(0.05)) is None:
+                    break
+                self._take(message)
+            if time.monotonic() >= next_report:
+                tell(seen=self.messages)
+                next_report = time.monotonic() + REPORT_SECONDS
+            if not is_last_round and select.select([sys.stdin], [], [], 0)[0]:
+                is_last_round = True
+                self._at_end.clear()
+                self._begin_last_round()
+        self._consumer.close()
+        tell(seen=self.messages)
+        print(json.dumps({"final": self.verdict()}), flush=True)
+
+    def _begin_last_round(self) -> None:
+        """All is written: the ends that count are those of now."""
+        for place in self._consumer.position(self._consumer.assignment()):
+            _, end = self._consumer.get_watermark_offsets(place, 10)
+            if place.offset >= end:
+                self._at_end.add((place.topic, place.partition))
+
+    def _take(self, message: Any) -> None:
+        if message.error() is not None:
+            if message.error().code() == KafkaError._PARTITION_EOF:
+                self._at_end.add((message.topic(), message.partition()))
+            return
+        self._at_end.discard((message.topic(), message.partition()))
+        value = message.value()
+        attempt, flight_id = attempt_of(value), flight_id_of(value)
+        self.messages += 1
+        self.aborted_seen += attempt.endswith(DOOMED)
+        attempts = self._attempts[message.topic()]
+        self.twice_seen += attempts[flight_id] is not None
+        attempts[flight_id] = attempt
+        self._last_seen[attempt] = time.time()
+
+    def verdict(self) -> dict[str, Any]:
+        """What was seen."""
+        pairs = list(zip(self._attempts[DEPARTURES], self._attempts[ARRIVALS], strict=True))
+        return {
+            "messages": self.messages,
+            "flights": sum(left is not None and left == right for left, right in pairs),
+            "half_flights": sum(left != right for left, right in pairs),
+            "of_aborted": self.aborted_seen,
+            "twice": self.twice_seen,
+            "last_seen": self._last_seen,
+        }
+
+
+if __name__ == "__main__":
+    Reader(sys.argv[1]).run()

