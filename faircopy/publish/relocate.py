@@ -13,10 +13,10 @@ from faircopy.publish import names, spark_log
 from faircopy.publish.files import Files, write_durably
 from faircopy.publish.log_directory import LogDirectory, damaged
 from faircopy.publish.recovery import check_live_files
-from faircopy.publish.spark_log import MERGED_TIME_MS, LogFormatError
+from faircopy.publish.spark_log import LogFormatError
 
 
-def relocate(files: Files, directory: Path, *, streams_have_read_all: bool) -> int:
+def relocate(files: Files, directory: Path) -> int:
     """Make the log of the table in `directory` (absolute) name the files there; return how many entries changed.
 
     Harmless if repeated, and to be repeated after a crash. Raises TableDamagedError (also if files are
@@ -26,7 +26,7 @@ def relocate(files: Files, directory: Path, *, streams_have_read_all: bool) -> i
     try:
         log_directory = directory / names.SPARK_LOG
         found = [name for name in files.list_directory(log_directory) if spark_log.entry_of_name(name)]
-        changed = [_relocate_entry(files, log_directory / name, streams_have_read_all) for name in found]
+        changed = [_relocate_entry(files, log_directory / name) for name in found]
         log = LogDirectory(files, directory)
         log.load()
         check_live_files(files, directory, log)
@@ -35,7 +35,7 @@ def relocate(files: Files, directory: Path, *, streams_have_read_all: bool) -> i
         lock.close()
 
 
-def _relocate_entry(files: Files, path: Path, have_read_all: bool) -> bool:
+def _relocate_entry(files: Files, path: Path) -> bool:
     """Rewrite one entry; False if it names the right directory already."""
     directory = PurePosixPath(path.parent.parent)
     try:
@@ -44,6 +44,5 @@ def _relocate_entry(files: Files, path: Path, have_read_all: bool) -> bool:
         raise damaged(path.parent.parent, f"{path} is damaged: {error}") from error
     if all(place == directory for place, _ in listed):
         return False
-    moved = [file._replace(modified_ms=MERGED_TIME_MS) if have_read_all else file for _, file in listed]
-    write_durably(files, path, spark_log.format_entry(directory, moved))
+    write_durably(files, path, spark_log.format_entry(directory, [file for _, file in listed]))
     return True

@@ -1,0 +1,308 @@
+"""An unmodified Spark reads plain tables: batch and stream, while they are published to and merged.
+
+Each publication holds transactions over four partitions, two messages in each. So a reader that misses,
+doubles or tears anything sees a transaction with other than eight rows, or offsets that are not contiguous.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from published_log import GrowingLog, Partition
+
+from faircopy.publish import compaction
+from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.publish.files import Files
+from faircopy.publish.relocate import relocate
+from faircopy.publish.table import Table
+from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
+from faircopy.wire.records import Message, build_batch, with_crc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS: list[Partition] = [("orders", 0), ("orders", 1), ("orders", 2), ("payments", 0)]
+ROWS_OF_A_TRANSACTION = 8
+START_MS = 1_790_000_000_000
+PUBLICATION_MS = DAY_MS // 24  # as if one came each hour
+UPKEEP = Upkeep(horizon_days=2, grace_days=2)
+FURTHEST_AHEAD = 30  # publications; well within the horizon
+
+Row = tuple[str, int, int, str]  # topic, partition, offset, txid
+
+
+@pytest.fixture(autouse=True)
+def small_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "MANY_FILES", 4)
+
+
+class Publisher:
+    """Publishes transactions to one table, with a clock that jumps ahead with each publication."""
+
+    def __init__(self, root: Path, name: str = "orders") -> None:
+        self.directory = root / "plain" / name
+        self.log = GrowingLog(Files(), root, PARTITIONS)
+        self.published = 0
+        self._table = self._open()
+
+    @property
+    def path(self) -> str:
+        return str(self.directory)
+
+    def _open(self) -> Table:
+        return Table(Files(), self.directory, lambda: START_MS + self.published * PUBLICATION_MS)
+
+    def restart(self) -> None:
+        self._table.close()
+        self._table = self._open()
+
+    def publish(self, times: int = 1, transactions: int = 2) -> None:
+        for _ in range(times):
+            for number in range(transactions):
+                txid = f"7.0.{self.published * transactions + number}"
+                for partition in PARTITIONS:
+                    self.log.append(partition, [Message(b"value", b"key", START_MS)] * 2, txid)
+            self._table.publish(self.log.cut(), UPKEEP)
+            self.published += 1
+
+    def close(self) -> None:
+        self._table.close()
+
+    @contextmanager
+    def in_the_background(self, publications: int, may_go_on: Callable[[int], bool]) -> Iterator[threading.Thread]:
+        """Publish, restarting now and then, as far as `may_go_on(publications so far)` allows."""
+
+        def work() -> None:
+            while self.published < publications and not stopped.is_set():
+                if may_go_on(self.published):
+                    self.publish()
+                    if self.published % 50 == 0:
+                        self.restart()
+                time.sleep(0.01)
+
+        stopped = threading.Event()
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            stopped.set()
+            thread.join()
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Iterator[Publisher]:
+    made = Publisher(tmp_path)
+    yield made
+    made.close()
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    return [tuple(row) for row in frame.select("topic", "partition", "offset", "txid").collect()]
+
+
+def check_whole(rows: Iterable[Row]) -> None:
+    """No transaction is torn or doubled."""
+    torn = {t: n for t, n in Counter(row[3] for row in rows).items() if n != ROWS_OF_A_TRANSACTION}
+    assert not torn
+
+
+def check_all(rows: list[Row], publications: int | None = None) -> None:
+    """Whole transactions, and the offsets of each partition contiguous from 0, each once."""
+    check_whole(rows)
+    offsets: dict[Partition, list[int]] = {}
+    for topic, partition, offset, _ in rows:
+        offsets.setdefault((topic, partition), []).append(offset)
+    for found in offsets.values():
+        assert sorted(found) == list(range(len(found)))
+    if publications is not None:
+        assert len(rows) == publications * 2 * ROWS_OF_A_TRANSACTION
+
+
+def merged_files(publisher: Publisher) -> int:
+    return len(list(publisher.directory.glob("d-*-m*.parquet")))
+
+
+def test_columns_and_values(spark: SparkSession, tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path, "a table, 100 % ü")
+    messages = [
+        Message(b"value", b"key", START_MS, (("h", b"x"), ("null", None))),
+        Message(None, None, START_MS + 1),
+        Message(b"", b"", 0),
+    ]
+    publisher.log.append(("orders", 1), messages, "7.0.1")
+    publisher.publish(transactions=0)
+    frame = spark.read.parquet(publisher.path)
+    assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+        ("headers", "array<struct<key:string,value:binary>>"),
+        ("txid", "string"),
+    ]
+    first, second, third = (row.asDict(recursive=True) for row in frame.orderBy("offset").collect())
+    assert first == {
+        "key": b"key",
+        "value": b"value",
+        "topic": "orders",
+        "partition": 1,
+        "offset": 0,
+        "timestamp": naive(START_MS),
+        "timestampType": 0,
+        "headers": [{"key": "h", "value": b"x"}, {"key": "null", "value": None}],
+        "txid": "7.0.1",
+    }
+    assert (second["key"], second["value"], second["headers"]) == (None, None, None)
+    assert (third["key"], third["value"]) == (b"", b"")
+    assert frame.where("offset = 1 and timestamp > '2000-01-01'").count() == 1
+    publisher.close()
+
+
+def naive(timestamp_ms: int) -> datetime:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone().replace(tzinfo=None)
+
+
+def test_timestamps_that_would_overflow_in_spark(spark: SparkSession, publisher: Publisher) -> None:
+    batch = build_batch([Message(b"value")])
+    for number, timestamp_ms in enumerate([2**62, -(2**62), 2**63 - 1, 253_402_300_800_000]):
+        header = read_header(batch)._replace(base_offset=number, base_timestamp_ms=timestamp_ms)
+        publisher.log.append_batch(("orders", 0), with_crc(HEADER.pack(*header) + batch[HEADER_BYTES:]), 1)
+    publisher.publish(transactions=0)
+    times = spark.read.parquet(publisher.path).selectExpr("unix_millis(timestamp) as ms").collect()
+    last_ms = 253_402_300_799_999
+    assert [row.ms for row in times] == [last_ms, -1, last_ms, last_ms]
+
+
+def test_an_empty_table(spark: SparkSession, publisher: Publisher) -> None:
+    assert spark.read.parquet(publisher.path).count() == 0
+    publisher.publish()
+    assert spark.read.parquet(publisher.path).count() == 2 * ROWS_OF_A_TRANSACTION
+
+
+def test_batch_reads_while_files_are_published_and_merged(spark: SparkSession, publisher: Publisher) -> None:
+    """0 missing, 0 duplicate, 0 partial, in every read; the publisher restarts in between."""
+    read: list[int] = [0]
+
+    def not_far_ahead(published: int) -> bool:
+        # Files deleted under a read that takes longer than the grace are the user's affair.
+        return published < read[-1] + FURTHEST_AHEAD
+
+    publisher.publish()
+    with publisher.in_the_background(150, not_far_ahead) as publishing:
+        while publishing.is_alive():
+            before = publisher.published
+            rows = rows_of(spark.read.parquet(publisher.path))
+            check_all(rows)
+            read.append(len(rows) // (2 * ROWS_OF_A_TRANSACTION))
+            assert before <= read[-1] <= publisher.published + 1
+    check_all(rows_of(spark.read.parquet(publisher.path)), 150)
+    assert merged_files(publisher) > 1 and len(read) > 4
+
+
+class Sink:
+    """What a stream has delivered. A batch that is done again after a restart replaces itself."""
+
+    def __init__(self, spark: SparkSession, publisher: Publisher, checkpoint: Path, **options: Any) -> None:
+        self._frame = (
+            spark.readStream.schema(spark.read.parquet(publisher.path).schema)
+            .options(**options)
+            .parquet(publisher.path)
+        )
+        self._checkpoint = checkpoint
+        self._batches: dict[int, list[Row]] = {}
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for batch in list(self._batches.values()) for row in batch]
+
+    @property
+    def publications(self) -> int:
+        return len(self.rows) // (2 * ROWS_OF_A_TRANSACTION)
+
+    def start(self, **trigger: Any) -> Any:
+        writer = self._frame.writeStream.foreachBatch(self._take)
+        return writer.option("checkpointLocation", str(self._checkpoint)).trigger(**trigger).start()
+
+    def drain(self) -> None:
+        """Run until all that is there now has been delivered."""
+        query = self.start(availableNow=True)
+        query.awaitTermination()
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        rows = rows_of(frame)
+        check_whole(rows)
+        self._batches[batch] = rows
+
+
+def wait_for(what: Callable[[], bool], query: Any) -> None:
+    while not what():
+        assert query.isActive, query.exception()
+        time.sleep(0.02)
+
+
+def test_a_stream_restarted_while_files_are_published_and_merged(
+    spark: SparkSession, publisher: Publisher, tmp_path: Path
+) -> None:
+    """0 missing, 0 duplicate, 0 partial, over two restarts from the checkpoint."""
+    publisher.publish()
+    sink = Sink(spark, publisher, tmp_path / "checkpoint")
+    with publisher.in_the_background(160, lambda published: published < sink.publications + FURTHEST_AHEAD):
+        for until in (50, 100, 160):
+            query = sink.start(processingTime="0 seconds")
+            wait_for(lambda until=until: sink.publications >= until, query)  # type: ignore[misc]
+            query.stop()
+    check_all(sink.rows, 160)
+    assert merged_files(publisher) > 1
+    sink.drain()
+    check_all(sink.rows, 160)
+
+
+@pytest.mark.parametrize("options", [{}, {"maxFilesPerTrigger": 5}])
+def test_new_streams_take_merged_files(
+    spark: SparkSession, publisher: Publisher, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """A stream that begins after merges gets each row once, and goes on over the next ones."""
+    publisher.publish(70)
+    assert merged_files(publisher) > 0
+    sink = Sink(spark, publisher, tmp_path / "checkpoint", **options)
+    sink.drain()
+    check_all(sink.rows, 70)
+    publisher.publish(40)
+    sink.drain()
+    check_all(sink.rows, 110)
+
+
+def test_a_moved_table(spark: SparkSession, publisher: Publisher, tmp_path: Path) -> None:
+    publisher.publish(5)
+    publisher.close()
+    publisher.directory = publisher.directory.rename(tmp_path / "moved")
+    relocate(Files(), publisher.directory)
+    publisher.restart()
+    publisher.publish(5)
+    check_all(rows_of(spark.read.parquet(publisher.path)), 10)
+
+
+def test_a_moved_table_behind_a_link_keeps_its_streams(
+    spark: SparkSession, publisher: Publisher, tmp_path: Path
+) -> None:
+    publisher.publish(5)
+    sink = Sink(spark, publisher, tmp_path / "checkpoint")
+    sink.drain()
+    publisher.close()
+    publisher.directory.symlink_to(publisher.directory.rename(tmp_path / "moved"))
+    publisher.restart()
+    publisher.publish(5)
+    sink.drain()
+    check_all(sink.rows, 10)
