@@ -277,6 +277,8 @@ class Broker:
                     await work()
                 except FaircopyError as error:
                     log.error("%s", error)
+                except Exception:
+                    log.exception("work in the background failed; it is tried again")
 
         self._spawn(repeat())
 

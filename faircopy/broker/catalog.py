@@ -18,7 +18,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import delete_tree, make_directory
+from faircopy.storage.files import delete_tree, failure, make_directory
 from faircopy.storage.state_store import StateStore
 
 log = logging.getLogger(__name__)
@@ -170,7 +170,11 @@ class Catalog:
             self._ensure_room(partitions)
             topic = await self._topics.create(name, partitions, configs)
             hosted = HostedTopic(topic, self._settings)
-            self._host(hosted, await self._disk.run(self._open_range, hosted, 0, partitions))
+            try:
+                self._host(hosted, await self._disk.run(self._open_range, hosted, 0, partitions))
+            except OSError as error:
+                await self._topics.delete(topic)
+                raise failure(f"making the directories of topic {name!r}", error) from error
             return hosted
 
     def _ensure_room(self, partitions: int) -> None:

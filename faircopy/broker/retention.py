@@ -13,7 +13,7 @@ async def apply_retention(catalog: Catalog, clock: Clock) -> None:
     for hosted in list(catalog.topics.values()):
         for partition in hosted.partitions:
             if partition.failure is None:
-                trim_partition(hosted, partition, clock.wall_ms())
+                trim_partition(hosted, partition, clock.steady_ms())
 
 
 def trim_partition(hosted: HostedTopic, partition: HostedPartition, now_ms: int) -> None:

@@ -1,7 +1,8 @@
 """What a checkpoint stores, byte for byte (I6). Pure: state in, changes of the state store out, and back.
 
     checkpoints   identity                                   -> JSON of `Checkpoint`
-    producers     identity, producer id i64                  -> epoch i16; first i32, last i32, base offset i64 each
+    producers     identity, producer id i64                  -> epoch i16, last position u64;
+                                                                first i32, last i32, base offset i64 each
     transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
                                                                 drafts u32, records u64, size u64
     spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16, number i64
@@ -22,7 +23,7 @@ from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
 _PRODUCER_KEY = struct.Struct(">q")
-_PRODUCER = struct.Struct(">h")
+_PRODUCER = struct.Struct(">hQ")
 _SEEN = struct.Struct(">iiq")
 _TRANSACTION_KEY = struct.Struct(">qhq")
 _TRANSACTION = struct.Struct(">BqqIQQ")
@@ -57,12 +58,30 @@ def decode_checkpoint(value: bytes) -> Checkpoint:
     return Checkpoint(**json.loads(value))
 
 
-def take_changes(identity: bytes, state: PartitionState) -> list[Change]:
-    """What changed in `state` since the last call, as changes of the store."""
-    changes: list[Change] = [_producer_change(identity, pid, state) for pid in state.changed_producers]
-    changes += [_transaction_change(identity, txid, state) for txid in state.changed_transactions]
+class Changed(NamedTuple):
+    """Which producers and transactions changed since the last checkpoint."""
+
+    producers: set[int]
+    transactions: set[TransactionId]
+
+
+def take_changed(state: PartitionState) -> Changed:
+    """What changed since the last call; it counts as unchanged from now on."""
+    changed = Changed(state.changed_producers, state.changed_transactions)
     state.changed_producers, state.changed_transactions = set(), set()
-    return changes
+    return changed
+
+
+def give_back(state: PartitionState, changed: Changed) -> None:
+    """What was taken could not be stored: it still counts as changed."""
+    state.changed_producers |= changed.producers
+    state.changed_transactions |= changed.transactions
+
+
+def changes_of(identity: bytes, state: PartitionState, changed: Changed) -> list[Change]:
+    """Changes of the store that bring it up to `state`."""
+    changes: list[Change] = [_producer_change(identity, pid, state) for pid in changed.producers]
+    return changes + [_transaction_change(identity, txid, state) for txid in changed.transactions]
 
 
 def _producer_change(identity: bytes, producer_id: int, state: PartitionState) -> Change:
@@ -80,12 +99,15 @@ def _transaction_change(identity: bytes, transaction_id: TransactionId, state: P
 
 
 def encode_producer(producer: Producer) -> bytes:
-    return _PRODUCER.pack(producer.epoch) + b"".join(_SEEN.pack(*batch) for batch in producer.seen)
+    return _PRODUCER.pack(producer.epoch, producer.last_position) + b"".join(
+        _SEEN.pack(*batch) for batch in producer.seen
+    )
 
 
 def decode_producer(value: bytes) -> Producer:
     seen = tuple(SeenBatch(*fields) for fields in _SEEN.iter_unpack(value[_PRODUCER.size :]))
-    return Producer(_PRODUCER.unpack_from(value)[0], seen)
+    epoch, last_position = _PRODUCER.unpack_from(value)
+    return Producer(epoch, seen, last_position)
 
 
 def encode_transaction(transaction: Transaction) -> bytes:

@@ -7,6 +7,7 @@ caused it, and must not be carried out before that entry is durable (I2).
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ APPLY_PAYLOAD = struct.Struct("<q")  # finished number
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
 NOTHING_FINISHED = -1
+PRODUCERS_MAX = 100_000
 
 
 class Standing(IntEnum):
@@ -210,15 +212,31 @@ class PartitionState:
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
         producer = self._producer(header.producer_id, header.producer_epoch)
-        producer.note(header.producer_epoch, SeenBatch(header.base_sequence, header.last_sequence, base_offset))
+        batch = SeenBatch(header.base_sequence, header.last_sequence, base_offset)
+        producer.note(header.producer_epoch, batch, self.position)
         self.changed_producers.add(header.producer_id)
 
     def _producer(self, producer_id: int, epoch: int) -> Producer:
         producer = self.producers.get(producer_id)
         if producer is None:
-            producer = self.producers[producer_id] = Producer(epoch)
+            if len(self.producers) >= PRODUCERS_MAX:
+                self._forget_oldest_producers()
+            producer = self.producers[producer_id] = Producer(epoch, last_position=self.position)
             self.changed_producers.add(producer_id)
         return producer
+
+    def _forget_oldest_producers(self) -> None:
+        """Make room, as every fold of these entries does: sequences are kept for the newest producers only."""
+        by_age = sorted(self.producers, key=lambda producer_id: self.producers[producer_id].last_position)
+        self.forget_producers(by_age[: PRODUCERS_MAX // 10])
+
+    def forget_producers(self, producer_ids: Iterable[int]) -> None:
+        """Forget the sequences of producers, but not of those that have transactions here."""
+        busy = {transaction.producer_id for transaction in self.transactions}
+        for producer_id in producer_ids:
+            if producer_id not in busy:
+                del self.producers[producer_id]
+                self.changed_producers.add(producer_id)
 
     @property
     def first_needed_position(self) -> int:

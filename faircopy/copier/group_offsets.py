@@ -71,6 +71,7 @@ class GroupOffsets:
         self._committed: dict[str, dict[Place, GroupOffset]] = {}
         self._unstable: dict[TransactionId, set[tuple[str, Place]]] = {}
         self._changed: set[tuple[str, Place]] = set()
+        self._storing: set[tuple[str, Place]] = set()
 
     # -- the table -----------------------------------------------------------------------------------------------
 
@@ -144,8 +145,9 @@ class GroupOffsets:
             self._committed.setdefault(group, {})[(topic, partition)] = GroupOffset(*json.loads(value))
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
-        changed, self._changed = self._changed, set()
-        changes = [self._change(group, place) for group, place in changed]
+        self._storing |= self._changed
+        self._changed = set()
+        changes = [self._change(group, place) for group, place in self._storing]
         return changes, Checkpoint(0, 0, 0, None, 0, 0)
 
     def _change(self, group: str, place: Place) -> Change:
@@ -157,4 +159,4 @@ class GroupOffsets:
         """Nothing is written outside the journal and the store."""
 
     def stored(self) -> None:
-        """Nothing is kept for the checkpoint's sake."""
+        self._storing = set()

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from faircopy.copier.checkpoint import (
     Checkpoint,
+    changes_of,
     decode_checkpoint,
     encode_checkpoint,
+    give_back,
     restore,
-    take_changes,
+    take_changed,
 )
 from faircopy.copier.fold import (
     APPLY_PAYLOAD,
@@ -237,12 +239,18 @@ class Partition:
         state = self.state
         position, start_offset, next_offset = state.position, state.start_offset, state.next_offset
         needed = min(position, state.first_needed_position)
-        changes = take_changes(self.identity, state)
-        more, log_end = await self._snapshot_sink()
-        await self.journal.sync()
-        await self.sink.sync()
-        checkpoint = log_end._replace(position=position, start_offset=start_offset, next_offset=next_offset)
-        await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
+        changed = take_changed(state)
+        changes = changes_of(self.identity, state, changed)
+        try:
+            more, log_end = await self._snapshot_sink()
+            await self.journal.sync()
+            await self.sink.sync()
+            checkpoint = log_end._replace(position=position, start_offset=start_offset, next_offset=next_offset)
+            await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
+        except BaseException:
+            # What is not stored must go with the next checkpoint, or that one would tear the state.
+            give_back(state, changed)
+            raise
         self.sink.stored()
         self.checkpoint_position = position
         for segment in self.journal.reclaim(needed):

@@ -43,11 +43,12 @@ class SeenBatch(NamedTuple):
 class Producer:
     """One producer in one partition."""
 
-    __slots__ = ("decided", "epoch", "seen")
+    __slots__ = ("decided", "epoch", "last_position", "seen")
 
-    def __init__(self, epoch: int, seen: tuple[SeenBatch, ...] = ()) -> None:
+    def __init__(self, epoch: int, seen: tuple[SeenBatch, ...] = (), last_position: int = 0) -> None:
         self.epoch = epoch
         self.seen = seen
+        self.last_position = last_position
         self.decided: list[TransactionId] = []
 
     def find_duplicate(self, header: BatchHeader) -> SeenBatch | None:
@@ -79,8 +80,9 @@ class Producer:
             raise StaleDuplicate(f"{problem}: it was written before")
         raise OutOfOrderSequence(f"{problem}: batches between are missing")
 
-    def note(self, epoch: int, batch: SeenBatch) -> None:
-        """Remember a batch that was written."""
+    def note(self, epoch: int, batch: SeenBatch, position: int) -> None:
+        """Remember a batch that was written at `position` of the journal."""
+        self.last_position = position
         if epoch > self.epoch:
             self.epoch, self.seen = epoch, (batch,)
         else:

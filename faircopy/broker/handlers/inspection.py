@@ -62,7 +62,7 @@ class Inspection:
         ]
 
     def _transactions(self) -> list[dict[str, Any]]:
-        broker, now_ms = self._broker, self._broker.clock.wall_ms()
+        broker, now_ms = self._broker, self._broker.clock.steady_ms()
         partitions = [*broker.catalog.partitions(), *broker.offsets.partitions]
         found = []
         for home in broker.coordinator.journals:

@@ -179,7 +179,7 @@ class TransactionHandlers:
     async def list_transactions(self, request: Message, context: Context) -> Body:
         """ListTransactions (KIP-664)."""
         known = {phase.value for phase in Phase} | {"Empty"}
-        now_ms = self._clock.wall_ms()
+        now_ms = self._clock.steady_ms()
         return {
             "error_code": ErrorCode.NONE,
             "unknown_state_filters": [state for state in request.state_filters if state not in known],

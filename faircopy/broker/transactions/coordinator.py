@@ -122,7 +122,7 @@ class TransactionCoordinator:
             if producer.current is not None:
                 self._abort(home, producer.current, min(producer.epoch + 1, MAX_EPOCH + 1))
         home.append(home.table.decide_fence(transactional_id, *identity, timeout_ms))
-        home.table.producers[transactional_id].updated_ms = self._clock.wall_ms()
+        home.table.producers[transactional_id].updated_ms = self._clock.steady_ms()
         return identity
 
     def _ensure_newest(self, producer: Producer, caller: tuple[int, int]) -> None:
@@ -173,7 +173,7 @@ class TransactionCoordinator:
         if producer.current is None:
             self._next_number += 1
         pairs = [(name, self._incarnation) for name in named]
-        for entry in home.table.decide_add(producer, pairs, self._next_number, self._clock.wall_ms()):
+        for entry in home.table.decide_add(producer, pairs, self._next_number, self._clock.steady_ms()):
             home.append(entry)
         assert producer.current is not None
         for partition in named.values():
@@ -332,7 +332,7 @@ class TransactionCoordinator:
         """Abort the transactions past their timeout and fence their producers, who must not go on in ignorance."""
         expired = []
         for home in self.journals:
-            for transaction in home.table.expired(self._clock.wall_ms()):
+            for transaction in home.table.expired(self._clock.steady_ms()):
                 self._abort_and_fence(home, transaction)
                 expired.append(transaction)
         return expired
@@ -348,7 +348,7 @@ class TransactionCoordinator:
     def forget_idle(self) -> None:
         """Forget transactional ids that nobody has used for long (transactional.id.expiration.ms)."""
         for home in self.journals:
-            now_ms = self._clock.wall_ms()
+            now_ms = self._clock.steady_ms()
             for transactional_id in home.table.forgettable(now_ms, self._options.transactional_id_expiration_ms):
                 producer = home.table.producers[transactional_id]
                 txid = TransactionId(producer.producer_id, producer.epoch, -1)

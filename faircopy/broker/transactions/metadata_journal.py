@@ -78,20 +78,20 @@ class MetadataJournal:
         self._checkpointing = True
         try:
             position = self.journal.next_position
-            changes = self._take_changes()
-            await self.journal.sync()
-            await self._store.write(
-                [*changes, Put("checkpoints", self._identity, json.dumps({"position": position}).encode())]
-            )
+            changed, self.table.changed = self.table.changed, set()
+            changes = [self._change(transactional_id) for transactional_id in changed]
+            changes.append(Put("checkpoints", self._identity, json.dumps({"position": position}).encode()))
+            try:
+                await self.journal.sync()
+                await self._store.write(changes)
+            except BaseException:
+                self.table.changed |= changed
+                raise
             self._checkpoint_position = position
             for segment in self.journal.reclaim(position):
                 await self._disk.run(delete_file, segment.path)
         finally:
             self._checkpointing = False
-
-    def _take_changes(self) -> list[Change]:
-        changed, self.table.changed = self.table.changed, set()
-        return [self._change(transactional_id) for transactional_id in changed]
 
     def _change(self, transactional_id: str) -> Change:
         key = self._identity + transactional_id.encode()
