@@ -221,6 +221,11 @@ class Catalog:
             await self._remove(hosted)
 
     async def _remove(self, hosted: HostedTopic) -> None:
+        for partition in hosted.partitions:
+            for segment in partition.journal.reclaim_all():
+                await self._disk.run(segment.discard)
+            for log_segment in partition.log.segments:
+                await self._disk.run(log_segment.discard)
         for path in self._paths(hosted.topic, 0):
             await self._disk.run(delete_tree, path.parent)
         for partition in hosted.partitions:

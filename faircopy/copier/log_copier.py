@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from faircopy.copier.checkpoint import Checkpoint, Span, decode_span, encode_span, span_key
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, MoveStart
 from faircopy.datalog.log import DataLog, LogEnd, PlacedBatch
+from faircopy.datalog.segment import LogSegment
 from faircopy.errors import FaircopyError, invariant
 from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Draft, Walk, read_from_cache, read_from_disk
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, NoSpace, NotCached, delete_file, sync_directory
+from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import placed_prefix, read_header
 
@@ -215,11 +215,11 @@ class LogCopier:
     def _move_start(self, effect: MoveStart) -> None:
         gone, changes = self.log.trim(effect.start_offset)
         if gone:
-            self._loop.create_task(self._delete(gone_paths=[segment.path for segment in gone], changes=changes))
+            self._loop.create_task(self._delete(gone, changes))
 
-    async def _delete(self, gone_paths: list[Path], changes: list[Change]) -> None:
-        for path in gone_paths:
-            await self._disk.run(delete_file, path)
+    async def _delete(self, gone: list[LogSegment], changes: list[Change]) -> None:
+        for segment in gone:
+            await self._disk.run(segment.discard)
         await self._store.write(changes)
 
     # -- recovery and checkpoints --------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class LogCopier:
                     base_offset += sum(draft.entry.records for draft in piece)
             case MoveStart():
                 for segment in self.log.trim(effect.start_offset)[0]:
-                    delete_file(segment.path)
+                    segment.discard()
 
     def _write_at_once(self, placed: list[PlacedBatch]) -> None:
         write_placed(placed)
@@ -253,9 +253,9 @@ class LogCopier:
     async def sync(self) -> None:
         await self._disk.run(self._sync_blocking, self.log.take_unsynced())
 
-    def _sync_blocking(self, segments: list[object]) -> None:
+    def _sync_blocking(self, segments: list[LogSegment]) -> None:
         for segment in segments:
-            segment.file.sync()  # type: ignore[attr-defined]
+            segment.file.sync()
         sync_directory(self.log.directory)
 
     def stored(self) -> None:

@@ -35,7 +35,7 @@ from faircopy.journal.entry import NOWHERE, Kind, TransactionId
 from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, delete_file
+from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import BatchHeader
 
@@ -254,7 +254,7 @@ class Partition:
         self.sink.stored()
         self.checkpoint_position = position
         for segment in self.journal.reclaim(needed):
-            await self._disk.run(delete_file, segment.path)
+            await self._disk.run(segment.discard)
 
     async def _snapshot_sink(self) -> tuple[list[Change], Checkpoint]:
         """What the sink has to store when all effects up to now, and none behind, are carried out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faircopy.storage.files import File
+from faircopy.storage.files import File, delete_file
 
 SUFFIX = ".log"
 
@@ -38,6 +38,11 @@ class LogSegment:
 
     def close(self) -> None:
         """Give the descriptor back; the next use opens the file again."""
+        self._file = None
+
+    def discard(self) -> None:
+        """Close and delete the file. Blocks: giving back the blocks of a large file takes milliseconds."""
+        delete_file(self.path)
         self._file = None
 
     def written_ms(self, otherwise: int) -> int:

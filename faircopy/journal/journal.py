@@ -353,6 +353,11 @@ class Journal:
     def start_position(self) -> int:
         return self._segments[0].base if self._segments else self.next_position
 
+    def reclaim_all(self) -> list[Segment]:
+        """Forget all segments of a journal that is abandoned, and return them."""
+        forgotten, self._segments = self._segments, []
+        return forgotten
+
     def reclaim(self, below: int) -> list[Segment]:
         """Forget the segments that lie wholly below position `below` (I7) and return them; the last one stays."""
         keep = next((n for n, s in enumerate(self._segments[1:]) if s.base > below), len(self._segments) - 1)

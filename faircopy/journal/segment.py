@@ -110,6 +110,11 @@ class Segment:
         if end > self.allocated:
             self.allocated = reserve(self.opened, self.allocated, end, limit)
 
+    def discard(self) -> None:
+        """Close and delete the file. Blocks: giving back the blocks of a large file takes milliseconds."""
+        delete_file(self.path)
+        self.file = None
+
     @property
     def opened(self) -> File:
         assert self.file is not None, f"{self.path} was not made yet"

@@ -18,7 +18,6 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.metadata_entry import decode, encode
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import delete_file
 from faircopy.storage.state_store import Change, Delete, Put, StateStore
 
 _NUMBER = struct.Struct(">I")
@@ -89,7 +88,7 @@ class MetadataJournal:
                 raise
             self._checkpoint_position = position
             for segment in self.journal.reclaim(position):
-                await self._disk.run(delete_file, segment.path)
+                await self._disk.run(segment.discard)
         finally:
             self._checkpointing = False
 

@@ -1,6 +1,6 @@
 """A plain consumer of the demo: read_uncommitted, so that nothing is filtered for it, and suspicious.
 
-    python -m faircopy.cli.demo.reader ADDRESS
+    python -m faircopy.cli.demo.reader ADDRESS FLIGHTS
 
 It reads both topics while they are written, until its standard input ends and it has read all there is. Then it tells
 whether it ever saw a message of an aborted transaction, the same message twice, or half a flight.
@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, attempt_of, flight_id_of
+from faircopy.cli.demo.flights import ARRIVALS, DEPARTURES, PARTITIONS, attempt_of, flight_id_of
 from faircopy.cli.demo.worker import DOOMED, tell
 
 REPORT_SECONDS = 0.25
@@ -26,7 +26,7 @@ POLLS = 5_000
 class Reader:
     """Reads and checks."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, flights: int) -> None:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": address,
@@ -39,7 +39,7 @@ class Reader:
         )
         places = [TopicPartition(topic, number, 0) for topic in (DEPARTURES, ARRIVALS) for number in range(PARTITIONS)]
         self._consumer.assign(places)
-        self._attempts: dict[str, list[str | None]] = {DEPARTURES: [None] * COUNT, ARRIVALS: [None] * COUNT}
+        self._attempts: dict[str, list[str | None]] = {DEPARTURES: [None] * flights, ARRIVALS: [None] * flights}
         self._last_seen: dict[str, float] = {}
         self._at_end: set[tuple[str, int]] = set()
         self.messages = 0
@@ -102,4 +102,4 @@ class Reader:
 
 
 if __name__ == "__main__":
-    Reader(sys.argv[1]).run()
+    Reader(sys.argv[1], int(sys.argv[2])).run()

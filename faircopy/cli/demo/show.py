@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,9 @@ class Tally:
     "--data-dir", type=click.Path(path_type=Path), help="Keep the data here.  [default: a temporary directory]"
 )
 @click.option("--seed", type=int, help="Repeat the crashes of another run.")
+@click.option("--flights", "count", type=click.IntRange(1_000, COUNT), default=COUNT, help="Only so many flights.")
 @click.option("--no-spark", is_flag=True, help="Leave the Spark job out.")
-def demo(data_dir: Path | None, seed: int | None, no_spark: bool) -> None:
+def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool) -> None:
     """Stream 336,776 real flights through transactions, crash some producers, and check every claim.
 
     Three workers read flights and write each one's departure and arrival, many flights to a transaction, with their own
@@ -93,14 +95,15 @@ def demo(data_dir: Path | None, seed: int | None, no_spark: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
         directory = data_dir or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        passed = Demo(directory.absolute(), seed, with_spark=not no_spark).run()
+        passed = Demo(directory.absolute(), seed, count, with_spark=not no_spark).run()
     sys.exit(0 if passed else 1)
 
 
 class Demo:
     """One run."""
 
-    def __init__(self, directory: Path, seed: int, *, with_spark: bool) -> None:
+    def __init__(self, directory: Path, seed: int, count: int, *, with_spark: bool) -> None:
+        self._count = count
         self._directory = directory
         self._seed = seed
         self._with_spark = with_spark
@@ -114,7 +117,7 @@ class Demo:
         """Everything; true if every check passed."""
         java = self._find_java() if self._with_spark else None
         self._console.print(
-            f"[bold]faircopy demo[/]: {COUNT:,} flights, {WORKERS} workers, {CRASHES} crashes (seed {self._seed})"
+            f"[bold]faircopy demo[/]: {self._count:,} flights, {WORKERS} workers, {CRASHES} crashes (seed {self._seed})"
         )
         try:
             address = self._start_broker()
@@ -180,15 +183,17 @@ class Demo:
 
     def _run_parts(self, address: str, java: Path | None, progress: Progress) -> None:
         bars = {
-            "loaded": progress.add_task("flights loaded", total=COUNT),
-            "committed": progress.add_task("flights committed", total=COUNT),
-            "seen": progress.add_task("messages seen by a plain consumer", total=2 * COUNT),
+            "loaded": progress.add_task("flights loaded", total=self._count),
+            "committed": progress.add_task("flights committed", total=self._count),
+            "seen": progress.add_task("messages seen by a plain consumer", total=2 * self._count),
         }
         log = self._directory / "parts.log"
-        reader = self._part("the reader", ["-m", "faircopy.cli.demo.reader", address], self._tally.hear_reader, log)
+        reader = self._part(
+            "the reader", ["-m", "faircopy.cli.demo.reader", address, str(self._count)], self._tally.hear_reader, log
+        )
         spark = None
         if java is not None:
-            bars["joined"] = progress.add_task("flights joined by Spark from plain Parquet", total=COUNT)
+            bars["joined"] = progress.add_task("flights joined by Spark from plain Parquet", total=self._count)
             spark = self._start_spark(java, log)
         self._load(address, progress, bars["loaded"])
         workers = [self._worker(address, number, log) for number in range(WORKERS)]
@@ -220,7 +225,7 @@ class Demo:
             time.sleep(0.05)
 
     def _worker(self, address: str, number: int, log: Path) -> Part:
-        end_offset = len(range(number, COUNT, WORKERS))
+        end_offset = len(range(number, self._count, WORKERS))
         arguments = ["-m", "faircopy.cli.demo.worker", address, str(number), str(end_offset)]
         return self._part(f"worker {number}", arguments, self._tally.hear_worker(number), log)
 
@@ -229,7 +234,7 @@ class Demo:
         import json
 
         producer = Producer({"bootstrap.servers": address, "linger.ms": 20, "log_level": 0})
-        for flight in flights():
+        for flight in islice(flights(), self._count):
             message = json.dumps(flight, separators=(",", ":"))
             while True:
                 try:
@@ -252,7 +257,7 @@ class Demo:
         deadline = time.monotonic() + SECONDS_MAX
         while any(worker.is_running for worker in workers):
             self._update(progress, bars)
-            if crashes and sum(self._tally.offsets) / COUNT > crashes[0]:
+            if crashes and sum(self._tally.offsets) / self._count > crashes[0]:
                 crashes.pop(0)
                 self._tally.crashed += chance.choice(workers).crash()
             if time.monotonic() > deadline:
@@ -293,15 +298,17 @@ class Demo:
             table.add_row(what, value, "")
 
         tell("flights sent", f"{tally.loaded:,}")
-        check("flights committed", sum(tally.offsets), COUNT)
+        check("flights committed", sum(tally.offsets), self._count)
         tell("transactions committed / aborted", f"{len(tally.committed):,} / {tally.aborted:,}")
         tell("workers killed with kill -9", f"{tally.crashed}")
-        check("plain consumer: whole flights seen", reader["flights"], COUNT)
+        check("plain consumer: whole flights seen", reader["flights"], self._count)
         check("plain consumer: half flights", reader["half_flights"], 0)
         check("plain consumer: messages seen twice", reader["twice"], 0)
         check("plain consumer: messages of aborted transactions", reader["of_aborted"], 0)
         if with_spark:
-            check(f"Spark {tally.spark_version}: flights joined from two plain tables", tally.spark["joined"], COUNT)
+            check(
+                f"Spark {tally.spark_version}: flights joined from two plain tables", tally.spark["joined"], self._count
+            )
             tell("Spark: arrivals more than 15 minutes late", f"{tally.spark['late']:,}")
         tell("commit latency, p50 / p99", two(tally.commit_ms))
         tell("copy lag (ack to delivered), p50 / p99", two(tally.copy_lag_ms()))
