@@ -48,6 +48,7 @@ format: $(VENV)/.all-is-installed  ## Format the code
 
 .PHONY: bench-quick
 bench-quick: $(VENV)/.all-is-installed  ## Speed and memory, in about two minutes
+	$(BIN)/python -m pytest -q bench/micro --benchmark-only --benchmark-columns=median,ops --benchmark-disable-gc
 	$(BIN)/python -m bench.quick
 
 .PHONY: clean

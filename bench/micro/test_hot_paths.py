@@ -1,0 +1,73 @@
+"""What one core does of the work on the hot paths, without network and disk (pytest-benchmark).
+
+    python -m pytest bench/micro --benchmark-only
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from faircopy.copier.fold import PartitionState
+from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind, TransactionId, encode_header
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.batch import check_produced, read_header
+from faircopy.wire.fetch import FetchResult, encode_fetch_response
+from faircopy.wire.messages import decode_request, encode_request, encode_response, read_request_header
+from faircopy.wire.produce import ProduceResult, encode_produce_response, read_produce_request
+from faircopy.wire.records import Message, build_batch
+
+BATCH = build_batch([Message(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0)
+TRANSACTION = TransactionId(1, 0, 1)
+
+
+def frame(api_key: ApiKey, version: int, body: dict[str, Any]) -> memoryview:
+    return memoryview(encode_request(api_key, version, 1, "bench", body)[4:])
+
+
+def produce_frame() -> memoryview:
+    partition = {"index": 0, "records": BATCH}
+    topic = {"name": "orders", "partition_data": [partition]}
+    return frame(ApiKey.PRODUCE, 9, {"acks": -1, "timeout_ms": 30_000, "topic_data": [topic]})
+
+
+def test_read_produce_of_16_kib(benchmark: Any) -> None:
+    data = produce_frame()
+    benchmark(lambda: read_produce_request(9, data, read_request_header(data).body_at))
+
+
+def test_check_batch_of_16_kib(benchmark: Any) -> None:
+    benchmark(check_produced, memoryview(BATCH))
+
+
+def test_encode_entry_of_16_kib(benchmark: Any) -> None:
+    entry = Entry(Kind.PLAIN, 0, HEADER_BYTES + len(BATCH), 16, 0, NOWHERE, TRANSACTION, 0)
+    benchmark(encode_header, entry, BATCH, 1)
+
+
+def test_fold_plain(benchmark: Any) -> None:
+    state = PartitionState()
+    entry = Entry(Kind.PLAIN, 0, HEADER_BYTES + len(BATCH), 16, 0, NOWHERE, TRANSACTION, 0)
+    benchmark(state.fold_plain, entry, read_header(BATCH))
+
+
+def test_encode_produce_response(benchmark: Any) -> None:
+    benchmark(encode_produce_response, 9, 1, [ProduceResult("orders", 0, 0, 42)])
+
+
+def test_encode_fetch_response(benchmark: Any) -> None:
+    benchmark(encode_fetch_response, 12, 1, [FetchResult("orders", 0, 0, 42, 42, 0, [BATCH])])
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_read_and_answer_end_txn(benchmark: Any, version: int) -> None:
+    body = {"transactional_id": "orders/1", "producer_id": 1, "producer_epoch": 0, "committed": True}
+    data = frame(ApiKey.END_TXN, version, body)
+
+    def work() -> bytes:
+        header = read_request_header(data)
+        decode_request(ApiKey.END_TXN, version, data, header.body_at)
+        return encode_response(ApiKey.END_TXN, version, header.correlation_id, {"error_code": 0})
+
+    benchmark(work)
