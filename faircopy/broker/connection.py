@@ -42,7 +42,9 @@ class Exchange:
         self.response: Response = None
 
     def answer(self, response: Response) -> None:
-        """Send the response, once those before it are sent."""
+        """Send the response, once those before it are sent. Only the first answer counts."""
+        if self.is_answered:
+            return
         self.response = response
         self.is_answered = True
         self.connection.answered(self)

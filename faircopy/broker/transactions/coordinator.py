@@ -26,6 +26,7 @@ from faircopy.copier.fold import Standing
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.journal import JournalFull
 from faircopy.storage.clock import Clock
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.murmur2 import partition_for
@@ -231,6 +232,9 @@ class TransactionCoordinator:
                 continue
             try:
                 partition.ensure_sound()
+            except JournalFull as error:
+                # Nothing is lost: the client asks again until there is space, or the timeout comes.
+                raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
             except FaircopyError as error:
                 self._abort(home, transaction, transaction.id.producer_epoch)
                 raise TransactionRefused(
@@ -353,6 +357,7 @@ class TransactionCoordinator:
                 producer = home.table.producers[transactional_id]
                 txid = TransactionId(producer.producer_id, producer.epoch, -1)
                 home.append(NewEntry(Kind.FORGET, txid, {"id": transactional_id}))
+                self._heard_on.pop((producer.producer_id, producer.epoch), None)
 
     def _partitions(self, transaction: Transaction) -> list[Partition]:
         found = (self._find_partition(name) for name in transaction.participants)
