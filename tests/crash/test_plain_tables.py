@@ -1,0 +1,157 @@
+"""Plain tables of a real broker: whole transactions only, each row once, whatever is killed on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as parquet
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker_process import BrokerProcess, eventually
+
+TRANSACTIONS = 120
+PARTITIONS = 2
+
+
+def make_topics(address: str, *names: str, **configs: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    settings = {name.replace("_", "."): value for name, value in configs.items()}
+    for made in admin.create_topics([NewTopic(name, PARTITIONS, config=settings) for name in names]).values():
+        made.result(10)
+
+
+def published(directory: Path, table: str) -> list[dict[str, Any]]:
+    """The rows that Spark would read: those of the files in the table's log."""
+    path = directory / "plain" / table
+    entries: dict[str, None] = {}
+    log = path / "_spark_metadata"
+    numbered = sorted(log.glob("[0-9]*"), key=lambda file: int(file.name.split(".")[0]))
+    last_compact = max((n for n, file in enumerate(numbered) if file.suffix == ".compact"), default=0)
+    for file in numbered[last_compact:]:
+        for line in file.read_text().splitlines()[1:]:
+            entries[json.loads(line)["path"].removeprefix("file://")] = None
+    rows: list[dict[str, Any]] = []
+    for file_path in entries:
+        rows += parquet.read_table(file_path, columns=["value", "topic", "partition", "offset", "txid"]).to_pylist()
+    return rows
+
+
+def publisher_of(broker: BrokerProcess) -> psutil.Process | None:
+    children = psutil.Process(broker.pid).children()
+    return next((child for child in children if "faircopy.publish" in " ".join(child.cmdline())), None)
+
+
+@pytest.mark.parametrize("durability", ["fsync", "os"])
+def test_a_shared_table_over_kills_of_broker_and_publisher(tmp_path: Path, durability: str) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    settings = [f"durability={durability}", "plain.interval.ms=60", "checkpoint.bytes=65536"]
+    with BrokerProcess(tmp_path, *settings) as broker:
+        make_topics(broker.address, "left", "right", plain_table="both")
+        acked: list[int] = []
+        producer: Producer | None = None
+        for number in range(TRANSACTIONS):
+            if chance.random() < 0.06:
+                broker.restart()
+            if chance.random() < 0.06 and (publisher := publisher_of(broker)) is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(publisher.pid, signal.SIGKILL)
+            producer = write(broker.address, producer, number, acked)
+            check_whole(published(broker.data_directory, "both"))
+        assert len(acked) > TRANSACTIONS // 2
+        ends = eventually(lambda: everything_published(broker, acked), 30)
+        assert ends
+        broker.restart()
+        write(broker.address, None, TRANSACTIONS, acked)
+        assert eventually(lambda: everything_published(broker, acked), 30)
+
+
+def write(address: str, producer: Producer | None, number: int, acked: list[int]) -> Producer | None:
+    """One transaction of four messages over both topics; the producer, or None when it is lost."""
+    try:
+        if producer is None:
+            producer = Producer(
+                {"bootstrap.servers": address, "transactional.id": "plain", "linger.ms": 0, "log_level": 0}
+            )
+            producer.init_transactions(10)
+        producer.begin_transaction()
+        for part in range(4):
+            topic = "left" if part % 2 else "right"
+            producer.produce(topic, f"{number}:{part}", partition=(number + part // 2) % PARTITIONS)
+        if number % 9 == 0:
+            producer.abort_transaction(10)
+        else:
+            producer.commit_transaction(10)
+            acked.append(number)
+        return producer
+    except KafkaException:
+        return None
+
+
+def check_whole(rows: list[dict[str, Any]]) -> None:
+    """No message twice, no half of a transaction, at any moment."""
+    values = [row["value"] for row in rows]
+    assert len(values) == len(set(values))
+    parts: dict[str, int] = {}
+    for row in rows:
+        parts[row["txid"]] = parts.get(row["txid"], 0) + 1
+    assert set(parts.values()) <= {4}
+
+
+def everything_published(broker: BrokerProcess, acked: list[int]) -> bool:
+    rows = published(broker.data_directory, "both")
+    check_whole(rows)
+    found = {int(row["value"].split(b":")[0]) for row in rows}
+    for topic, partition in {(row["topic"], row["partition"]) for row in rows}:
+        offsets = sorted(row["offset"] for row in rows if (row["topic"], row["partition"]) == (topic, partition))
+        assert offsets == list(range(len(offsets)))
+    return set(acked) <= found
+
+
+def test_a_table_can_be_turned_off_and_goes_with_its_topic(fresh_broker: BrokerProcess) -> None:
+    address, plain = fresh_broker.address, fresh_broker.data_directory / "plain"
+    make_topics(address, "on")
+    make_topics(address, "off", plain_enabled="false")
+    producer = Producer({"bootstrap.servers": address})
+    for topic in ("on", "off"):
+        producer.produce(topic, b"x", partition=0)
+    producer.flush()
+    eventually(lambda: len(published(fresh_broker.data_directory, "on")) == 1)
+    assert not (plain / "off").exists()
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.delete_topics(["on"])["on"].result(10)
+    eventually(lambda: not (plain / "on").exists())
+    make_topics(address, "on")
+    producer.produce("on", b"new", partition=0)
+    producer.flush()
+    eventually(lambda: [row["value"] for row in published_or_none(fresh_broker, "on")] == [b"new"])
+
+
+def published_or_none(broker: BrokerProcess, table: str) -> list[dict[str, Any]]:
+    try:
+        return published(broker.data_directory, table)
+    except FileNotFoundError:
+        return []
+
+
+def test_the_publisher_ends_when_there_is_nothing_to_do(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "plain.idle.ms=200", "plain.interval.ms=50") as broker:
+        make_topics(broker.address, "t")
+        producer = Producer({"bootstrap.servers": broker.address})
+        producer.produce("t", b"1", partition=0)
+        producer.flush()
+        eventually(lambda: len(published_or_none(broker, "t")) == 1)
+        eventually(lambda: publisher_of(broker) is None)
+        producer.produce("t", b"2", partition=0)
+        producer.flush()
+        eventually(lambda: len(published_or_none(broker, "t")) == 2)
