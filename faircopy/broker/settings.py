@@ -170,7 +170,7 @@ def find(key: str, where: str) -> dataclasses.Field[Any]:
     if key in FIELDS:
         return FIELDS[key]
     near = difflib.get_close_matches(key, FIELDS, n=1)
-    hint = f": did you mean {near[0]}?" if near else ": see faircopy start --help"
+    hint = f": did you mean {near[0]}?" if near else ": see faircopy settings"
     raise BadSetting(f"unknown setting {key!r} ({where}){hint}")
 
 

@@ -29,20 +29,18 @@ EX_IOERR = 74
 )
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings from a TOML file.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; may be given many times.")
-@click.option("--list-settings", is_flag=True, help="Show all settings with their defaults, and exit.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def start(
     data_dir: str | None,
     listen: str | None,
     config: Path | None,
     overrides: tuple[str, ...],
-    list_settings: bool,
     verbose: bool,
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM.
 
     Settings come, the later ones stronger, from defaults, the file of --config, variables FAIRCOPY_*, --set, and the
-    options.
+    options; faircopy settings shows them all.
 
     \b
     Examples:
@@ -50,9 +48,6 @@ def start(
       faircopy start --data-dir /var/lib/faircopy --listen 0.0.0.0:9092 --set advertised.listener=log1:9092
       FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
     """
-    if list_settings:
-        show_settings()
-        return
     settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listen=listen)
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
@@ -94,19 +89,3 @@ def allow_many_files() -> None:
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def show_settings() -> None:
-    """Print the table of settings."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from faircopy.broker.settings import FIELDS
-
-    table = Table("setting", "default", "meaning", box=None, header_style="bold")
-    for key, item in FIELDS.items():
-        choices = item.metadata["choices"]
-        table.add_row(
-            key, str(item.default), item.metadata["about"] + (f" ({' or '.join(choices)})" if choices else "")
-        )
-    Console().print(table)

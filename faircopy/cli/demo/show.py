@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -11,69 +12,24 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
 from confluent_kafka import Producer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
 from faircopy.cli.demo.java import find_java
 from faircopy.cli.demo.process import Part, PartFailed
+from faircopy.cli.demo.report import Row, rows_of, table_of
+from faircopy.cli.demo.tally import Tally
+from faircopy.cli.output import json_option
 from faircopy.client.connection import Connection, ensure_ok
 from faircopy.wire.api_keys import ApiKey
 
 CRASHES = 6
 SECONDS_MAX = 240.0
 READY_SECONDS = 20.0
-
-
-class Tally:
-    """What happened so far. Each field is written by one thread only."""
-
-    def __init__(self) -> None:
-        self.loaded = 0
-        self.offsets = [0] * WORKERS
-        self.committed: dict[str, float] = {}
-        self.commit_ms: list[float] = []
-        self.aborted = 0
-        self.crashed = 0
-        self.seen = 0
-        self.joined = 0
-        self.spark_version = ""
-        self.reader: dict[str, Any] = {}
-        self.spark: dict[str, Any] = {}
-
-    def hear_worker(self, number: int) -> Callable[[dict[str, Any]], None]:
-        def hear(event: dict[str, Any]) -> None:
-            if "committed" in event:
-                self.offsets[number] = event["offset"]
-                self.committed[event["committed"]] = event["acked_at"]
-                self.commit_ms.append(event["commit_ms"])
-            elif "aborted" in event:
-                self.aborted += 1
-
-        return hear
-
-    def hear_reader(self, event: dict[str, Any]) -> None:
-        self.seen = event.get("seen", self.seen)
-        self.reader = event.get("final", self.reader)
-
-    def hear_spark(self, event: dict[str, Any]) -> None:
-        self.spark_version = event.get("spark", self.spark_version)
-        self.joined = event.get("joined", self.joined)
-        self.spark = event.get("final", self.spark)
-
-    def copy_lag_ms(self) -> list[float]:
-        """From each commit's ack to the moment when the plain reader had its last message."""
-        last_seen = self.reader.get("last_seen", {})
-        return [
-            max(last_seen[attempt] - acked_at, 0.0) * 1000
-            for attempt, acked_at in self.committed.items()
-            if attempt in last_seen
-        ]
 
 
 @click.command()
@@ -83,7 +39,8 @@ class Tally:
 @click.option("--seed", type=int, help="Repeat the crashes of another run.")
 @click.option("--flights", "count", type=click.IntRange(1_000, COUNT), default=COUNT, help="Only so many flights.")
 @click.option("--no-spark", is_flag=True, help="Leave the Spark job out.")
-def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool) -> None:
+@json_option
+def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as_json: bool) -> None:
     """Stream 336,776 real flights through transactions, crash some producers, and check every claim.
 
     Three workers read flights and write each one's departure and arrival, many flights to a transaction, with their own
@@ -95,26 +52,32 @@ def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool) ->
     with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
         directory = data_dir or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        passed = Demo(directory.absolute(), seed, count, with_spark=not no_spark).run()
-    sys.exit(0 if passed else 1)
+        console = Console(stderr=as_json)
+        rows = Demo(directory.absolute(), seed, count, with_spark=not no_spark, console=console).run()
+    if as_json:
+        click.echo(json.dumps({row.what: row.value for row in rows}))
+    else:
+        console.print()
+        console.print(table_of(rows))
+    sys.exit(0 if all(row.is_right for row in rows) else 1)
 
 
 class Demo:
     """One run."""
 
-    def __init__(self, directory: Path, seed: int, count: int, *, with_spark: bool) -> None:
+    def __init__(self, directory: Path, seed: int, count: int, *, with_spark: bool, console: Console) -> None:
         self._count = count
         self._directory = directory
         self._seed = seed
         self._with_spark = with_spark
-        self._console = Console()
+        self._console = console
         self._tally = Tally()
         self._parts: list[Part] = []
         self._broker: subprocess.Popen[str] | None = None
         self._began = time.monotonic()
 
-    def run(self) -> bool:
-        """Everything; true if every check passed."""
+    def run(self) -> list[Row]:
+        """Everything; returns the report."""
         java = self._find_java() if self._with_spark else None
         self._console.print(
             f"[bold]faircopy demo[/]: {self._count:,} flights, {WORKERS} workers, {CRASHES} crashes (seed {self._seed})"
@@ -128,7 +91,7 @@ class Demo:
             for part in self._parts:
                 part.kill()
             self._stop_broker()
-        return self._report(with_spark=java is not None)
+        return rows_of(self._tally, self._count, time.monotonic() - self._began)
 
     # -- parts ---------------------------------------------------------------------------------------------------
 
@@ -231,8 +194,6 @@ class Demo:
 
     def _load(self, address: str, progress: Progress, bar: TaskID) -> None:
         """Write all flights to the source topic, without a transaction."""
-        import json
-
         producer = Producer({"bootstrap.servers": address, "linger.ms": 20, "log_level": 0})
         for flight in islice(flights(), self._count):
             message = json.dumps(flight, separators=(",", ":"))
@@ -282,45 +243,3 @@ class Demo:
             time.sleep(0.05)
         part.finish()
         self._update(progress, bars)
-
-    # -- the report ----------------------------------------------------------------------------------------------
-
-    def _report(self, *, with_spark: bool) -> bool:
-        tally, reader = self._tally, self._tally.reader
-        table = Table("what", "how much", "as it should be", box=None, header_style="bold", pad_edge=False)
-        checks: list[bool] = []
-
-        def check(what: str, value: int, expected: int) -> None:
-            checks.append(value == expected)
-            table.add_row(what, f"{value:,}", "[green]yes[/]" if checks[-1] else f"[red]no: {expected:,}[/]")
-
-        def tell(what: str, value: str) -> None:
-            table.add_row(what, value, "")
-
-        tell("flights sent", f"{tally.loaded:,}")
-        check("flights committed", sum(tally.offsets), self._count)
-        tell("transactions committed / aborted", f"{len(tally.committed):,} / {tally.aborted:,}")
-        tell("workers killed with kill -9", f"{tally.crashed}")
-        check("plain consumer: whole flights seen", reader["flights"], self._count)
-        check("plain consumer: half flights", reader["half_flights"], 0)
-        check("plain consumer: messages seen twice", reader["twice"], 0)
-        check("plain consumer: messages of aborted transactions", reader["of_aborted"], 0)
-        if with_spark:
-            check(
-                f"Spark {tally.spark_version}: flights joined from two plain tables", tally.spark["joined"], self._count
-            )
-            tell("Spark: arrivals more than 15 minutes late", f"{tally.spark['late']:,}")
-        tell("commit latency, p50 / p99", two(tally.commit_ms))
-        tell("copy lag (ack to delivered), p50 / p99", two(tally.copy_lag_ms()))
-        tell("seconds in all", f"{time.monotonic() - self._began:.1f}")
-        self._console.print()
-        self._console.print(table)
-        return all(checks)
-
-
-def two(values: list[float]) -> str:
-    """Median and 99th percentile."""
-    ordered = sorted(values)
-    if not ordered:
-        return "-"
-    return f"{ordered[len(ordered) // 2]:.1f} / {ordered[min(len(ordered) * 99 // 100, len(ordered) - 1)]:.1f} ms"

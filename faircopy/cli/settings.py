@@ -1,0 +1,25 @@
+"""`faircopy settings`: what can be set, and what it is by default."""
+
+from __future__ import annotations
+
+import click
+
+from faircopy.broker.settings import FIELDS
+from faircopy.cli.output import json_option, show
+
+
+@click.command()
+@json_option
+def settings(as_json: bool) -> None:
+    """Show all settings of a broker with their defaults.
+
+    A setting `journal.segment.bytes` is given as --set journal.segment.bytes=N, as the variable
+    FAIRCOPY_JOURNAL_SEGMENT_BYTES, or in the TOML file of --config.
+    """
+    rows = []
+    for key, item in FIELDS.items():
+        choices = item.metadata["choices"]
+        meaning = item.metadata["about"] + (f" ({' or '.join(choices)})" if choices and not as_json else "")
+        row = {"setting": key, "default": item.default if as_json else str(item.default), "meaning": meaning}
+        rows.append(row | ({"choices": list(choices)} if as_json else {}))
+    show(rows, as_json, empty="")
