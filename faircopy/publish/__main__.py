@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
 from typing import BinaryIO
 
 from faircopy.publish.files import Files, FsyncError
@@ -42,6 +43,7 @@ def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
     # Arrow's own allocator keeps freed memory; between publications this process should be small. It is chosen
     # when Arrow is imported.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    sys.meta_path.insert(0, _WithoutPandas())
     import pyarrow as pa
 
     from faircopy.publish.server import Server
@@ -50,6 +52,14 @@ def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
     pa.set_io_thread_count(1)
     with contextlib.closing(Server(Files(), _steady_clock())) as server:
         server.serve(requests, replies)
+
+
+class _WithoutPandas(MetaPathFinder):
+    """Arrow imports pandas, where it is installed, only to see that what it is given is not of it: 40 MB."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("not for this process", name=fullname)
 
 
 def _private_stdout() -> BinaryIO:

@@ -1,4 +1,4 @@
-"""Record batches of one partition, as Arrow record batches with the columns of a plain table.
+"""Record batches of the log, as Arrow record batches with the columns of a plain table.
 
 Batches are gathered into runs of a few megabytes, each of which becomes columns all at once.
 
@@ -14,6 +14,7 @@ timestamp".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,7 @@ from faircopy.publish.fields import PADDING_BYTES, ROW_NUMBERS, Fields, read_fie
 from faircopy.publish.gather import gather
 from faircopy.publish.headers import header_lists
 from faircopy.publish.run import LoggedBatch, Origin, Run
-from faircopy.publish.schema import SCHEMA, TIMESTAMP_TYPE
+from faircopy.publish.schema import SCHEMA, TIMESTAMP_TYPE, Slice
 from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES
 from faircopy.wire.compression import Bytes, RecordsError, decompress
 from faircopy.wire.records import DECOMPRESSED_BYTES_AT_MOST
@@ -31,17 +32,18 @@ NO_TIMESTAMP_MS = -1
 LAST_TIMESTAMP_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 
-def decode(
-    topic: str,
-    partition: int,
-    first_offset: int,
-    batches: Iterable[LoggedBatch],
-    limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of `batches` from `first_offset` on, ordered by offset; undecodable ones are left out.
+class Rows(NamedTuple):
+    """Rows of a plain table, and how many of them are of which partition, in their order."""
 
-    A batch that decompresses to more than `limit_bytes` is undecodable. Each record batch has at most
-    ROWS_AT_MOST rows and about RUN_BYTES, unless a single record is larger.
+    batch: pa.RecordBatch
+    slices: list[Slice]
+
+
+def decode(batches: Iterable[LoggedBatch], limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST) -> Iterator[Rows]:
+    """The rows of `batches`, in their order; undecodable ones, and ones not wanted, are left out.
+
+    A batch that decompresses to more than `limit_bytes` is undecodable. Rows come up to ROWS_AT_MOST at a
+    time and about RUN_BYTES, unless a single record is larger.
     """
     run = Run()
     for batch in batches:
@@ -51,9 +53,9 @@ def decode(
             taken, at = run.add(batch, data, at, stop, done)
             done += taken
             if run.is_full:
-                yield from _rows(run, topic, partition, first_offset)
+                yield from _rows(run)
                 run = Run()
-    yield from _rows(run, topic, partition, first_offset)
+    yield from _rows(run)
 
 
 def _records_section(batch: LoggedBatch, limit_bytes: int) -> tuple[Bytes, int, int]:
@@ -69,14 +71,20 @@ def _records_section(batch: LoggedBatch, limit_bytes: int) -> tuple[Bytes, int, 
     return data, 0, len(data)
 
 
-def _rows(run: Run, topic: str, partition: int, first_offset: int) -> Iterator[pa.RecordBatch]:
+def _rows(run: Run) -> Iterator[Rows]:
     if run.ends:
-        rows = _columns(run, topic, partition, first_offset)
-        if rows.num_rows:
-            yield rows
+        batch, sources = _columns(run)
+        if batch.num_rows:
+            yield Rows(batch, _slices(run, sources))
 
 
-def _columns(run: Run, topic: str, partition: int, first_offset: int) -> pa.RecordBatch:
+def _slices(run: Run, sources: pa.Array) -> list[Slice]:
+    counted = ((run.sources[one["values"]], one["counts"]) for one in pc.value_counts(sources).to_pylist())
+    return [Slice(source.topic, source.partition, rows) for source, rows in counted]
+
+
+def _columns(run: Run) -> tuple[pa.RecordBatch, pa.Array]:
+    """The rows of a run, and the number of the source of each."""
     count = len(run.ends)
     run.payload.extend(bytes(PADDING_BYTES))
     data = pa.py_buffer(run.payload)
@@ -86,11 +94,12 @@ def _columns(run: Run, topic: str, partition: int, first_offset: int) -> pa.Reco
     fields = read_fields(data, begins, ends)
     headers, good = header_lists(data, fields)
     offset = pc.add(ROW_NUMBERS.slice(0, count), origins.integers("offset_shift"))
+    sources = origins.integers("source")
     columns = [
         gather(data, fields.places.key_at, fields.places.key_length),
         gather(data, fields.places.value_at, fields.places.value_length),
-        pa.repeat(pa.scalar(topic), count),
-        pa.repeat(pa.scalar(partition, pa.int32()), count),
+        _of_sources(run, sources, "topic", pa.string()),
+        _of_sources(run, sources, "partition", pa.int32()),
         offset,
         _timestamps(origins, fields),
         pc.cast(origins.integers("timestamp_type"), pa.int32()),
@@ -100,8 +109,12 @@ def _columns(run: Run, topic: str, partition: int, first_offset: int) -> pa.Reco
     rows = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
     expected = pc.subtract(offset, origins.integers("base_offset"))
     good = pc.and_(good, pc.equal(fields.offset_delta, expected))
-    good = pc.and_(good, pc.greater_equal(offset, first_offset))
-    return rows if pc.all(good).as_py() else rows.filter(good)
+    good = pc.and_(good, pc.greater_equal(offset, _of_sources(run, sources, "first_offset", pa.int64())))
+    return (rows, sources) if pc.all(good).as_py() else (rows.filter(good), sources.filter(good))
+
+
+def _of_sources(run: Run, sources: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    return pc.take(pa.array([getattr(source, name) for source in run.sources], kind), sources)
 
 
 class _OriginColumns:

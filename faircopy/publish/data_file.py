@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
 from faircopy.publish.spark_log import DataFile
 
-ROW_GROUP_BYTES = 16 * 1024 * 1024
+ROW_GROUP_BYTES = 8 * 1024 * 1024
 
 
 class DataFileWriter:
@@ -28,9 +28,10 @@ class DataFileWriter:
         self._slices: list[Slice] = []
         self.rows = 0
 
-    def add(self, topic: str, partition: int, rows: pa.RecordBatch) -> None:
-        """Rows of one partition; its rows come one after the other."""
-        self._count(topic, partition, rows.num_rows)
+    def add(self, rows: pa.RecordBatch, slices: Iterable[Slice]) -> None:
+        """Rows, which are those of `slices`; the rows of a partition come one after the other."""
+        for one in slices:
+            self._count(one)
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
         if self._waiting_bytes >= ROW_GROUP_BYTES:
@@ -47,11 +48,13 @@ class DataFileWriter:
         with contextlib.suppress(Exception):
             self._writer.close()
 
-    def _count(self, topic: str, partition: int, rows: int) -> None:
-        self.rows += rows
-        if self._slices and self._slices[-1][:2] == (topic, partition):
-            rows += self._slices.pop().rows
-        self._slices.append(Slice(topic, partition, rows))
+    def _count(self, added: Slice) -> None:
+        self.rows += added.rows
+        last = self._slices[-1] if self._slices else None
+        if last and last[:2] == added[:2]:
+            self._slices[-1] = last._replace(rows=last.rows + added.rows)
+        else:
+            self._slices.append(added)
 
     def _write_row_group(self) -> None:
         if self._waiting:

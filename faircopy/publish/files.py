@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 from pathlib import Path
@@ -57,18 +56,20 @@ class NewFile(io.RawIOBase):
 
 
 class Lock:
-    """Held until closed, or until the process ends."""
+    """Keeps other processes out until closed, or until this one ends."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab")
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
+            os.lockf(self._descriptor, os.F_TLOCK, 0)
+        except (BlockingIOError, PermissionError):
+            self.close()
             raise LockedError(f"locking {path}: another process has it; it ends once its broker has") from None
 
     def close(self) -> None:
-        self._file.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
 
 
 class Files:

@@ -1,6 +1,6 @@
 """The batches of one partition's cut, read from the broker's log files and checked.
 
-The log is read a few megabytes at a time. Every batch must fit its CRC and begin at the offset where the
+The log is read in pieces of two megabytes. Every batch must fit its CRC and begin at the offset where the
 one before it ended: a publication is never built on bytes that are not exactly the log's.
 """
 
@@ -15,7 +15,7 @@ from crc32c import crc32c
 from faircopy.errors import FaircopyError
 from faircopy.publish.files import Files
 from faircopy.publish.requests import Chunk, Cut
-from faircopy.publish.run import LoggedBatch
+from faircopy.publish.run import LoggedBatch, Source
 from faircopy.wire.batch import (
     CRC_START,
     HEADER_BYTES,
@@ -25,7 +25,7 @@ from faircopy.wire.batch import (
     read_header,
 )
 
-PIECE_BYTES = 4 * 1024 * 1024
+PIECE_BYTES = 2 * 1024 * 1024
 
 
 class LogMismatchError(FaircopyError):
@@ -37,22 +37,18 @@ def read_batches(files: Files, cut: Cut, first_offset: int) -> Iterator[LoggedBa
 
     Whole batches outside of these are skipped. Raises LogMismatchError, or OSError.
     """
+    source = Source(cut.topic, cut.partition, first_offset)
     txids = _TxIds(cut)
     expected = first_offset
     for chunk in cut.chunks:
-        for header, data, at, position in _batches(files, chunk):
-            if header.last_offset < first_offset or header.base_offset >= cut.end_offset:
+        for position, header, data, at in _batches(files, chunk):
+            base_offset, after = header.base_offset, header.last_offset + 1
+            if after <= first_offset or base_offset >= cut.end_offset:
                 continue
-            begins_before = header.base_offset < first_offset == expected
-            why = _flaw(header, memoryview(data)[at : at + header.size_bytes])
-            if not begins_before and header.base_offset != expected:
-                why = f"offset {expected} should follow, and a batch of offset {header.base_offset} does"
-            if header.last_offset >= cut.end_offset:
-                why = f"a batch to offset {header.last_offset} crosses the end of the cut at {cut.end_offset}"
-            if why:
+            if why := _flaw(header, data, at) or _misplaced(base_offset, after, expected, first_offset, cut):
                 raise _mismatch(chunk, position, why)
-            expected = header.last_offset + 1
-            yield LoggedBatch(header, data, at, txids.of(header.base_offset))
+            expected = after
+            yield LoggedBatch(source, header, data, at, txids.of(base_offset))
     if expected < cut.end_offset:
         raise LogMismatchError(
             f"reading the log of {cut.topic}-{cut.partition} for a plain table: the chunks end at"
@@ -60,17 +56,26 @@ def read_batches(files: Files, cut: Cut, first_offset: int) -> Iterator[LoggedBa
         )
 
 
-def _flaw(header: BatchHeader, batch: memoryview) -> str | None:
+def _flaw(header: BatchHeader, data: bytes, at: int) -> str | None:
     """Why the bytes are no batch of a log, or None."""
     if header.magic != 2 or not 0 < header.records == header.last_offset_delta + 1:
         return "no record batch of format v2 begins there"
-    if crc32c(batch[CRC_START:]) != header.crc:
+    if crc32c(memoryview(data)[at + CRC_START : at + header.size_bytes]) != header.crc:
         return f"the record batch of offset {header.base_offset} does not fit its CRC"
     return None
 
 
-def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[BatchHeader, bytes, int, int]]:
-    """Each batch of a chunk: header, the piece of the file with it, where in that, and where in the file."""
+def _misplaced(base_offset: int, after: int, expected: int, first_offset: int, cut: Cut) -> str | None:
+    """Why a batch that ends before offset `after` does not belong where it is, or None."""
+    if base_offset != expected and not base_offset < first_offset == expected:
+        return f"offset {expected} should follow, and a batch of offset {base_offset} does"
+    if after > cut.end_offset:
+        return f"a batch to offset {after - 1} crosses the end of the cut at {cut.end_offset}"
+    return None
+
+
+def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[int, BatchHeader, bytes, int]]:
+    """Each batch of a chunk: where in the file, header, the piece of the file with it, and where in that."""
     position, end, want = chunk.position, chunk.position + chunk.size, PIECE_BYTES
     while position < end:
         data = files.read(Path(chunk.path), position, min(want, end - position))
@@ -78,7 +83,7 @@ def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[BatchHeader, bytes, i
         while (size := _batch_size(data, at)) <= len(data) - at:
             if size < HEADER_BYTES:
                 raise _mismatch(chunk, position + at, f"a batch claims {size} bytes")
-            yield read_header(data, at), data, at, position + at
+            yield position + at, read_header(data, at), data, at
             at += size
         position += at
         if len(data) < min(want, end - position + at) or size > end - position > 0:

@@ -20,9 +20,10 @@ from faircopy.errors import FaircopyError
 from faircopy.publish.data_file import DataFileWriter
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import NextOffsets
-from faircopy.publish.schema import SCHEMA, Footer, parse_footer
+from faircopy.publish.schema import SCHEMA, Footer, Slice, parse_footer
 
-BAND_BYTES = 32 * 1024 * 1024
+BAND_BYTES = 16 * 1024 * 1024
+BATCH_ROWS = 4096
 
 Key = tuple[str, int]  # topic and partition
 
@@ -98,14 +99,14 @@ def _write_band(files: Files, inputs: Sequence[_Input], band: Sequence[Key], wri
     if len(band) == 1:
         for merged in inputs:
             for rows in _rows(files, merged, merged.ranges.get(band[0], range(0))):
-                writer.add(*band[0], rows)
+                writer.add(rows, [Slice(*band[0], rows.num_rows)])
         return
     loaded = [(merged, *_load(files, merged, band)) for merged in inputs]
     for key in band:
         for merged, first, table in loaded:
             rows = merged.ranges.get(key, range(first, first))
             for batch in table.slice(rows.start - first, len(rows)).to_batches():
-                writer.add(*key, batch)
+                writer.add(batch, [Slice(*key, batch.num_rows)])
 
 
 def _load(files: Files, merged: _Input, band: Sequence[Key]) -> tuple[int, pa.Table]:
@@ -116,15 +117,24 @@ def _load(files: Files, merged: _Input, band: Sequence[Key]) -> tuple[int, pa.Ta
 
 
 def _rows(files: Files, merged: _Input, wanted: range) -> Iterator[pa.RecordBatch]:
-    """The rows with these numbers, a row group at a time."""
+    """The rows with these numbers, some thousand at a time."""
     if not wanted:
         return
     with files.open_to_read(merged.path) as file, pq.ParquetFile(file) as parquet:
-        row = 0
-        for number in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(number).num_rows
-            first, stop = max(wanted.start, row), min(wanted.stop, row + rows)
-            if first < stop:
-                table = parquet.read_row_group(number, use_threads=False)
-                yield from table.slice(first - row, stop - first).cast(SCHEMA).to_batches()
-            row += rows
+        for first, number in _row_groups(parquet, wanted):
+            row = first
+            for batch in parquet.iter_batches(BATCH_ROWS, [number], use_threads=False):
+                start, stop = max(wanted.start - row, 0), min(wanted.stop - row, batch.num_rows)
+                if start < stop:
+                    yield batch.slice(start, stop - start).cast(SCHEMA)
+                row += batch.num_rows
+
+
+def _row_groups(parquet: pq.ParquetFile, wanted: range) -> Iterator[tuple[int, int]]:
+    """(first row, number) of each row group that has wanted rows."""
+    row = 0
+    for number in range(parquet.num_row_groups):
+        rows = parquet.metadata.row_group(number).num_rows
+        if max(wanted.start, row) < min(wanted.stop, row + rows):
+            yield row, number
+        row += rows

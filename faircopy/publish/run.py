@@ -1,8 +1,8 @@
-"""A run: records of successive batches of one partition, laid end to end, soon to be columns.
+"""A run: records of successive batches, laid end to end, soon to be columns.
 
-Batches of one message are common (each small transaction has some), and Arrow's kernels cost microseconds a
-call however few rows they work on. So batches share a run, and what a batch gives all of its rows is kept
-once, as an *origin*; each row knows the number of its origin.
+Batches of one message are common (each small transaction has some), and so are partitions with few of them,
+while Arrow's kernels cost microseconds a call however few rows they work on. So batches share a run. What a
+batch gives all of its rows is kept once, as an *origin*; each row knows the number of its origin.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ from faircopy.publish.fields import ROWS_AT_MOST, walk
 from faircopy.wire.batch import LOG_APPEND_TIME, BatchHeader
 from faircopy.wire.compression import Bytes
 
-RUN_BYTES = 4 * 1024 * 1024
-_RECORDS_OF_LARGE_BATCH = 1024  # at a time, since `walk` sees only afterwards that it has gone too far
+RUN_BYTES = 2 * 1024 * 1024
+_RECORDS_AT_ONCE = 1024  # of a large batch, since `walk` sees only afterwards that it has gone too far
+
+
+class Source(NamedTuple):
+    """The log that a batch comes from, of which only offsets from `first_offset` on are wanted."""
+
+    topic: str
+    partition: int
+    first_offset: int
 
 
 class LoggedBatch(NamedTuple):
     """A batch where it stands in the log: whole, from its header on, in `data` from byte `at`."""
 
+    source: Source
     header: BatchHeader
     data: Bytes
     at: int
@@ -30,10 +39,11 @@ class LoggedBatch(NamedTuple):
 class Origin(NamedTuple):
     """What all rows of a batch, or of a part of it, have from it.
 
-    A row's offset is its number in the run plus `offset_shift`; its end in the payload is where `walk`
-    found it plus `end_shift`.
+    `source` is the number of its source in the run. A row's offset is its number in the run plus
+    `offset_shift`; its end in the payload is where `walk` found it plus `end_shift`.
     """
 
+    source: int
     base_offset: int
     offset_shift: int
     end_shift: int
@@ -45,13 +55,14 @@ class Origin(NamedTuple):
 class Run:
     """Row i ends at `ends[i]`, plus a shift, in `payload`, and came with `origins[origin[i]]`."""
 
-    __slots__ = ("ends", "origin", "origins", "payload")
+    __slots__ = ("ends", "origin", "origins", "payload", "sources")
 
     def __init__(self) -> None:
         self.payload = bytearray()
         self.ends: list[int] = []
         self.origin = array("i")
         self.origins: list[Origin] = []
+        self.sources: list[Source] = []
 
     @property
     def is_full(self) -> bool:
@@ -64,32 +75,32 @@ class Run:
         be told from garbage.
         """
         rows = len(self.ends)
-        self._walk(data, at, stop, min(batch.header.records - done, ROWS_AT_MOST - rows))
+        room = min(batch.header.records - done, ROWS_AT_MOST - rows)
+        if stop - at > RUN_BYTES:
+            # A small batch may decompress to very much: take what fits a run, or one record larger than that.
+            walk(data, at, at + RUN_BYTES, min(room, _RECORDS_AT_ONCE), self.ends)
+            room = min(room, 1)
+        if len(self.ends) == rows:
+            walk(data, at, stop, room, self.ends)
         taken = len(self.ends) - rows
         if not taken:
             return 0, stop
-        self.origins.append(_origin(batch.header, batch.txid, done - rows, len(self.payload) - at))
-        self.origin.extend(array("i", (len(self.origins) - 1,)) * taken)
-        self.payload += memoryview(data)[at : self.ends[-1]]
+        self.origin.extend(array("i", (len(self.origins),)) * taken)
+        self.origins.append(self._origin(batch, done - rows, len(self.payload) - at))
+        self.payload += data[at : self.ends[-1]]
         return taken, self.ends[-1]
 
-    def _walk(self, data: Bytes, at: int, stop: int, records: int) -> None:
-        """As `walk`, but over about RUN_BYTES: a small batch may decompress to very much."""
-        rows = len(self.ends)
-        if stop - at > RUN_BYTES:
-            walk(data, at, at + RUN_BYTES, min(records, _RECORDS_OF_LARGE_BATCH), self.ends)
-            records = min(records, 1)  # the next one may be larger than all of a run
-        if len(self.ends) == rows:
-            walk(data, at, stop, records, self.ends)
-
-
-def _origin(header: BatchHeader, txid: str | None, row_shift: int, end_shift: int) -> Origin:
-    stamped = bool(header.attributes & LOG_APPEND_TIME)
-    return Origin(
-        header.base_offset,
-        header.base_offset + row_shift,
-        end_shift,
-        header.max_timestamp_ms if stamped else header.base_timestamp_ms,
-        int(stamped),
-        txid,
-    )
+    def _origin(self, batch: LoggedBatch, row_shift: int, end_shift: int) -> Origin:
+        header = batch.header
+        if not self.sources or self.sources[-1] is not batch.source:
+            self.sources.append(batch.source)
+        stamped = header.attributes & LOG_APPEND_TIME
+        return Origin(
+            len(self.sources) - 1,
+            header.base_offset,
+            header.base_offset + row_shift,
+            end_shift,
+            header.max_timestamp_ms if stamped else header.base_timestamp_ms,
+            1 if stamped else 0,
+            batch.txid,
+        )

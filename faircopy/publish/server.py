@@ -12,13 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow as pa
+
 from faircopy.errors import FaircopyError
 from faircopy.publish.drop import drop_table
 from faircopy.publish.files import Files, FsyncError, LockedError
-from faircopy.publish.requests import Drop, Open, Publish, Request, format_reply, parse_request, request_id
+from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_reply, parse_request, request_id
+from faircopy.publish.spark_log import is_compact
 from faircopy.publish.table import Table
 
 log = logging.getLogger(__name__)
+
+MANY_ROWS = 20_000  # after as many, and after merges, memory is given back to the system; it costs a millisecond
 
 Reply = tuple[str, dict[str, Any]]  # verb and body
 
@@ -63,12 +68,17 @@ class Server:
                 self._close(request.directory)
                 return "opened", {"next_offsets": self._table(request.directory).next_offsets}
             case Publish():
-                table = self._table(request.directory)
-                return "published", table.publish(request.partitions, request.upkeep)._asdict()
+                return "published", self._publish(request)._asdict()
             case Drop():
                 self._close(request.directory)
                 drop_table(self._files, Path(request.directory))
                 return "dropped", {}
+
+    def _publish(self, request: Publish) -> Published:
+        published = self._table(request.directory).publish(request.partitions, request.upkeep)
+        if published.rows > MANY_ROWS or is_compact(published.sequence):
+            pa.default_memory_pool().release_unused()
+        return published
 
     def _table(self, directory: str) -> Table:
         if directory not in self._tables:

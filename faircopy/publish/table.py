@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from faircopy.publish import compaction, names, spark_log
@@ -95,11 +96,9 @@ class Table:
         """Write the file of a publication: (rows, the file)."""
 
         def fill(writer: DataFileWriter) -> NextOffsets:
-            for cut in cuts:
-                first_offset = self._begin(cut)
-                batches = read_batches(self._files, cut, first_offset)
-                for rows in decode(cut.topic, cut.partition, first_offset, batches):
-                    writer.add(cut.topic, cut.partition, rows)
+            batches = (read_batches(self._files, cut, self._begin(cut)) for cut in cuts)
+            for rows in decode(chain.from_iterable(batches)):
+                writer.add(*rows)
             return next_offsets
 
         name = names.published(entry, [(self._begin(cut), cut.end_offset) for cut in cuts])

@@ -9,7 +9,7 @@ from typing import Any
 import cramjam
 from hypothesis import strategies as st
 
-from faircopy.publish.run import LoggedBatch
+from faircopy.publish.run import LoggedBatch, Source
 from faircopy.wire.batch import (
     COMPRESSION_MASK,
     HEADER,
@@ -61,12 +61,13 @@ def with_section(batch: bytes, section: bytes, attributes: int = 0, records: int
     return with_crc(HEADER.pack(*header) + section)
 
 
-def logged(log: bytes, txids: Sequence[str | None] = ()) -> Iterator[LoggedBatch]:
-    """The batches of a log, the i-th of transaction `txids[i]`."""
+def logged(log: bytes, txids: Sequence[str | None] = (), first_offset: int = 0) -> Iterator[LoggedBatch]:
+    """The batches of a log, the i-th of transaction `txids[i]`, as of partition 3 of orders."""
     at, number = 0, 0
+    source = Source("orders", 3, first_offset)
     while at < len(log):
         header = read_header(log, at)
-        yield LoggedBatch(header, log, at, txids[number] if txids else None)
+        yield LoggedBatch(source, header, log, at, txids[number] if txids else None)
         at, number = at + header.size_bytes, number + 1
 
 

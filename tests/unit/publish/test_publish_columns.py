@@ -29,10 +29,12 @@ GOOD = [Message(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for
 
 
 def rows(log: bytes, first_offset: int = 0, **options: Any) -> list[Row]:
-    batches = list(decode("orders", 3, first_offset, logged(log, options.pop("txids", ())), **options))
-    for batch in batches:
+    decoded = list(decode(logged(log, options.pop("txids", ()), first_offset), **options))
+    batches = [batch for batch, _ in decoded]
+    for batch, slices in decoded:
         batch.validate(full=True)
         assert batch.schema == SCHEMA
+        assert slices == [("orders", 3, batch.num_rows)]
     found: list[Row] = pa.Table.from_batches(batches, SCHEMA).to_pylist()
     for row in found:
         assert (row.pop("topic"), row.pop("partition")) == ("orders", 3)
@@ -155,7 +157,7 @@ def test_a_small_batch_that_holds_very_much_comes_in_pieces() -> None:
     good = build_batch([Message(bytes(record_bytes)) for _ in range(100)])
     log = recompressed(good, 4)
     assert len(log) < 40_000
-    pieces = list(decode("orders", 0, 0, logged(log)))
+    pieces = [batch for batch, _ in decode(logged(log))]
     assert sum(piece.num_rows for piece in pieces) == 100
     assert max(piece.nbytes for piece in pieces) < 2 * run.RUN_BYTES
 
@@ -170,3 +172,10 @@ def test_full_runs_of_the_smallest_records() -> None:
     listed = [Message(None)] * (fields.ROWS_AT_MOST + 100)
     log = end_to_end(build_batch(listed), build_batch(GOOD))
     assert [row["offset"] for row in rows(log)] == list(range(len(listed) + 10))
+
+
+def test_a_large_batch_after_a_run_that_is_almost_full() -> None:
+    first = build_batch([Message(None)] * (fields.ROWS_AT_MOST - 10))
+    second = recompressed(build_batch([Message(bytes(9000))] * 1000), 4)
+    log = end_to_end(first, second)
+    assert [row["offset"] for row in rows(log)] == list(range(fields.ROWS_AT_MOST + 990))

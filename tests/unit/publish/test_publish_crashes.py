@@ -84,7 +84,7 @@ def history() -> History:
 
     def remember(operation: str) -> None:
         # Parquet takes many writes a file, and one is much like another.
-        if acknowledged in INTERESTING and (operation != "write" or next(operations) % 4 == 0):
+        if acknowledged in INTERESTING and (operation != "write" or next(operations) % 8 == 0):
             moments.append(Moment(acknowledged, operation, files.snapshot()))
 
     files.before_operation = remember

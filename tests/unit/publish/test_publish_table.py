@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from table_reader import listed, live_contents, read_offsets, read_table
 from faircopy.publish import compaction, data_file, log_reader, merge, names
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.publish.drop import drop_table
-from faircopy.publish.files import Files, LockedError
+from faircopy.publish.files import Files
 from faircopy.publish.log_directory import TableDamagedError, TableMovedError
 from faircopy.publish.log_reader import LogMismatchError
 from faircopy.publish.relocate import relocate
@@ -437,6 +439,18 @@ def test_what_is_no_table_is_not_dropped(place: Place) -> None:
         drop_table(place.files, Path("/log"))
 
 
+def in_another_process(attempt: str, directory: Path) -> str:
+    """The errors that a program of one line gives there."""
+    program = (
+        "from pathlib import Path\n"
+        "from faircopy.publish.drop import drop_table\n"
+        "from faircopy.publish.files import Files\n"
+        "from faircopy.publish.table import Table\n"
+        f"directory = Path({str(directory)!r})\n{attempt}\n"
+    )
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30).stderr
+
+
 def test_on_a_real_disk(tmp_path: Path) -> None:
     """A second publisher is kept out; a path that a URI must escape; deleting."""
     files, directory = Files(), tmp_path / "plain" / "a b%ü"
@@ -445,12 +459,10 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
     for _ in range(20):
         log.append(ORDERS, GOOD, "7.0.1")
         assert table.publish(log.cut(), UPKEEP).rows == 10
-    with pytest.raises(LockedError):
-        Table(files, directory, lambda: START_MS)
-    with pytest.raises(LockedError):
-        drop_table(files, directory)
+    for attempt in ("Table(Files(), directory, lambda: 0)", "drop_table(Files(), directory)"):
+        assert "LockedError" in in_another_process(attempt, directory)
     table.close()
-    Table(files, directory, lambda: START_MS).close()
+    assert in_another_process("Table(Files(), directory, lambda: 0).close()", directory) == ""
     assert read_offsets(files, directory) == {ORDERS: list(range(200))}
     drop_table(files, directory)
     assert list(directory.parent.iterdir()) == []
