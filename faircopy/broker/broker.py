@@ -30,7 +30,7 @@ from faircopy.broker.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
 from faircopy.broker.plain_tables import PlainTables
 from faircopy.broker.producer_ids import ProducerIds
 from faircopy.broker.retention import apply_retention
-from faircopy.broker.server import Server
+from faircopy.broker.server import Server, bind
 from faircopy.broker.settings import Settings, parse_address
 from faircopy.broker.stall_watch import StallWatch
 from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
@@ -74,12 +74,13 @@ class Broker:
 
     async def start(self) -> None:
         """Lock and open the data directory, recover, and accept clients. Raises FaircopyError."""
-        self.directory = DataDirectory(Path(self.settings.data_dir))
+        bound = bind(self.settings)
         try:
+            self.directory = DataDirectory(Path(self.settings.data_dir))
             await self._open()
-            await self.server.listen()
+            await self.server.serve(bound)
         except BaseException:
-            self.directory.close()
+            bound.close()
             raise
         self._start_background()
 

@@ -47,20 +47,11 @@ class Server:
         self.in_flight_bytes = 0
         self.address = ("", 0)
 
-    async def listen(self) -> None:
-        """Accept connections. Raises CannotListen, BadSetting."""
-        host, port = parse_address(self.settings.listen, "listen")
-        try:
-            self._listener = await self._loop.create_server(
-                self._accept, host, port, backlog=BACKLOG, reuse_address=True, start_serving=True
-            )
-        except (OSError, socket.gaierror) as error:
-            raise CannotListen(
-                f"can't listen on {self.settings.listen}: {error.strerror or error}. Another broker may be running "
-                f"there: stop it, or choose another address with --listen HOST:PORT (port 0 takes a free one)"
-            ) from error
-        bound = self._listener.sockets[0].getsockname()
-        self.address = (host, bound[1])
+    async def serve(self, bound: socket.socket) -> None:
+        """Accept connections on a socket that `bind` has made."""
+        self._listener = await self._loop.create_server(self._accept, sock=bound, backlog=BACKLOG)
+        host, _ = parse_address(self.settings.listen, "listen")
+        self.address = (host, bound.getsockname()[1])
         self._sweep()
 
     def _accept(self) -> Connection:
@@ -126,3 +117,23 @@ class Server:
         await asyncio.sleep(0)
         for connection in list(self._connections):
             connection.abort()
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Take the address to listen on, before anything else is touched. Raises CannotListen, BadSetting."""
+    host, port = parse_address(settings.listen, "listen")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except socket.gaierror as error:
+        raise CannotListen(
+            f"can't listen on {settings.listen}: {error.strerror}. Check the host of --listen"
+        ) from error
+    except OSError as error:
+        raise CannotListen(
+            f"can't listen on {settings.listen}: {error.strerror}. Another broker may be running there: stop it, or "
+            f"choose another address with --listen HOST:PORT (port 0 takes a free one)"
+        ) from error
+    return bound
