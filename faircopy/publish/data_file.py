@@ -39,7 +39,8 @@ class DataFileWriter:
 
     def finish(self, next_offsets: NextOffsets) -> None:
         """Write what is left, and the footer with the table's next offsets; the file is complete, not synced."""
-        self._write_row_group()
+        if self._waiting or not self.rows:
+            self._write_row_group()  # older readers stumble over a file without any row group
         self._writer.add_key_value_metadata(footer_metadata(Footer(next_offsets, self._slices)))
         self._writer.close()
 
@@ -57,9 +58,8 @@ class DataFileWriter:
             self._slices.append(added)
 
     def _write_row_group(self) -> None:
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting, SCHEMA)
-            self._writer.write_table(table, row_group_size=table.num_rows)
+        table = pa.Table.from_batches(self._waiting, SCHEMA)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._waiting.clear()
         self._waiting_bytes = 0
 
