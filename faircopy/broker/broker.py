@@ -41,6 +41,7 @@ from faircopy.cluster.topics import Topics
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.storage.clock import Clock, SystemClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
@@ -197,6 +198,7 @@ class Broker:
             self.directory.plain,
             Durability(self.settings.durability),
             self.settings.plain_idle_ms / 1000,
+            Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
         )
         self.catalog.before_delete = self.plain_tables.doom
 

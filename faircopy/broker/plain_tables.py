@@ -18,6 +18,7 @@ from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability
 from faircopy.publish.client import PublisherProcess, PublishError
+from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
@@ -82,12 +83,14 @@ class PlainTables:
         directory: Path,
         durability: Durability,
         idle_seconds: float,
+        upkeep: Upkeep,
     ) -> None:
         self._catalog = catalog
         self._cluster = cluster
         self._disk = disk
         self._clock = clock
         self._directory = directory
+        self._upkeep = upkeep
         self._must_sync = durability is Durability.OS
         self._publisher = PublisherProcess(idle_seconds=idle_seconds)
         self.tables: dict[str, PlainTable] = {}
@@ -176,7 +179,7 @@ class PlainTables:
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
-        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts)))
+        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts), self._upkeep))
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
         table.published_bytes = shown_bytes
         table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)

@@ -105,6 +105,12 @@ class Settings:
     plain_max_bytes: int = setting(
         256 << 20, "default of a topic's plain.max.bytes: publish earlier when so much is waiting", least=1
     )
+    plain_horizon_ms: int = setting(
+        86_400_000, "age at which small files of plain tables are merged; no stream may lag behind by more", least=1_000
+    )
+    plain_grace_ms: int = setting(
+        259_200_000, "how long merged files of plain tables stay on disk, for readers that began before", least=1_000
+    )
     plain_idle_ms: int = setting(30_000, "idle time after which the publisher's process is ended", least=100)
 
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "produce": "faircopy.cli.produce:produce",
     "consume": "faircopy.cli.consume:consume",
     "txn": "faircopy.cli.txn:txn",
+    "tables": "faircopy.cli.tables:tables",
     "settings": "faircopy.cli.settings:settings",
     "demo": "faircopy.cli.demo.show:demo",
 }

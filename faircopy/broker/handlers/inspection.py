@@ -23,6 +23,7 @@ class Inspection:
             "broker": self._about_broker,
             "partitions": self._partitions,
             "transactions": self._transactions,
+            "tables": self._tables,
         }
 
     async def inspect(self, request: Message, context: Context) -> Body:
@@ -59,6 +60,21 @@ class Inspection:
                 "failure": str(partition.failure) if partition.failure else None,
             }
             for partition in self._broker.catalog.partitions()
+        ]
+
+    def _tables(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "table": table.name,
+                "topics": [topic.topic.name for topic in table.topics],
+                "published": sum(table.next_offsets.values()),
+                "waiting": sum(
+                    partition.log.end_offset - table.first_offset(partition) for partition in table.partitions()
+                ),
+                "directory": str(table.directory),
+            }
+            for table in self._broker.plain_tables.tables.values()
+            if table.topics
         ]
 
     def _transactions(self) -> list[dict[str, Any]]:

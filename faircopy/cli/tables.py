@@ -1,0 +1,48 @@
+"""`faircopy tables`: plain Parquet tables, how far they are, and repairing one that was moved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from faircopy.cli.output import asks_broker, json_option, say, show
+from faircopy.client.connection import Connection, ensure_ok
+from faircopy.wire.api_keys import ApiKey
+
+
+@click.group()
+def tables() -> None:
+    """Show plain Parquet tables, and repair one that was moved."""
+
+
+@tables.command(name="list")
+@asks_broker
+def list_tables(broker: str, as_json: bool) -> None:
+    """Show all plain tables: their topics, what is published, and what is still to come."""
+    with Connection(broker) as connection:
+        answer = connection.ask(ApiKey.INSPECT, 0, {"subject": "tables"})
+    ensure_ok(answer.error_code, None, "listing plain tables")
+    show(json.loads(answer.document), as_json, empty="no plain tables yet: each topic gets one")
+
+
+@tables.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
+def relocate(directory: Path, as_json: bool) -> None:
+    """Make a table readable by Spark after DIRECTORY was moved.
+
+    Spark's log of a table holds absolute paths. Stop the broker, move its data directory, run this for each table in
+    its plain/ directory, and start the broker again. Streams that had read all before the move go on without
+    reading anything twice.
+
+    \b
+    Example: faircopy tables relocate /srv/faircopy-data/plain/orders
+    """
+    from faircopy.publish.files import Files
+    from faircopy.publish.relocate import relocate as rewrite
+
+    changed = rewrite(Files(), directory.absolute())
+    outcome = {"directory": str(directory.absolute()), "changed_entries": changed}
+    say(outcome, as_json, f"{changed} entries of the table's log name {directory.absolute()} now")
