@@ -18,8 +18,8 @@ from table_reader import read_offsets
 
 from faircopy.publish.client import PublisherProcess, PublishError
 from faircopy.publish.files import Files
-from faircopy.publish.requests import Publish
-from faircopy.wire.records import Message
+from faircopy.publish.requests import Chunk, Cut, Publish
+from faircopy.wire.records import Message, build_batch
 
 ORDERS = ("orders", 0)
 GOOD = [Message(b"value", timestamp_ms=1000)] * 10
@@ -213,3 +213,32 @@ def test_it_ends_with_its_broker(place: Place) -> None:
             await asyncio.sleep(0.01)
 
     run(main())
+
+
+def test_a_large_cut_takes_little_memory(place: Place, tmp_path: Path) -> None:
+    """128 MiB at once: memory grows by a few row groups, not by the cut, and shrinks again."""
+    batch = bytearray(build_batch([Message(os.urandom(1000), timestamp_ms=1000)] * 1000))
+    path, batches = tmp_path / "large.log", (128 << 20) // len(batch)
+    with path.open("wb") as file:
+        for number in range(batches):
+            batch[:8] = (number * 1000).to_bytes(8, "big")
+            file.write(batch)
+    chunk = Chunk(str(path), 0, batches * len(batch))
+    large = Publish("large", str(tmp_path / "large"), (Cut("large", 0, 0, batches * 1000, (chunk,)),))
+
+    async def main() -> None:
+        publisher = PublisherProcess()
+        await publisher.open_table("large", str(tmp_path / "large"))
+        assert publisher.pid is not None
+        before_mib = memory_mib(publisher.pid, "VmRSS")
+        assert (await publisher.publish(large)).rows == batches * 1000
+        assert memory_mib(publisher.pid, "VmHWM") < before_mib + 80
+        assert memory_mib(publisher.pid, "VmRSS") < before_mib + 25
+        await publisher.stop()
+
+    run(main())
+
+
+def memory_mib(pid: int, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(name))
