@@ -38,8 +38,21 @@ PURE = [
     "publish/spark_log.py",
     "publish/compaction.py",
 ]
-IMPURE = {"os", "io", "time", "random", "secrets", "socket", "threading", "asyncio", "subprocess", "datetime", "tempfile"}
-# Doors of which only storage/ has the keys. `asyncio` is not one: shells live on the loop that they are given.
+IMPURE = {
+    "os",
+    "io",
+    "time",
+    "random",
+    "secrets",
+    "socket",
+    "threading",
+    "asyncio",
+    "subprocess",
+    "datetime",
+    "tempfile",
+}
+# Doors of which only storage/ has the keys, and publish/files.py in the publisher's process, which must not import
+# what storage/ needs. `asyncio` is not one: shells live on the loop that they are given.
 ONLY_STORAGE = {"lmdb", "fcntl", "threading", "mmap"}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "types", "misc"}
 LINES_AT_MOST = 600
@@ -92,7 +105,7 @@ def test_pure_modules_do_no_io(pure: str) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_storage_opens_the_doors(path: Path) -> None:
-    if part_of(path) != "storage":
+    if part_of(path) not in ("storage", "cli") and path != ROOT / "publish" / "files.py":
         assert not {name.split(".")[0] for name in imports(path)} & ONLY_STORAGE
 
 

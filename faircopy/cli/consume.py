@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from faircopy.cli.message_format import compile_format
 from faircopy.cli.output import broker_option
+from faircopy.client.connection import ensure_reachable
 from faircopy.errors import FaircopyError
 
 METADATA_SECONDS = 10.0
@@ -54,6 +55,7 @@ def consume(
             "--group takes offsets and partitions from the group: leave --offset and --partition out"
         )
     write = as_json_line if as_json else compile_format(form)
+    ensure_reachable(broker)
     reader = Reader(broker, topic, group, from_beginning)
     try:
         reader.begin(partition, offset)
@@ -105,7 +107,7 @@ class Reader:
         )
 
     def _error(self, error: KafkaError) -> None:
-        if error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN:
+        if error.fatal():
             self._failed = error
 
     def begin(self, partition: int | None, offset: int | None) -> None:

@@ -9,6 +9,7 @@ import click
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from faircopy.cli.output import broker_option
+from faircopy.client.connection import ensure_reachable
 from faircopy.errors import FaircopyError
 
 FLUSH_SECONDS = 30.0
@@ -43,6 +44,7 @@ def produce(
     """
     if commit_every is not None and transactional_id is None:
         raise click.UsageError("--commit-every needs --transactional-id")
+    ensure_reachable(broker)
     try:
         writer = Writer(broker, topic, partition, transactional_id, commit_every)
     except KafkaException as error:
@@ -98,6 +100,7 @@ class Writer:
             "client.id": "faircopy-cli",
             "enable.idempotence": True,
             "linger.ms": 5,
+            "message.timeout.ms": int(FLUSH_SECONDS * 1000),
             "error_cb": self._error,
             "log_level": 0,
         }
@@ -109,7 +112,7 @@ class Writer:
             self._producer.begin_transaction()
 
     def _error(self, error: KafkaError) -> None:
-        if error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN:
+        if error.fatal():
             self._failed = error
 
     def _delivered(self, error: KafkaError | None, _message: Any) -> None:

@@ -73,6 +73,12 @@ class Connection:
         return bytes(received)
 
 
+def ensure_reachable(address: str) -> None:
+    """Raise ConnectionFailed at once if nothing accepts connections there, where a Kafka client would try for long."""
+    with Connection(address):
+        pass
+
+
 def ensure_ok(code: int, message: str | None, doing: str) -> None:
     """Raise RequestFailed if a response holds an error."""
     if code:

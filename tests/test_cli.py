@@ -1,0 +1,141 @@
+"""The command line against a real broker, as its help says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.broker_process import BrokerProcess, environment, eventually
+
+
+class Cli:
+    """Runs `faircopy` as a user does."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self._environment = environment() | {"FAIRCOPY_BROKER": broker.address, "COLUMNS": "200"}
+
+    def run(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
+        """What a command printed; fails unless it ends with this exit code."""
+        command = [sys.executable, "-m", "faircopy", *arguments]
+        run = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, env=self._environment)
+        assert run.returncode == code, (run.returncode, run.stdout, run.stderr)
+        return run.stdout + run.stderr
+
+    def json(self, *arguments: str) -> Any:
+        """What a command printed with --json."""
+        return json.loads(self.run(*arguments, "--json"))
+
+
+@pytest.fixture(scope="module")
+def cli(broker: BrokerProcess) -> Cli:
+    return Cli(broker)
+
+
+def test_topics(cli: Cli) -> None:
+    assert cli.json("topics", "create", "made", "-p", "3", "--set", "retention.ms=1000") == {
+        "topic": "made",
+        "partitions": 3,
+    }
+    assert "made" in [row["topic"] for row in cli.json("topics", "list")]
+    assert "TOPIC_ALREADY_EXISTS" in cli.run("topics", "create", "made", code=1)
+    described = cli.json("topics", "describe", "made")
+    assert [row["partition"] for row in described["partitions"]] == [0, 1, 2]
+    settings = {row["setting"]: (row["value"], row["own"]) for row in described["settings"]}
+    assert settings["retention.ms"] == ("1000", True)
+    assert settings["plain.enabled"] == ("true", False)
+    assert "changed" in cli.run(
+        "topics", "alter", "made", "-p", "5", "--set", "segment.bytes=65536", "--unset", "retention.ms"
+    )
+    described = cli.json("topics", "describe", "made")
+    assert len(described["partitions"]) == 5
+    settings = {row["setting"]: (row["value"], row["own"]) for row in described["settings"]}
+    assert settings["segment.bytes"] == ("65536", True)
+    assert settings["retention.ms"] == ("604800000", False)
+    assert "known are" in cli.run("topics", "alter", "made", "--set", "no.such=1", code=1)
+    assert "does not compact" in cli.run("topics", "create", "compacted", "--set", "cleanup.policy=compact", code=1)
+    assert cli.json("topics", "delete", "made") == {"deleted": ["made"]}
+    assert "UNKNOWN_TOPIC" in cli.run("topics", "describe", "made", code=1)
+
+
+def test_produce_and_consume(cli: Cli) -> None:
+    cli.run("topics", "create", "lines", "-p", "1")
+    lines = "".join(f"k{n}:v{n}\n" for n in range(10))
+    assert "10 message(s)" in cli.run("produce", "lines", "-K", ":", stdin=lines)
+    printed = cli.run("consume", "lines", "--from-beginning", "--exit", "-f", "%t %p:%o %k=%s%%\\n")
+    assert printed.splitlines()[3] == "lines 0:3 k3=v3%"
+    assert cli.run("consume", "lines", "-o", "-2", "-e") == "v8\nv9\n"
+    assert cli.run("consume", "lines", "--offset", "4", "--max", "1") == "v4\n"
+    row = json.loads(cli.run("consume", "lines", "--from-beginning", "-n", "1", "--json"))
+    assert (row["key"], row["value"], row["offset"]) == ("k0", "v0", 0)
+    assert "no %q" in cli.run("consume", "lines", "-f", "%q", code=1)
+    assert "Unknown topic" in cli.run("consume", "no-such-topic", code=1)
+
+
+def test_produce_in_transactions(cli: Cli) -> None:
+    arguments = ("produce", "committed", "--transactional-id", "cli/1", "--commit-every", "4", "--json")
+    outcome = json.loads(cli.run(*arguments, stdin="".join(f"{n}\n" for n in range(10))))
+    assert outcome == {"topic": "committed", "messages": 10, "transactions": 3}
+    assert sorted(cli.run("consume", "committed", "--from-beginning", "-e").split()) == sorted(map(str, range(10)))
+    assert "--transactional-id" in cli.run("produce", "committed", "--commit-every", "4", code=2)
+
+
+def test_groups(cli: Cli) -> None:
+    cli.run("topics", "create", "read", "-p", "2")
+    cli.run("produce", "read", "-p", "0", stdin="a\nb\nc\n")
+    assert cli.run("consume", "read", "--group", "readers", "--from-beginning", "--max", "3") == "a\nb\nc\n"
+    assert {"group": "readers", "state": "Empty", "protocol": None} in cli.json("groups", "list")
+    (row,) = [row for row in cli.json("groups", "describe", "readers")["offsets"] if row["partition"] == 0]
+    assert (row["offset"], row["end"], row["lag"]) == (3, 3, 0)
+    cli.run("groups", "reset", "readers", "-t", "read", "--to", "1", "-p", "0")
+    assert cli.run("consume", "read", "--group", "readers", "--max", "2") == "b\nc\n"
+    assert cli.json("groups", "delete", "readers") == {"deleted": "readers"}
+    assert "readers" not in cli.run("groups", "list")
+
+
+def test_an_open_transaction_is_shown_and_unstuck(cli: Cli, broker: BrokerProcess) -> None:
+    cli.run("topics", "create", "stuck", "-p", "1")
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "jobs/7", "log_level": 0})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("stuck", b"x" * 1000, partition=0)
+    producer.flush(10)
+    (row,) = [row for row in cli.json("txn", "list") if row["transactional_id"] == "jobs/7"]
+    assert (row["state"], row["group"], row["partitions"], row["messages"]) == ("Ongoing", "jobs", ["stuck-0"], 1)
+    assert row["journaled_bytes"] > 1000
+    assert "faircopy txn abort jobs/7" in cli.run("txn", "describe", "jobs/7")
+    assert cli.json("txn", "abort", "jobs/7")["was"] == "Ongoing"
+    assert "jobs/7" not in cli.run("txn", "list")
+    assert "CompleteAbort" in cli.run("txn", "list", "--all")
+    assert cli.run("consume", "stuck", "--from-beginning", "-e") == ""
+    assert "TRANSACTIONAL_ID_NOT_FOUND" in cli.run("txn", "describe", "no-such-id", code=1)
+
+
+def test_tables(cli: Cli) -> None:
+    cli.run("topics", "create", "tabled", "-p", "1")
+    cli.run("produce", "tabled", stdin="1\n2\n")
+    rows = eventually(
+        lambda: [row for row in cli.json("tables", "list") if (row["table"], row["published"]) == ("tabled", 2)]
+    )
+    assert isinstance(rows, list)
+    assert rows[0]["waiting"] == 0
+    assert "locking" in cli.run("tables", "relocate", rows[0]["directory"], code=1)
+
+
+def test_errors_are_one_line_and_say_what_to_do(cli: Cli) -> None:
+    for arguments in (("topics", "list"), ("groups", "list"), ("txn", "list"), ("consume", "t"), ("produce", "t")):
+        printed = cli.run(*arguments, "--broker", "127.0.0.1:1", stdin="x\n", code=1)
+        assert printed.startswith("faircopy: ")
+        assert printed.count("\n") == 1
+        assert "Traceback" not in printed
+    assert "Usage" in cli.run("topics", "create", code=2)
+
+
+def test_settings_are_listed(cli: Cli) -> None:
+    settings = {row["setting"]: row for row in cli.json("settings")}
+    assert settings["durability"]["default"] == "fsync"
+    assert settings["durability"]["choices"] == ["fsync", "os"]
