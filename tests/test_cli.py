@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 from confluent_kafka import Producer
 
@@ -123,6 +124,8 @@ def test_tables(cli: Cli) -> None:
     )
     assert isinstance(rows, list)
     assert rows[0]["waiting"] == 0
+    files = cli.json("tables", "files", rows[0]["directory"])
+    assert sum(parquet.read_metadata(file).num_rows for file in files) == 2
     assert "locking" in cli.run("tables", "relocate", rows[0]["directory"], code=1)
 
 

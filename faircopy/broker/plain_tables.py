@@ -157,7 +157,7 @@ class PlainTables:
         try:
             if not table.is_open:
                 await self._open(table)
-            if table.has_news:
+            if table.topics and table.has_news:
                 await self._publish(table)
         except (FaircopyError, OSError) as error:
             # Whatever went wrong: ask the table itself how far it is, before anything is sent again.
@@ -172,6 +172,15 @@ class PlainTables:
             (topic, partition): offset for topic, offsets in found.items() for partition, offset in offsets.items()
         }
         table.is_open = True
+        for hosted in list(table.topics):
+            if any(table.next_offsets.get(each.name, 0) > each.state.next_offset for each in hosted.partitions):
+                table.topics.remove(hosted)
+                log.error(
+                    "plain table %s holds more of topic %s than there is: the topic was deleted and made again. It is not "
+                    "published; give it another table (topic setting plain.table)",
+                    table.name,
+                    hosted.topic.name,
+                )
 
     async def _publish(self, table: PlainTable) -> None:
         shown_bytes = table.shown_bytes

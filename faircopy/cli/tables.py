@@ -30,6 +30,23 @@ def list_tables(broker: str, as_json: bool) -> None:
 @tables.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @json_option
+def files(directory: Path, as_json: bool) -> None:
+    """Print the Parquet files that make up the table in DIRECTORY now, for readers other than Spark.
+
+    \b
+    Example:
+      duckdb -c "select count(*) from read_parquet($(faircopy tables files faircopy-data/plain/orders --json))"
+    """
+    from faircopy.publish.files import Files
+    from faircopy.publish.live_files import live_files
+
+    paths = [str(path) for path in live_files(Files(), directory.absolute())]
+    click.echo(json.dumps(paths) if as_json else "\n".join(paths))
+
+
+@tables.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
 def relocate(directory: Path, as_json: bool) -> None:
     """Make a table readable by Spark after DIRECTORY was moved.
 

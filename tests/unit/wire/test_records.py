@@ -82,9 +82,7 @@ def test_log_append_time_holds_for_every_record(listed: list[Message]) -> None:
 @given(listed=batches, base_offset=st.integers(0, 10), timestamp_ms=st.integers(0, 2**45))
 def test_first_offset_by_time(listed: list[Message], base_offset: int, timestamp_ms: int) -> None:
     batch = build_batch(listed, base_offset=base_offset)
-    late = [
-        (r.offset, r.timestamp_ms) for r in as_records(listed, base_offset) if r.timestamp_ms >= timestamp_ms
-    ]
+    late = [(r.offset, r.timestamp_ms) for r in as_records(listed, base_offset) if r.timestamp_ms >= timestamp_ms]
     assert first_offset_at_or_after(batch, timestamp_ms) == (late[0] if late else None)
 
 
@@ -119,9 +117,7 @@ def test_varints_are_those_of_kafka(value: int) -> None:
 def with_records(section: bytes, records: int) -> bytes:
     """A batch whose header is good and whose records are `section`."""
     header = read_header(build_batch([Message(b"")]))
-    header = header._replace(
-        length=HEADER_BYTES - 12 + len(section), records=records, last_offset_delta=records - 1
-    )
+    header = header._replace(length=HEADER_BYTES - 12 + len(section), records=records, last_offset_delta=records - 1)
     return with_crc(HEADER.pack(*header) + section)
 
 
