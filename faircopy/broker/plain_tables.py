@@ -176,8 +176,8 @@ class PlainTables:
             if any(table.next_offsets.get(each.name, 0) > each.state.next_offset for each in hosted.partitions):
                 table.topics.remove(hosted)
                 log.error(
-                    "plain table %s holds more of topic %s than there is: the topic was deleted and made again. It is not "
-                    "published; give it another table (topic setting plain.table)",
+                    "plain table %s holds more of topic %s than there is: the topic was deleted and made again. It "
+                    "is not published; give it another table (topic setting plain.table)",
                     table.name,
                     hosted.topic.name,
                 )
