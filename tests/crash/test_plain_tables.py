@@ -43,8 +43,12 @@ def published(directory: Path, table: str) -> list[dict[str, Any]]:
 
 
 def publisher_of(broker: BrokerProcess) -> psutil.Process | None:
-    children = psutil.Process(broker.pid).children()
-    return next((child for child in children if "faircopy.publish" in " ".join(child.cmdline())), None)
+    """The publisher's process, if it runs."""
+    for child in psutil.Process(broker.pid).children():
+        with contextlib.suppress(psutil.Error):  # it may be ending just now
+            if "faircopy.publish" in child.cmdline():
+                return child
+    return None
 
 
 @pytest.mark.parametrize("durability", ["fsync", "os"])
