@@ -1,6 +1,6 @@
 """What one core does of the work on the hot paths, without network and disk (pytest-benchmark).
 
-    python -m pytest bench/micro --benchmark-only
+python -m pytest bench/micro --benchmark-only
 """
 
 from __future__ import annotations

@@ -1,0 +1,203 @@
+"""Starting and stopping: settings, refusals, damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from faircopy.broker.settings import BadSetting, load_settings
+from faircopy.client.connection import Connection
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
+from tests.broker_process import BrokerProcess, environment
+
+
+def refusal(*arguments: str, **variables: str) -> str:
+    """The one line with which `faircopy start` refuses."""
+    command = [sys.executable, "-m", "faircopy", "start", *arguments]
+    run = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env=environment() | variables, stdin=subprocess.DEVNULL
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert run.stderr.startswith("faircopy: ")
+    assert run.stderr.count("\n") == 1
+    return run.stderr
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_later_sources_are_stronger(tmp_path: Path) -> None:
+    config = tmp_path / "broker.toml"
+    config.write_text(
+        'durability = "os"\n"topic.partitions" = 2\n[topic.retention]\nms = 5\n[auto.create]\ntopics = false\n'
+    )
+    variables = {"FAIRCOPY_TOPIC_PARTITIONS": "3", "FAIRCOPY_TOPIC_RETENTION_MS": "6", "OTHER": "x"}
+    settings = load_settings(config, variables, ["topic.retention.ms=7"], listen="127.0.0.1:1")
+    assert (settings.durability, settings.topic_partitions, settings.topic_retention_ms) == ("os", 3, 7)
+    assert settings.auto_create_topics is False
+    assert settings.listen == "127.0.0.1:1"
+    assert settings.data_dir == "./faircopy-data"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("durabilty=os", "did you mean durability?"),
+        ("no.such.thing=1", "unknown setting"),
+        ("durability=paper", "give one of fsync, os"),
+        ("topic.partitions=many", "give a whole number"),
+        ("topic.partitions=0", "give at least 1"),
+        ("topic.partitions=100000", "give at most 10000"),
+        ("auto.create.topics=perhaps", "give true or false"),
+    ],
+)
+def test_a_bad_setting_is_told(override: str, message: str) -> None:
+    with pytest.raises(BadSetting, match=message.replace("?", r"\?")):
+        load_settings(overrides=[override])
+    key, _, value = override.partition("=")
+    with pytest.raises(BadSetting, match=message.replace("?", r"\?")):
+        load_settings(environment={"FAIRCOPY_" + key.upper().replace(".", "_"): value})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("durability = ", "is not TOML"),
+        ("durabilty = 'os'", "did you mean"),
+        ("listen = 9092", "give str"),
+        ("[topic]\npartitions = true", "whole number"),
+    ],
+)
+def test_a_bad_file_is_told(tmp_path: Path, content: str, message: str) -> None:
+    config = tmp_path / "broker.toml"
+    config.write_text(content)
+    with pytest.raises(BadSetting, match=message):
+        load_settings(config)
+    with pytest.raises(BadSetting, match="can't read"):
+        load_settings(tmp_path / "missing.toml")
+
+
+def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
+    assert "did you mean durability?" in refusal("--set", "durabilty=os")
+    assert "did you mean durability?" in refusal(FAIRCOPY_DURABILTY="os")
+    assert "can't read" in refusal("--config", str(tmp_path / "missing.toml"))
+    assert "give HOST:PORT" in refusal("--listen", "nowhere")
+
+
+# -- directories and addresses ---------------------------------------------------------------------------------------
+
+
+def test_one_broker_for_a_directory_and_an_address(fresh_broker: BrokerProcess, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    busy = refusal("--data-dir", str(fresh_broker.data_directory), "--listen", "127.0.0.1:0")
+    assert "in use by another broker" in busy
+    assert str(fresh_broker.pid) in busy
+    assert "Address already in use" in refusal("--data-dir", other, "--listen", fresh_broker.address)
+    assert not Path(other).exists()
+    with Connection(fresh_broker.address) as connection:
+        assert connection.ask(ApiKey.METADATA, 9, {"topics": None}).topics == []
+
+
+def test_directories_that_are_not_ours(tmp_path: Path) -> None:
+    def start(path: Path) -> str:
+        return refusal("--data-dir", str(path), "--listen", "127.0.0.1:0")
+
+    (tmp_path / "file").write_text("x")
+    assert str(tmp_path / "file") in start(tmp_path / "file")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("x")
+    assert "not a faircopy data directory" in start(foreign)
+    assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    (newer / "format.json").write_text(json.dumps({"format": 99, "cluster": "x"}))
+    assert "install a newer faircopy" in start(newer)
+    (newer / "format.json").write_text("{")
+    assert "Restore it from a backup" in start(newer)
+
+
+def test_the_number_of_journals_is_fixed(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        directory = str(broker.data_directory)
+    message = refusal("--data-dir", directory, "--listen", "127.0.0.1:0", "--set", "metadata.journals=4")
+    assert "was made with 8" in message
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_stop_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        produce(broker.address, "t", 10)
+        assert broker.process is not None
+        os.kill(broker.pid, number)
+        assert broker.process.wait(20) == 0
+        broker.stop()
+        broker.start()
+        assert end_offset(broker.address, "t", 0) == 10
+        assert "Traceback" not in broker.log
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------
+
+
+def produce(address: str, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
+    for number in range(count):
+        producer.produce(topic, b"%d" % number * 50, partition=0)
+        producer.flush(10)
+
+
+def end_offset(address: str, topic: str, partition: int) -> int:
+    body = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+    with Connection(address) as connection:
+        answer = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
+    return int(answer.offset) if not answer.error_code else -int(answer.error_code)
+
+
+def test_a_damaged_journal_stops_its_partition_only(tmp_path: Path) -> None:
+    """I9: bytes that were durable have changed; nothing is cut, and all others serve."""
+    with BrokerProcess(tmp_path) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        for made in admin.create_topics([NewTopic("sound", 1), NewTopic("damaged", 1)]).values():
+            made.result(10)
+        for topic in ("sound", "damaged"):
+            produce(broker.address, topic, 20)
+        broker.kill()
+        (journal,) = (broker.data_directory / "journal").glob("damaged.*/0/*.journal")
+        data = bytearray(journal.read_bytes())
+        data[400] ^= 0xFF
+        journal.write_bytes(data)
+        broker.start()
+        assert journal.read_bytes() == data
+        assert "is stopped" in broker.log
+        assert f"{journal} is damaged at byte" in broker.log
+        assert end_offset(broker.address, "damaged", 0) == -ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce_error(broker.address, "damaged") == KafkaError._MSG_TIMED_OUT
+        produce(broker.address, "sound", 5)
+        assert end_offset(broker.address, "sound", 0) == 25
+        assert read(broker.address, "sound", 25) == 25
+
+
+def produce_error(address: str, topic: str) -> int:
+    errors: list[KafkaError] = []
+    producer = Producer({"bootstrap.servers": address, "message.timeout.ms": 1000, "log_level": 0})
+    producer.produce(topic, b"x", partition=0, on_delivery=lambda error, _message: errors.append(error))
+    producer.flush(20)
+    return int(errors[0].code())
+
+
+def read(address: str, topic: str, count: int) -> int:
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = len(consumer.consume(count, 20))
+    consumer.close()
+    return found
