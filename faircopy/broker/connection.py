@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from faircopy.broker.server import Server
 
 SCRATCH_BYTES = 64 << 10
-FIRST_FRAME_BYTES = 2 << 20
+FIRST_FRAME_BYTES = 64 << 10
+TRUSTED_FRAME_BYTES_MAX = 2 << 20
 PREFIX_BYTES = 4
 PIPELINED_REQUESTS_MAX = 256
 
@@ -67,6 +68,8 @@ class Connection(asyncio.BufferedProtocol):
         self._frame: bytearray | None = None
         self._frame_size = 0
         self._filled = 0
+        # What the client has shown to send is allocated at once the next time; more must arrive first.
+        self._trusted_bytes = FIRST_FRAME_BYTES
         self._is_reading = True
         self._is_write_paused = False
         self._is_parsing = False
@@ -83,7 +86,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._unread, self._frame = b"", None
+        self._drop_frame()
+        self._unread = b""
         self._server.closed(self)
 
     def pause_writing(self) -> None:
@@ -97,7 +101,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is None:
             return self._scratch
         if self._filled == len(self._frame):
-            self._frame = grown(self._frame, self._frame_size)
+            larger = grown(self._frame, self._frame_size)
+            self._server.receiving_bytes += len(larger) - len(self._frame)
+            self._frame = larger
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, count: int) -> None:
@@ -140,7 +146,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is not None:
             if self._filled < self._frame_size or not self._may_handle(self._frame[:2]):
                 return False
-            frame, self._frame = memoryview(self._frame), None
+            frame = memoryview(self._frame)
+            self._trusted_bytes = max(self._trusted_bytes, min(self._frame_size, TRUSTED_FRAME_BYTES_MAX))
+            self._drop_frame()
             self._begin(frame[: self._frame_size])
             return True
         if len(self._unread) < PREFIX_BYTES:
@@ -159,11 +167,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start_frame(self, size: int) -> None:
         """Receive the rest of a frame right where it is to stand."""
-        self._frame = bytearray(min(size, FIRST_FRAME_BYTES))
-        self._frame_size = size
-        self._filled = len(self._unread) - PREFIX_BYTES
-        self._frame[: self._filled] = self._unread[PREFIX_BYTES:]
+        arrived = self._unread[PREFIX_BYTES:]
+        self._frame = bytearray(max(min(size, self._trusted_bytes), len(arrived)))
+        self._frame[: len(arrived)] = arrived
+        self._frame_size, self._filled = size, len(arrived)
         self._unread = b""
+        self._server.receiving_bytes += len(self._frame)
+
+    def _drop_frame(self) -> None:
+        """The frame's buffer is handed on, or of no use any more."""
+        if self._frame is not None:
+            self._server.receiving_bytes -= len(self._frame)
+            self._frame = None
+            self._server.frame_is_over(self)
 
     def _may_handle(self, api_key: bytes | bytearray) -> bool:
         if self._is_write_paused or not self._server.has_room:
@@ -182,8 +198,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _set_reading(self, wanted: bool) -> None:
         # A whole frame that may not be handled yet is enough to hold: let the kernel hold the rest.
-        if self._frame is not None and self._filled >= self._frame_size:
-            wanted = False
+        if self._frame is not None and self._filled == len(self._frame):
+            wanted = self._filled < self._frame_size and self._server.may_grow(self)
+            if not wanted:
+                self._server.wait_for_room(self)
         if self._transport is None or wanted == self._is_reading or self._transport.is_closing():
             return
         self._is_reading = wanted

@@ -44,7 +44,10 @@ class Server:
         self._complaints = 0
         self._listener: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
-        self.in_flight_bytes = 0
+        self._favoured: Connection | None = None
+        self._is_giving_room = False
+        self.in_flight_bytes = 0  # of requests that are worked on
+        self.receiving_bytes = 0  # of frames that are being received, or wait
         self.address = ("", 0)
 
     async def serve(self, bound: socket.socket) -> None:
@@ -72,19 +75,41 @@ class Server:
 
     @property
     def has_room(self) -> bool:
-        """Whether another request may be taken into memory."""
+        """Whether another request may be worked on."""
         return self.in_flight_bytes < self.settings.requests_in_flight_max_bytes
+
+    def may_grow(self, connection: Connection) -> bool:
+        """Whether a frame that is being received may take more memory.
+
+        When frames hold all there is to have, one of them still may, so that not all wait for one another.
+        """
+        if self.receiving_bytes < self.settings.requests_in_flight_max_bytes:
+            return True
+        if self._favoured is None:
+            self._favoured = connection
+        return self._favoured is connection
+
+    def frame_is_over(self, connection: Connection) -> None:
+        """A frame was received, or given up."""
+        if self._favoured is connection:
+            self._favoured = None
+        self.gave_room()
 
     def wait_for_room(self, connection: Connection) -> None:
         if connection not in self._waiting_for_room:
             self._waiting_for_room.append(connection)
 
     def gave_room(self) -> None:
-        """Some request is done: let those go on that waited for room."""
-        if self._waiting_for_room and self.has_room:
-            waiting, self._waiting_for_room = self._waiting_for_room, []
-            for connection in waiting:
-                connection.proceed()
+        """Something is done: let those look again that wait for room."""
+        if self._waiting_for_room and not self._is_giving_room:
+            self._is_giving_room = True
+            self._loop.call_soon(self._give_room)
+
+    def _give_room(self) -> None:
+        self._is_giving_room = False
+        waiting, self._waiting_for_room = self._waiting_for_room, []
+        for connection in waiting:
+            connection.proceed()
 
     def complain(self, connection: Connection, error: Exception) -> None:
         """Log what is wrong with a client, but let no client fill the log."""

@@ -1,0 +1,285 @@
+"""Bad input on the wire: each gets its error or a closed connection, and nobody else notices."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import cramjam
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from faircopy.client.connection import Connection
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.api_versions import ADVERTISED
+from faircopy.wire.codec import Message as WireMessage
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.messages import encode_request
+from faircopy.wire.records import Message, build_batch, with_crc
+from tests.broker_process import BrokerProcess
+
+MEMORY_BYTES_MAX = 200 << 20
+TOPIC = "abused"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def undisturbed(broker: BrokerProcess) -> Iterator[None]:
+    """A client that must not notice any of this module's tests: it produces before, and reads all after them."""
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    for made in admin.create_topics([NewTopic("bystander", 1), NewTopic(TOPIC, 1)]).values():
+        made.result(10)
+    producer = Producer({"bootstrap.servers": broker.address})
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bystander", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition("bystander", 0, 0)])
+    producer.produce("bystander", b"before", partition=0)
+    assert producer.flush(10) == 0
+    yield
+    producer.produce("bystander", b"after", partition=0)
+    assert producer.flush(10) == 0
+    assert [message.value() for message in consumer.consume(2, 10)] == [b"before", b"after"]
+    consumer.close()
+    assert psutil.Process(broker.pid).memory_info().rss < MEMORY_BYTES_MAX
+
+
+def connect(broker: BrokerProcess) -> socket.socket:
+    host, port = broker.address.split(":")
+    return socket.create_connection((host, int(port)), 10)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the broker closed the connection without an answer."""
+    connection.settimeout(10)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def framed(frame: bytes) -> bytes:
+    return struct.pack(">i", len(frame)) + frame
+
+
+# -- frames ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", -1),
+        struct.pack(">i", 0),
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">i", (100 << 20) + 1),
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        framed(b""),
+        framed(b"\0"),
+        framed(struct.pack(">hhih", 3, 1, 1, 32767)),
+        framed(struct.pack(">hhih", 3, 1, 1, 2) + b"\xff\xfe" + struct.pack(">i", 0)),
+        framed(struct.pack(">hhih", 999, 0, 1, -1)),
+        framed(struct.pack(">hhih", -1, -1, -1, -1)),
+        framed(struct.pack(">hhih", 3, 99, 1, -1)),
+        framed(struct.pack(">hhih", 1, 3, 1, -1)),
+        framed(struct.pack(">hhihi", 3, 1, 1, -1, 2**31 - 1)),
+        framed(struct.pack(">hhihi", 3, 1, 1, -1, -2)),
+    ],
+    ids=lambda data: data[:14].hex(),
+)
+def test_what_is_no_request_closes_the_connection(broker: BrokerProcess, data: bytes) -> None:
+    with connect(broker) as connection:
+        connection.sendall(data)
+        assert is_closed(connection)
+
+
+def test_an_api_versions_request_of_the_future_gets_error_35_in_version_0(broker: BrokerProcess) -> None:
+    with connect(broker) as connection:
+        connection.sendall(framed(struct.pack(">hhih", 18, 99, 7, -1) + b"\xff" * 20))
+        answer = connection.recv(1000)
+    _, correlation_id, error, count = struct.unpack_from(">iihi", answer)
+    assert (correlation_id, error, count) == (7, ErrorCode.UNSUPPORTED_VERSION, 1)
+
+
+def test_half_frames_hold_nothing(broker: BrokerProcess) -> None:
+    """A hundred clients announce 100 MiB each, and send a little: memory follows what came."""
+    before = psutil.Process(broker.pid).memory_info().rss
+    connections = [connect(broker) for _ in range(100)]
+    for connection in connections:
+        connection.sendall(struct.pack(">i", 100 << 20) + b"\0\0" * 1000)
+    with Connection(broker.address) as client:
+        assert client.ask(ApiKey.METADATA, 9, {"topics": []}).topics == []
+    assert psutil.Process(broker.pid).memory_info().rss - before < 64 << 20
+    for connection in connections:
+        connection.close()
+
+
+def test_a_frame_may_come_byte_by_byte(broker: BrokerProcess) -> None:
+    request = encode_request(ApiKey.METADATA, 1, 5, "slow", {"topics": []})
+    with connect(broker) as connection:
+        for byte in request:
+            connection.sendall(bytes([byte]))
+        assert struct.unpack_from(">ii", connection.recv(1000))[1] == 5
+
+
+def test_requests_in_one_piece_are_answered_in_order(broker: BrokerProcess) -> None:
+    requests = [encode_request(ApiKey.METADATA, 1, number, "x", {"topics": []}) for number in range(300)]
+    with connect(broker) as connection:
+        connection.sendall(b"".join(requests))
+        received = b""
+        seen: list[int] = []
+        while len(seen) < 300:
+            received += connection.recv(65536)
+            while len(received) >= 4 and len(received) >= 4 + (size := int.from_bytes(received[:4], "big")):
+                seen.append(int.from_bytes(received[4:8], "big"))
+                received = received[4 + size :]
+    assert seen == list(range(300))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_api_with_any_body(broker: BrokerProcess, data: st.DataObject) -> None:
+    """Random bodies: an answer or a closed connection, and the next connection is served."""
+    row = data.draw(st.sampled_from(ADVERTISED))
+    version = data.draw(st.integers(row.first, row.last))
+    body = data.draw(st.binary(max_size=200))
+    with connect(broker) as connection:
+        connection.sendall(framed(struct.pack(">hhih", row.api_key, version, 1, -1) + body))
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(10)
+        while connection.recv(65536):
+            pass
+    with Connection(broker.address) as client:
+        assert client.ask(ApiKey.METADATA, 9, {"topics": []}).topics == []
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------
+
+
+def produce(
+    broker: BrokerProcess, records: bytes | None, topic: str = TOPIC, partition: int = 0, **fields: Any
+) -> WireMessage:
+    """Produce raw bytes; the answer for the partition."""
+    partitions = [{"index": partition, "records": records}]
+    body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]} | fields
+    with Connection(broker.address) as connection:
+        return connection.ask(ApiKey.PRODUCE, 9, body).responses[0].partition_responses[0]
+
+
+def changed(batch: bytes, at: int, data: bytes) -> bytes:
+    return batch[:at] + data + batch[at + len(data) :]
+
+
+GOOD = build_batch([Message(b"one"), Message(b"two")])
+OF_NOBODY = build_batch([Message(b"x")], producer_id=2**40, producer_epoch=0, base_sequence=0)
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (None, ErrorCode.CORRUPT_MESSAGE),
+        (b"", ErrorCode.CORRUPT_MESSAGE),
+        (GOOD[:30], ErrorCode.CORRUPT_MESSAGE),
+        (GOOD[:-1], ErrorCode.CORRUPT_MESSAGE),
+        (changed(GOOD, len(GOOD) - 1, b"\x7f"), ErrorCode.CORRUPT_MESSAGE),
+        (changed(GOOD, 17, b"\0\0\0\0"), ErrorCode.CORRUPT_MESSAGE),
+        (changed(GOOD, 8, b"\xff\xff\xff\xff"), ErrorCode.CORRUPT_MESSAGE),
+        (changed(GOOD, 16, b"\0"), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (changed(GOOD, 16, b"\1"), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (GOOD + GOOD, ErrorCode.INVALID_RECORD),
+        (with_crc(changed(GOOD, 57, b"\xff\xff\xff\xff")), ErrorCode.INVALID_RECORD),
+        (with_crc(changed(GOOD, 57, b"\0\0\0\0")), ErrorCode.INVALID_RECORD),
+        (with_crc(changed(GOOD, 57, b"\x7f\xff\xff\xff")), ErrorCode.INVALID_RECORD),
+        (with_crc(changed(GOOD, 21, b"\0\x20")), ErrorCode.INVALID_RECORD),
+        (with_crc(changed(GOOD, 21, b"\0\x07")), ErrorCode.INVALID_RECORD),
+        (OF_NOBODY, ErrorCode.UNKNOWN_PRODUCER_ID),
+        (build_batch([Message(b"x")], producer_id=1, producer_epoch=-1, base_sequence=0), ErrorCode.INVALID_RECORD),
+        (build_batch([Message(b"x" * 2_000_000)]), ErrorCode.MESSAGE_TOO_LARGE),
+        (os.urandom(500), ErrorCode.CORRUPT_MESSAGE),
+    ],
+)  # fmt: skip
+def test_bad_batches_get_their_codes(broker: BrokerProcess, records: bytes | None, code: ErrorCode) -> None:
+    if records is not None and len(records) == 500 and records[16] == 2:
+        records = changed(records, 16, b"\xff")
+    expected = {code}
+    if records is not None and len(records) == 500:
+        expected.add(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+    assert produce(broker, records).error_code in expected
+
+
+def test_a_transactional_batch_without_a_transaction_is_refused(broker: BrokerProcess) -> None:
+    with Connection(broker.address) as connection:
+        given_id = connection.ask(
+            ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": "abuse", "transaction_timeout_ms": 60_000}
+        )
+    batch = build_batch(
+        [Message(b"x")],
+        producer_id=given_id.producer_id,
+        producer_epoch=given_id.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    answer = produce(broker, batch, transactional_id="abuse")
+    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_places_that_there_are_not(broker: BrokerProcess) -> None:
+    for topic, partition in (
+        ("no-such-topic", 0),
+        (TOPIC, 1),
+        (TOPIC, -1),
+        (TOPIC, 2**31 - 1),
+        ("../../etc/passwd", 0),
+    ):
+        answer = produce(broker, GOOD, topic, partition)
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert answer.base_offset == -1
+
+
+def test_acks_that_there_are_not(broker: BrokerProcess) -> None:
+    assert produce(broker, GOOD, acks=5).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_names_that_no_topic_can_have(broker: BrokerProcess) -> None:
+    names = ["", ".", "..", "a/b", "x" * 250, "ä", "a b", "\0"]
+    body = {"topics": [{"name": name} for name in names], "allow_auto_topic_creation": True}
+    with Connection(broker.address) as connection:
+        answer = connection.ask(ApiKey.METADATA, 9, body)
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
+
+
+def test_a_bomb_is_not_inflated(broker: BrokerProcess) -> None:
+    """A batch of 4 GiB in some KiB: it is stored as it came, and a search by time does not inflate it."""
+    piece = bytes(cramjam.zstd.compress(bytes(1 << 30)))
+    plain = build_batch([Message(b"x")])
+    header = changed(plain[:61], 21, b"\0\x04")
+    bomb = header + piece * 4
+    bomb = with_crc(changed(bomb, 8, struct.pack(">i", len(bomb) - 12)))
+    answer = produce(broker, bomb)
+    assert answer.error_code == ErrorCode.NONE
+    partition = {"partition_index": 0, "timestamp": 0}
+    with Connection(broker.address) as connection:
+        found = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": TOPIC, "partitions": [partition]}]})
+    assert found.topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert psutil.Process(broker.pid).memory_info().rss < MEMORY_BYTES_MAX
+
+
+def test_fetches_out_of_bounds(broker: BrokerProcess) -> None:
+    def fetch(offset: int, partition: int = 0, session_id: int = 0, **fields: Any) -> WireMessage:
+        asked = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+        body = {
+            "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_id": session_id,
+            "topics": [{"topic": TOPIC, "partitions": [asked]}],
+        }  # fmt: skip
+        with Connection(broker.address) as connection:
+            return connection.ask(ApiKey.FETCH, 11, body | fields)
+
+    for offset in (-1, 10**9, -(2**63), 2**63 - 1):
+        assert fetch(offset).responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert fetch(0, partition=7).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert fetch(0, session_id=9).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(0, max_bytes=-5, min_bytes=-5, max_wait_ms=-5).error_code == ErrorCode.NONE
