@@ -27,6 +27,7 @@ from faircopy.broker.handlers.produce import ProduceHandler
 from faircopy.broker.handlers.topics import TopicHandlers
 from faircopy.broker.handlers.transactions import TransactionHandlers
 from faircopy.broker.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
+from faircopy.broker.offsets_retention import OffsetsRetention
 from faircopy.broker.plain_tables import PlainTables
 from faircopy.broker.producer_ids import ProducerIds
 from faircopy.broker.retention import apply_retention
@@ -98,6 +99,14 @@ class Broker:
         self._recover()
         self._make_front()
         await self.catalog.remove_leftovers()
+        # A crash may have come between the end of a topic and that of its offsets.
+        await self._forget_offsets_of_deleted()
+
+    async def _forget_offsets_of_deleted(self) -> None:
+        try:
+            await self.offsets.forget_topics_but(self.catalog.topics)
+        except FaircopyError as error:
+            log.error("offsets of deleted topics stay until the next start: %s", error)
 
     async def _check_shape(self) -> None:
         """The numbers of journals are fixed when the data directory is made: hashes depend on them."""
@@ -182,7 +191,7 @@ class Broker:
             self.loop.call_later,
             lambda: int(self.clock.monotonic_ms()),
             lambda: uuid.uuid4().hex,
-            lambda topic, partition: self.catalog.find(topic, partition) is not None,
+            self._has_partition,
         )
         fetch = FetchHandler(self.catalog, self.settings, self.disk, self.loop)
         produce = ProduceHandler(self.catalog, self.coordinator, self.producer_ids, self.clock)
@@ -201,6 +210,11 @@ class Broker:
             Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
         )
         self.catalog.before_delete = self.plain_tables.doom
+        self.catalog.after_delete = self._forget_offsets_of_deleted
+        self.offsets_retention = OffsetsRetention(self.offsets, self.groups.has_members, self.settings, self.clock)
+
+    def _has_partition(self, topic: str, partition: int) -> bool:
+        return self.catalog.find(topic, partition) is not None
 
     def _handlers(self) -> dict[ApiKey, Handler]:
         cluster = ClusterHandlers(self.catalog, self.settings, self.directory.cluster_id, self.address)
@@ -215,6 +229,7 @@ class Broker:
             self.producer_ids,
             self.clock,
             groups.check_txn_offset_commit,
+            self._has_partition,
         )
         return {
             ApiKey.METADATA: cluster.metadata,
@@ -271,6 +286,7 @@ class Broker:
         self._every(settings.transaction_abort_interval_ms, self._abort_expired)
         self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog, self.clock))
+        self._every(settings.offsets_retention_check_interval_ms, self.offsets_retention.apply)
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         async def repeat() -> None:

@@ -98,6 +98,7 @@ class Catalog:
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
         self.before_delete: Callable[[HostedTopic], Awaitable[None]] | None = None
+        self.after_delete: Callable[[], Awaitable[None]] | None = None
 
     # -- looking up ----------------------------------------------------------------------------------------------
 
@@ -219,6 +220,9 @@ class Catalog:
                 partition.log.notify()
             self.on_change(hosted, False)
             await self._remove(hosted)
+            # Still under the lock: nobody makes a topic of this name before its offsets are forgotten.
+            if self.after_delete is not None:
+                await self.after_delete()
 
     async def _remove(self, hosted: HostedTopic) -> None:
         for partition in hosted.partitions:

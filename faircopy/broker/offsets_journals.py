@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from pathlib import Path
 
 from faircopy.broker.groups.offsets import CommittedOffset
+from faircopy.copier.fold import Standing
 from faircopy.copier.group_offsets import GroupOffset, GroupOffsets, OffsetChange, Place, encode_offsets
 from faircopy.copier.partition import Done, Partition, PartitionName
 from faircopy.journal.entry import TransactionId
@@ -18,6 +19,9 @@ from faircopy.wire.murmur2 import partition_for
 
 OFFSETS_TOPIC = "__consumer_offsets"  # the name Kafka gives it; here it is a name only, and no topic
 
+SETTLE_MS = 10_000
+SETTLE_POLL_SECONDS = 0.001
+
 OffsetRow = tuple[str, int, int, int, str]
 """Topic, partition, offset, leader epoch, metadata."""
 
@@ -26,6 +30,11 @@ class OffsetsPartition(Partition):
     """One journal of group offsets."""
 
     table: GroupOffsets
+
+    def is_settling(self, group: str) -> bool:
+        """Whether a transaction with offsets of this group is decided, and not yet seen in the table."""
+        standings = (self.standing(transaction) for transaction in self.table.pending(group))
+        return any(standing not in (None, Standing.OPEN) for standing in standings)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         super().discard(transaction, fence_epoch, finished, done)
@@ -83,6 +92,13 @@ class OffsetsJournals:
         """Partitions with offsets of this group in an open transaction."""
         return self.partition_of(group).table.unstable(group)
 
+    async def settle(self, group: str) -> None:
+        """Wait, for a bounded time, until what was committed for a group by now is what `fetch` tells (P8)."""
+        partition = self.partition_of(group)
+        deadline_ms = self._clock.monotonic_ms() + SETTLE_MS
+        while partition.is_settling(group) and self._clock.monotonic_ms() < deadline_ms:
+            await asyncio.sleep(SETTLE_POLL_SECONDS)
+
     def groups(self) -> Iterable[str]:
         """All groups that have committed offsets."""
         return [group for partition in self.partitions for group in partition.table.groups()]
@@ -95,6 +111,31 @@ class OffsetsJournals:
         """Take away a group's offsets: all, or those of some partitions; durable when done."""
         chosen = self.fetch(group) if places is None else places
         await self._append(group, [OffsetChange(topic, partition, None) for topic, partition in chosen])
+
+    # -- forgetting ----------------------------------------------------------------------------------------------
+
+    async def forget_topics_but(self, topics: Container[str]) -> None:
+        """Take away the offsets of topics that are not among `topics`: they were deleted. Durable when done."""
+        for group in self.groups():
+            await asyncio.sleep(0)
+            gone = [place for place in self.fetch(group) if place[0] not in topics]
+            await self.delete(group, gone)
+
+    async def expire(self, retention_ms: int, last_used_ms: Callable[[str], int]) -> None:
+        """Take away offsets that are older than `retention_ms`, and whose group had no members for as long.
+
+        `last_used_ms(group)` is the wall clock's time at which the group was last known to have members (KIP-211).
+        """
+        oldest_ms = self._clock.wall_ms() - retention_ms
+        for group in self.groups():
+            await asyncio.sleep(0)
+            if last_used_ms(group) < oldest_ms:
+                table = self.partition_of(group).table
+                committed = table.committed(group).items()
+                expired = [place for place, offset in committed if offset.committed_ms < oldest_ms]
+                await self.delete(group, expired)
+
+    # -- transactions --------------------------------------------------------------------------------------------
 
     def commit_draft(
         self, group: str, rows: Iterable[OffsetRow], producer_id: int, producer_epoch: int

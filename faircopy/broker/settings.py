@@ -91,6 +91,9 @@ class Settings:
     group_max_session_timeout_ms: int = setting(1_800_000, "longest session timeout of a member", least=1)
     group_max_size: int = setting(1_000, "most members of a group", least=1)
     offsets_retention_ms: int = setting(604_800_000, "how long offsets of an empty group are kept", least=1)
+    offsets_retention_check_interval_ms: int = setting(
+        600_000, "how often offsets of empty groups are looked for that are too old", least=10
+    )
 
     request_max_bytes: int = setting(100 << 20, "largest request", least=1 << 10, most=2**31 - 1)
     requests_in_flight_max_bytes: int = setting(

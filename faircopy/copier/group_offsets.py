@@ -87,6 +87,10 @@ class GroupOffsets:
         """Partitions for which an open transaction holds offsets of this group."""
         return {place for pending in self._unstable.values() for name, place in pending if name == group}
 
+    def pending(self, group: str) -> list[TransactionId]:
+        """The transactions that hold offsets of this group, and are not yet applied to the table."""
+        return [txid for txid, places in self._unstable.items() if any(name == group for name, _ in places)]
+
     def note_draft(self, transaction: TransactionId, payload: Buffer) -> None:
         """A draft was appended: its partitions are unstable until the transaction is over."""
         group, changes = decode_offsets(payload)

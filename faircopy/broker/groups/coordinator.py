@@ -66,6 +66,11 @@ class GroupCoordinator:
         """Cancel what still waits, and all timers."""
         self._registry.close()
 
+    def has_members(self, group_id: str) -> bool:
+        """Whether a group has members now."""
+        group = self._registry.groups.get(group_id)
+        return group is not None and bool(group.members)
+
     # -- members -------------------------------------------------------------------------------------------------
 
     async def join_group(self, request: Message, version: int, client_id: str | None, client_host: str) -> Body:
@@ -186,6 +191,8 @@ class GroupCoordinator:
     async def offset_fetch(self, request: Message) -> Body:
         """OffsetFetch: one group, or many (version 8)."""
         stable = request.require_stable
+        for group_id in {request.group_id, *(group.group_id for group in request.groups)}:
+            await self._offsets.settle(group_id)
         many = [
             {"group_id": g.group_id, **fetch_offsets(self._offsets, g.group_id, g.topics, stable)}
             for g in request.groups

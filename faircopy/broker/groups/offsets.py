@@ -36,6 +36,9 @@ class OffsetStore(Protocol):
     def fetch(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """All offsets of a group, as they are now; empty for one that is not known. Not to be changed."""
 
+    def settle(self, group_id: str) -> Awaitable[None]:
+        """Wait until `fetch` tells of all transactions whose commit was acknowledged by now."""
+
     def unstable(self, group_id: str) -> AbstractSet[TopicPartition]:
         """Partitions for which an undecided transaction holds an offset of this group (KIP-447)."""
 
@@ -57,6 +60,9 @@ class MemoryOffsetStore:
         kept = self._offsets.setdefault(group_id, {})
         for topic, partition, *committed in offsets:
             kept[topic, partition] = CommittedOffset._make(committed)
+
+    async def settle(self, group_id: str) -> None:
+        """Nothing is ever under way."""
 
     def fetch(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         return self._offsets.get(group_id, {})

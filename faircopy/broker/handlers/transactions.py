@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from faircopy.broker.catalog import Catalog
+from faircopy.broker.groups.offset_requests import HasPartition, sort_offsets
+from faircopy.broker.groups.offsets import OffsetToCommit
 from faircopy.broker.handlers.context import Body, Context, Message
 from faircopy.broker.offsets_journals import OffsetsJournals
 from faircopy.broker.producer_ids import ProducerIds
@@ -17,7 +19,6 @@ from faircopy.wire.error_codes import ErrorCode
 
 PRODUCER_FENCED_SINCE = 2  # AddPartitionsToTxn, AddOffsetsToTxn and EndTxn; InitProducerId since 4
 INIT_PRODUCER_FENCED_SINCE = 4
-METADATA_BYTES_MAX = 4096
 
 CheckMember = Callable[[Message], ErrorCode]
 
@@ -38,6 +39,7 @@ class TransactionHandlers:
         producer_ids: ProducerIds,
         clock: Clock,
         check_member: CheckMember,
+        has_partition: HasPartition,
     ) -> None:
         self._catalog = catalog
         self._offsets = offsets
@@ -45,6 +47,7 @@ class TransactionHandlers:
         self._producer_ids = producer_ids
         self._clock = clock
         self._check_member = check_member
+        self._has_partition = has_partition
 
     async def init_producer_id(self, request: Message, context: Context) -> Body:
         """InitProducerId."""
@@ -121,35 +124,14 @@ class TransactionHandlers:
 
     async def txn_offset_commit(self, request: Message, context: Context) -> Body:
         """TxnOffsetCommit: drafts in the group's offsets partition."""
-        code = self._check_member(request)
-        rows = [
-            (
-                topic.name,
-                asked.partition_index,
-                asked.committed_offset,
-                asked.committed_leader_epoch,
-                asked.committed_metadata or "",
-            )
-            for topic in request.topics
-            for asked in topic.partitions
-        ]
-        if code is ErrorCode.NONE and any(len(row[4]) > METADATA_BYTES_MAX for row in rows):
-            code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-        if code is ErrorCode.NONE:
-            code = await self._commit_draft(request, rows)
-        return {
-            "topics": [
-                {
-                    "name": topic.name,
-                    "partitions": [
-                        {"partition_index": asked.partition_index, "error_code": code} for asked in topic.partitions
-                    ],
-                }
-                for topic in request.topics
-            ]
-        }
+        accepted, body = sort_offsets(request.topics, self._check_member(request), self._has_partition)
+        if accepted:
+            code = await self._commit_draft(request, accepted)
+            if code is not ErrorCode.NONE:
+                _, body = sort_offsets(request.topics, code, self._has_partition)
+        return body
 
-    async def _commit_draft(self, request: Message, rows: list[tuple[str, int, int, int, str]]) -> ErrorCode:
+    async def _commit_draft(self, request: Message, rows: list[OffsetToCommit]) -> ErrorCode:
         try:
             await self._offsets.commit_draft(request.group_id, rows, request.producer_id, request.producer_epoch)
         except NoOpenTransaction:

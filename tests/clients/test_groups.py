@@ -1,0 +1,241 @@
+"""Consumer groups: members come and go, strategies, static members, committed offsets."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faircopy.client.connection import Connection
+from faircopy.wire.api_keys import ApiKey
+from tests.broker_process import BrokerProcess, eventually
+from tests.clients.adapter import Got, Place
+from tests.clients.conftest import CLIENTS
+from tests.clients.talk import Member, Talk, commit_values, create_topic, delete_topic
+
+SETTINGS = ("durability=os", "group.initial.rebalance.delay.ms=150")
+PARTITIONS = 6
+
+
+def fill(talk: Talk, topic: str, each: int = 10) -> list[bytes]:
+    """Messages in all partitions; all their values."""
+    create_topic(talk.address, topic, PARTITIONS)
+    producer = talk.producer()
+    values = [b"%d.%d" % (partition, number) for partition in range(PARTITIONS) for number in range(each)]
+    for value in values:
+        producer.send(topic, value, partition=int(value.split(b".")[0]))
+    producer.flush()
+    return values
+
+
+def are_sharing(*members: Member) -> bool:
+    """Whether every partition is with exactly one member, and every member has its share."""
+    shares = [member.share for member in members]
+    return sum(map(len, shares)) == len(set().union(*shares)) == PARTITIONS and all(shares)
+
+
+@pytest.mark.parametrize(
+    ("client", "strategy"),
+    [(client, strategy) for client in CLIENTS for strategy in client.strategies],
+    indirect=["client"],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_members_come_and_go(talk: Talk, topic: str, strategy: str) -> None:
+    """Each message is read, and with offsets committed by those who leave, none twice."""
+    values = fill(talk, topic)
+    first = talk.member(topic, topic, strategy=strategy)
+    eventually(lambda: len(first.found) == len(values))
+    assert sorted(first.values) == sorted(values)
+    first.do(lambda: first.consumer.commit(ends(first.found)))
+    second, third = (talk.member(topic, topic, strategy=strategy) for _ in range(2))
+    eventually(lambda: are_sharing(first, second, third))
+    talk.close(first)
+    eventually(lambda: are_sharing(second, third))
+    commit_values(talk.transactional(topic), (topic, 5), [b"late"])
+    eventually(lambda: second.found or third.found)
+    assert second.values + third.values == [b"late"]
+
+
+def ends(found: list[Got]) -> dict[Place, int]:
+    """The offset behind the last message of each partition."""
+    return {(each.topic, each.partition): each.offset + 1 for each in sorted(found, key=lambda each: each.offset)}
+
+
+def test_a_member_that_is_silent_loses_its_share(talk: Talk, topic: str) -> None:
+    """A hand-made member joins and never beats: when its session is over, the real one gets all again."""
+    fill(talk, topic)
+    member = talk.member(topic, topic, strategy="range")
+    eventually(lambda: are_sharing(member))
+    with Connection(talk.address) as connection:
+        silent_member(connection, topic)
+        eventually(lambda: 0 < len(member.share) < PARTITIONS)
+        eventually(lambda: are_sharing(member))
+
+
+def silent_member(connection: Connection, topic: str) -> None:
+    """Join a group of the topic's name, take what the leader gives, and say no more."""
+    name = topic.encode()
+    metadata = struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", -1)
+    joining: dict[str, Any] = {
+        "group_id": topic,
+        "session_timeout_ms": 1_000,
+        "rebalance_timeout_ms": 5_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": metadata}],
+    }
+    joining["member_id"] = connection.ask(ApiKey.JOIN_GROUP, 5, joining).member_id
+    joined = connection.ask(ApiKey.JOIN_GROUP, 5, joining)
+    assert not joined.error_code
+    syncing = {"group_id": topic, "generation_id": joined.generation_id, "member_id": joined.member_id}
+    synced = connection.ask(ApiKey.SYNC_GROUP, 3, syncing | {"assignments": []})
+    assert not synced.error_code
+    assert synced.assignment
+
+
+def test_static_members_come_back_to_their_share(talk: Talk, topic: str) -> None:
+    """KIP-345: a static member that returns within its session gets the same partitions, without a rebalance."""
+    fill(talk, topic)
+    zero, one = (talk.member(topic, topic, instance_id=f"i{number}") for number in range(2))
+    eventually(lambda: are_sharing(zero, one))
+    share = zero.share
+    generation = generation_of(talk.address, topic)
+    talk.close(zero)
+    back = talk.member(topic, topic, instance_id="i0")
+    eventually(lambda: are_sharing(back, one))
+    assert back.share == share
+    assert generation_of(talk.address, topic) == generation
+
+
+def generation_of(address: str, group: str) -> list[str]:
+    """What tells one generation from the next: the members that are in it, but for their ids."""
+    with Connection(address) as connection:
+        described = connection.ask(
+            ApiKey.DESCRIBE_GROUPS, 4, {"groups": [group], "include_authorized_operations": False}
+        ).groups[0]
+    assert described.group_state == "Stable"
+    return sorted(str(member.member_assignment) for member in described.members)
+
+
+def test_committed_offsets(talk: Talk, topic: str) -> None:
+    create_topic(talk.address, topic, 2)
+    commit_values(talk.transactional(topic), (topic, 0), [b"%d" % number for number in range(10)])
+    places = [(topic, 0), (topic, 1)]
+    consumer = talk.consumer(group=topic)
+    consumer.assign(dict.fromkeys(places, 0))
+    assert consumer.committed(places) == dict.fromkeys(places)
+    consumer.commit({places[0]: 7})
+    assert consumer.committed(places) == {places[0]: 7, places[1]: None}
+    consumer.commit({places[0]: 3, places[1]: 0})
+    assert consumer.committed(places) == {places[0]: 3, places[1]: 0}
+    talk.close(consumer)
+    again = talk.member(topic, topic)
+    eventually(lambda: len(again.found) == 7)
+    assert again.found[0].offset == 3
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
+def test_committed_offsets_survive_the_broker(tmp_path: Path, topic: str, kill: bool) -> None:
+    """Each client commits, with default durability; the broker ends, and all is there again."""
+    with BrokerProcess(tmp_path, "plain.enabled=false", "group.min.session.timeout.ms=500") as broker:
+        create_topic(broker.address, topic, len(CLIENTS))
+        for number, client in enumerate(CLIENTS):
+            with Talk(client, broker.address) as talk:
+                commit_values(talk.transactional(client.name), (topic, number), [b"x"] * 5)
+                talk.consumer(group=client.name).commit({(topic, number): number + 1})
+        broker.restart(kill=kill)
+        for number, client in enumerate(CLIENTS):
+            with Talk(client, broker.address) as talk:
+                consumer = talk.consumer(group=client.name)
+                assert consumer.committed([(topic, number)]) == {(topic, number): number + 1}
+                member = talk.member(topic, client.name)
+                eventually(lambda member=member, count=14 - number: len(member.found) == count)
+                assert next(each for each in member.found if each.partition == number).offset == number + 1
+        assert "Traceback" not in broker.log
+
+
+def test_members_find_their_way_back_after_a_restart(tmp_path: Path, topic: str) -> None:
+    """Membership is volatile: members of all clients join again by themselves, and read on."""
+    with (
+        BrokerProcess(tmp_path, "plain.enabled=false", "group.min.session.timeout.ms=500") as broker,
+        contextlib.ExitStack() as stack,
+    ):
+        talks = [stack.enter_context(Talk(client, broker.address)) for client in CLIENTS]
+        create_topic(broker.address, topic)
+        members = [talk.member(topic, f"{topic}-{talk.client.name}") for talk in talks]
+        eventually(lambda: all(member.share for member in members))
+        broker.restart()
+        commit_values(talks[0].transactional(topic), (topic, 0), [b"after"])
+        eventually(lambda: all(member.values == [b"after"] for member in members))
+
+
+def test_a_group_of_all_clients(broker: BrokerProcess, topic: str) -> None:
+    """Members of three libraries in one group: they agree on the strategy that all have."""
+    with contextlib.ExitStack() as stack:
+        talks = [stack.enter_context(Talk(client, broker.address)) for client in CLIENTS]
+        fill(talks[0], topic)
+        members = [talk.member(topic, topic, strategy="range") for talk in talks]
+        eventually(lambda: are_sharing(*members))
+        assert [len(member.share) for member in members] == [2, 2, 2]
+        eventually(lambda: sum(len(member.found) for member in members) >= PARTITIONS * 10)
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten(talk: Talk, topic: str) -> None:
+    """As in Kafka: a topic that is made again does not begin with offsets of its forerunner's messages."""
+    create_topic(talk.address, topic)
+    other = f"{topic}-other"
+    create_topic(talk.address, other)
+    consumer = talk.consumer(group=topic)
+    consumer.assign({(topic, 0): 0, (other, 0): 0})
+    consumer.commit({(topic, 0): 5, (other, 0): 6})
+    talk.close(consumer)  # or it makes the topic again itself
+    delete_topic(talk.address, topic)
+    create_topic(talk.address, topic)
+    assert talk.consumer(group=topic).committed([(topic, 0), (other, 0)]) == {(topic, 0): None, (other, 0): 6}
+
+
+def test_offsets_of_a_deleted_topic_stay_forgotten_after_a_crash(fresh_broker: BrokerProcess) -> None:
+    create_topic(fresh_broker.address, "doomed")
+    with Talk(CLIENTS[0], fresh_broker.address) as talk:
+        talk.consumer(group="g").commit({("doomed", 0): 5})
+        delete_topic(fresh_broker.address, "doomed")
+    fresh_broker.restart()
+    create_topic(fresh_broker.address, "doomed")
+    with Talk(CLIENTS[0], fresh_broker.address) as talk:
+        assert talk.consumer(group="g").committed([("doomed", 0)]) == {("doomed", 0): None}
+
+
+def test_offsets_of_empty_groups_expire(tmp_path: Path) -> None:
+    """offsets.retention.ms: those of a group without members go, those of one with a member stay."""
+    topic = f"topic-{uuid.uuid4().hex[:8]}"
+    settings = ("offsets.retention.ms=700", "offsets.retention.check.interval.ms=100", "plain.enabled=false")
+    with BrokerProcess(tmp_path, *settings, "group.min.session.timeout.ms=500") as broker:
+        with Talk(CLIENTS[0], broker.address) as talk:
+            create_topic(broker.address, topic)
+            member = talk.member(topic, "alive")
+            eventually(lambda: member.share)
+            member.do(lambda: member.consumer.commit({(topic, 0): 1}))
+            empty = talk.consumer(group="empty")
+            empty.commit({(topic, 0): 1})
+            started = time.monotonic()
+            assert empty.committed([(topic, 0)]) == {(topic, 0): 1}
+            eventually(lambda: empty.committed([(topic, 0)]) == {(topic, 0): None})
+            assert time.monotonic() - started > 0.5
+            assert member.do(lambda: member.consumer.committed([(topic, 0)])) == {(topic, 0): 1}
+            # From when it is empty on, its time runs.
+            talk.close(member)
+            eventually(lambda: empty_of("alive", broker, topic))
+        broker.restart()
+        assert empty_of("alive", broker, topic)
+        assert empty_of("empty", broker, topic)
+
+
+def empty_of(group: str, broker: BrokerProcess, topic: str) -> bool:
+    """Whether a group has no offset for the topic's first partition."""
+    with Talk(CLIENTS[0], broker.address) as talk:
+        return talk.consumer(group=group).committed([(topic, 0)]) == {(topic, 0): None}
