@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from itertools import islice
 from typing import NamedTuple
 
-from faircopy.storage.state_store import Change, Delete, DeletePrefix, DeleteRange, Put, StateStore
+from faircopy.storage.state_store import Change, Delete, DeleteRange, Put, StateStore
 
 INTERVAL_BYTES = 64 << 10
 TRIMMED_TIMES_MAX = 4096
@@ -128,8 +128,3 @@ class SparseIndex:
                 break
             changes.append(Delete("time_index", key))
         return changes
-
-
-def delete_index(identity: bytes) -> list[Change]:
-    """Changes that drop the whole index of a partition."""
-    return [DeletePrefix(table, identity) for table in ("offset_index", "time_index", "spans")]

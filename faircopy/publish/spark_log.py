@@ -49,10 +49,6 @@ class DataFile(NamedTuple):
     size: int
     modified_ms: int
 
-    @property
-    def is_merged(self) -> bool:
-        return self.modified_ms == MERGED_TIME_MS
-
 
 def is_compact(entry: int) -> bool:
     return (entry + 1) % COMPACT_INTERVAL == 0

@@ -153,19 +153,6 @@ def refusals(request: ProduceRequest, error_code: ErrorCode, message: str) -> li
     return [ProduceResult(t, p, error_code, error_message=message) for t, p, _ in request.partitions]
 
 
-def encode_refusal_of_old_produce(version: int, correlation_id: int, frame: memoryview, at: int) -> bytes | None:
-    """The response to a Produce request of version 0-2, length prefix included; None when it wants none (acks
-    0).
-
-    Raises MalformedMessage.
-    """
-    request = read_produce_request(version, frame, at)
-    if request.acks == 0:
-        return None
-    results = refusals(request, ErrorCode.UNSUPPORTED_VERSION, "")
-    return encode_produce_response(version, correlation_id, results)
-
-
 def encode_produce_response(version: int, correlation_id: int, results: Iterable[ProduceResult]) -> bytes:
     """The response, ready to send: length prefix, header and body. Neighbours of one topic are grouped.
 

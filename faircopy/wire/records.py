@@ -76,20 +76,6 @@ def decode_records(batch: Bytes, limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST) 
         raise _undecodable(header, f"{len(reader.data) - reader.at} bytes follow the last record")
 
 
-def first_offset_at_or_after(batch: Bytes, timestamp_ms: int) -> tuple[int, int] | None:
-    """(offset, timestamp in ms) of the first record that is not older than `timestamp_ms`, or None.
-
-    Raises RecordsError, as `decode_records` does.
-    """
-    header = read_header(batch)
-    if header.max_timestamp_ms < timestamp_ms:
-        return None
-    if header.attributes & LOG_APPEND_TIME:
-        return header.base_offset, header.max_timestamp_ms
-    found = (record for record in decode_records(batch) if record.timestamp_ms >= timestamp_ms)
-    return next(((record.offset, record.timestamp_ms) for record in found), None)
-
-
 def build_batch(
     messages: Iterable[Message],
     *,

@@ -27,6 +27,7 @@ from faircopy.wire.produce import (
     ProduceResult,
     encode_produce_response,
     read_produce_request,
+    refusals,
 )
 
 if TYPE_CHECKING:
@@ -100,9 +101,12 @@ class ProduceHandler:
         operation = Operation(exchange, header, request)
         if not operation.results:
             operation.answer()
+        if (refused := self._refusal(header, request)) is not None:
+            for number, result in enumerate(refusals(request, refused.code, str(refused))):
+                operation.settle(number, result)
+            return
         for number, (topic, partition, records) in enumerate(request.partitions):
             try:
-                self._check_request(header, request)
                 self._append(operation, number, topic, partition, records)
             except FaircopyError as error:
                 code = self._code(error)
@@ -114,14 +118,16 @@ class ProduceHandler:
             return error.code
         return next((code for kind, code in CODES if isinstance(error, kind)), ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _check_request(self, header: RequestHeader, request: ProduceRequest) -> None:
+    def _refusal(self, header: RequestHeader, request: ProduceRequest) -> Refused | None:
+        """Why the whole request is refused, if it is."""
         if header.api_version < FIRST_ACCEPTED_VERSION:
-            raise Refused(
+            return Refused(
                 ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
                 "Produce below version 3 has no record batches v2: use Kafka 0.11 or newer",
             )
         if request.acks not in (-1, 0, 1):
-            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}: give 0, 1 or all (-1)")
+            return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}: give 0, 1 or all (-1)")
+        return None
 
     def _append(
         self, operation: Operation, number: int, topic: str, partition_number: int, records: memoryview | None

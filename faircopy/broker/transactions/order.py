@@ -26,11 +26,6 @@ class GroupOrder:
         self._ready.add(transaction)
         return self._release(group)
 
-    def withdrawn(self, group: str, transaction: TransactionId) -> list[TransactionId]:
-        """A transaction will not be committed after all: those that waited for it."""
-        self._waiting[group].remove(transaction)
-        return self._release(group)
-
     def _release(self, group: str) -> list[TransactionId]:
         waiting = self._waiting[group]
         released = []

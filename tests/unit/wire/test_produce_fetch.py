@@ -17,7 +17,6 @@ from faircopy.wire.messages import decode_response, encode_request, read_request
 from faircopy.wire.produce import (
     ProduceResult,
     encode_produce_response,
-    encode_refusal_of_old_produce,
     read_produce_request,
     refusals,
 )
@@ -192,15 +191,12 @@ def test_old_produce_requests_are_refused_partition_by_partition(version: int) -
     body = {"acks": 1, "timeout_ms": 1, "topic_data": [{"name": "t", "partition_data": parts}]}
     new, at = framed(ApiKey.PRODUCE, 3, body)
     old = new[at + 2 :]  # the same without the transactional id
-    answer = encode_refusal_of_old_produce(version, 9, old, 0)
+    results = refusals(read_produce_request(version, old, 0), ErrorCode.UNSUPPORTED_VERSION, "")
+    answer = encode_produce_response(version, 9, results)
     unsupported = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
     rows = b"".join(i.to_bytes(4, "big") + unsupported + b"\xff" * (8 if version < 2 else 16) for i in (4, 5))
     expected = b"\0\0\0\x09" + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2" + rows + (bytes(4) if version else b"")
     assert answer == len(expected).to_bytes(4, "big") + expected
-
-
-def test_an_old_produce_request_without_acks_has_no_answer() -> None:
-    assert encode_refusal_of_old_produce(0, 9, memoryview(bytes(10)), 0) is None
 
 
 def test_refusals_name_every_partition() -> None:

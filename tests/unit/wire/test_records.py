@@ -20,7 +20,6 @@ from faircopy.wire.records import (
     Record,
     build_batch,
     decode_records,
-    first_offset_at_or_after,
     varint,
     with_crc,
 )
@@ -75,15 +74,6 @@ def test_what_we_build_kafka_python_reads(listed: list[Message], base_offset: in
 def test_log_append_time_holds_for_every_record(listed: list[Message]) -> None:
     stamped = with_log_append_time(memoryview(build_batch(listed)), 77_000)
     assert {record.timestamp_ms for record in decode_records(stamped)} == {77_000}
-    assert first_offset_at_or_after(stamped, 77_000) == (0, 77_000)
-    assert first_offset_at_or_after(stamped, 77_001) is None
-
-
-@given(listed=batches, base_offset=st.integers(0, 10), timestamp_ms=st.integers(0, 2**45))
-def test_first_offset_by_time(listed: list[Message], base_offset: int, timestamp_ms: int) -> None:
-    batch = build_batch(listed, base_offset=base_offset)
-    late = [(r.offset, r.timestamp_ms) for r in as_records(listed, base_offset) if r.timestamp_ms >= timestamp_ms]
-    assert first_offset_at_or_after(batch, timestamp_ms) == (late[0] if late else None)
 
 
 def test_the_header_of_a_built_batch() -> None:
