@@ -57,6 +57,9 @@ def translated() -> Iterator[None]:
         # Its ProducerFenced has no code of the protocol: it stands for both 47 and 90.
         code = FENCED_CODE if isinstance(error, ProducerFenced) else getattr(error, "errno", None) or -1
         raise ClientFailed(code, repr(error)) from error
+    except AssertionError as error:
+        # So it says that a producer is in no state to do what it is asked.
+        raise ClientFailed(-1, repr(error)) from error
 
 
 async def called(function: Callable[..., T], *arguments: Any) -> T:

@@ -24,6 +24,10 @@ def translated() -> Iterator[None]:
         yield
     except KafkaException as error:
         raise failed(error.args[0]) from error
+    except SystemError as error:
+        # It makes callbacks while it is raising a fatal error, and Python does not like that.
+        assert isinstance(error.__cause__, KafkaException)
+        raise failed(error.__cause__.args[0]) from error
 
 
 def failed(error: KafkaError) -> ClientFailed:
@@ -60,7 +64,8 @@ class ConfluentProducer:
             self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._delivered, **more)
 
     def flush(self) -> list[int]:
-        left = self._producer.flush(WAIT_SECONDS)
+        with translated():
+            left = self._producer.flush(WAIT_SECONDS)
         offsets, self._offsets = self._offsets, []
         error, self._failed = self._failed, None
         if error is not None:
@@ -95,8 +100,9 @@ class ConfluentProducer:
             )
 
     def close(self) -> None:
-        self._producer.purge()
-        self._producer.flush(1)
+        with contextlib.suppress(KafkaException, SystemError):
+            self._producer.purge()
+            self._producer.flush(1)
 
 
 class ConfluentConsumer:

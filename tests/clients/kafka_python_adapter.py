@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -43,8 +44,10 @@ def translated() -> Iterator[None]:
 
 
 def failed(error: BaseException) -> ClientFailed:
-    inner = error.args[0] if error.args and isinstance(error.args[0], KafkaError) else error
-    return ClientFailed(getattr(inner, "errno", None) or -1, repr(error))
+    """What failed; the code of an error that the library wraps stands in its text only."""
+    wrapped = re.search(r"\[Error (\d+)\]", str(error))
+    code = int(wrapped[1]) if wrapped else getattr(error, "errno", None) or -1
+    return ClientFailed(code, repr(error))
 
 
 class KafkaPythonProducer:
