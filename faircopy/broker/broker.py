@@ -43,6 +43,7 @@ from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.storage.boot import boot_id
 from faircopy.storage.clock import Clock, SystemClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 
 INCARNATION_COUNTER = "counters/incarnation"
 CLEAN_KEY = "clean-shutdown"
+BOOT_KEY = "boot"
 SHAPE_KEY = "shape"
 METADATA_DIRECTORY = "_metadata"
 
@@ -71,6 +73,7 @@ class Broker:
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
         self._is_clean = False
+        self._lost_power = False
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -92,11 +95,18 @@ class Broker:
         self.cluster: ClusterStore = LmdbStore(self.store)
         await self._check_shape()
         self._is_clean = self.cluster.get(CLEAN_KEY) is not None
+        booted, known = boot_id().encode(), self.cluster.get(BOOT_KEY)
+        self._lost_power = not self._is_clean and (not booted or known is None or known.value != booted)
         self.incarnation = (await take_block(self.cluster, INCARNATION_COUNTER, 1)).start + 1
         if self._is_clean:
-            await self.cluster.transact({}, {CLEAN_KEY: None})
+            await self.cluster.transact({}, {CLEAN_KEY: None, BOOT_KEY: booted})
         self._make_parts()
         self._recover()
+        if self._lost_power:
+            # Only when what follows from it is durable, the loss of power is forgotten.
+            for journal in self.journals:
+                await journal.journal.durable()
+            await self.cluster.transact({}, {BOOT_KEY: booted})
         self._make_front()
         await self.catalog.remove_leftovers()
         # A crash may have come between the end of a topic and that of its offsets.
@@ -177,7 +187,7 @@ class Broker:
         self.offsets.recover()
         self.catalog.open_all()
         partitions = [*self.offsets.partitions, *self.catalog.partitions()]
-        self.coordinator.recover(partitions, is_clean=self._is_clean)
+        self.coordinator.recover(partitions, is_clean=self._is_clean, lost_power=self._lost_power)
 
     def _make_front(self) -> None:
         self.groups = GroupCoordinator(

@@ -138,9 +138,16 @@ class OffsetsJournals:
     # -- transactions --------------------------------------------------------------------------------------------
 
     def commit_draft(
-        self, group: str, rows: Iterable[OffsetRow], producer_id: int, producer_epoch: int
+        self,
+        group: str,
+        rows: Iterable[OffsetRow],
+        producer_id: int,
+        producer_epoch: int,
+        once_known: Callable[[TransactionId, Done], Done],
     ) -> asyncio.Future[None]:
         """Put offsets into the producer's open transaction; the future is done when they stand in the journal.
+
+        `once_known` is `TransactionCoordinator.once_known`.
 
         Raises NoOpenTransaction, JournalFull.
         """
@@ -150,7 +157,8 @@ class OffsetsJournals:
         changes = self._changes(rows)
         payload = encode_offsets(group, changes)
         done: asyncio.Future[None] = self._loop.create_future()
-        partition.append_draft(payload, None, len(changes), transaction, lambda: done.set_result(None))
+        written = once_known(transaction, lambda: done.set_result(None))
+        partition.append_draft(payload, None, len(changes), transaction, written)
         partition.table.note_draft(transaction, payload)
         return done
 

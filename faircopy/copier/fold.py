@@ -21,6 +21,8 @@ APPLY_PAYLOAD = struct.Struct("<q")  # finished number
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
 NOTHING_FINISHED = -1
+NO_FENCE = -1
+"""In a DISCARD after a crash: the producer keeps its epoch, and may go on with any sequence, since some were lost."""
 PRODUCERS_MAX = 100_000
 
 
@@ -180,7 +182,12 @@ class PartitionState:
             "I4: what was applied is never discarded",
         )
         self._decide(entry.transaction, Standing.DISCARDED)
-        self._producer(entry.transaction.producer_id, fence_epoch).fence(fence_epoch)
+        producer = self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch)
+        if fence_epoch == NO_FENCE:
+            producer.forget_sequences()
+        else:
+            producer.fence(fence_epoch)
+        self.changed_producers.add(entry.transaction.producer_id)
 
     def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
         self.start_offset = max(self.start_offset, min(start_offset, self.next_offset))

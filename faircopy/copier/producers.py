@@ -88,6 +88,10 @@ class Producer:
         else:
             self.seen = (*self.seen[-REMEMBERED_BATCHES + 1 :], batch)
 
+    def forget_sequences(self) -> None:
+        """Take any sequence next."""
+        self.seen = ()
+
     def fence(self, epoch: int) -> None:
         """Take nothing from epochs before this one any more."""
         if epoch > self.epoch:

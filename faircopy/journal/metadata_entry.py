@@ -3,12 +3,14 @@
     BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": wall clock}
     ADD             {"partitions": [[topic, partition, incarnation], ...]}
     PREPARE_COMMIT  {"partitions": [[topic, partition], ...]}
-    PREPARE_ABORT   {"partitions": [[topic, partition], ...], "fence": epoch}
+    PREPARE_ABORT   {"partitions": [[topic, partition], ...], "fence": epoch, "untold": the producer does not know}
     COMMITTED, ABORTED   {}
-    FENCE           {"id": transactional id, "timeout_ms": n}    the entry's TxId holds the new producer id and epoch
+    FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": epoch or -1}
+                                             the entry's TxId holds the new producer id and epoch
     FORGET          {"id": transactional id}
+    DOUBT           {}                       transactions of any producer may have been lost, with power
 
-Every entry's header carries the TxId; that of FENCE and FORGET has number -1.
+Every entry's header carries the TxId; that of FENCE and FORGET has number -1, and DOUBT has none.
 """
 
 from __future__ import annotations

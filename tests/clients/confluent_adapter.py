@@ -24,10 +24,6 @@ def translated() -> Iterator[None]:
         yield
     except KafkaException as error:
         raise failed(error.args[0]) from error
-    except SystemError as error:
-        # It makes callbacks while it is raising a fatal error, and Python does not like that.
-        assert isinstance(error.__cause__, KafkaException)
-        raise failed(error.__cause__.args[0]) from error
 
 
 def failed(error: KafkaError) -> ClientFailed:
@@ -64,8 +60,13 @@ class ConfluentProducer:
             self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._delivered, **more)
 
     def flush(self) -> list[int]:
-        with translated():
-            left = self._producer.flush(WAIT_SECONDS)
+        try:
+            with translated():
+                left = self._producer.flush(WAIT_SECONDS)
+        except SystemError:
+            # It makes callbacks while it is raising a fatal error, and Python does not like that: ask it again.
+            self.begin()
+            raise
         offsets, self._offsets = self._offsets, []
         error, self._failed = self._failed, None
         if error is not None:

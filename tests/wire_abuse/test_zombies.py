@@ -168,20 +168,55 @@ def test_a_repeated_plain_batch_counts_once(connections: list[Connection]) -> No
     assert visible(connection).count(b"plain twice") == 1
 
 
-def test_an_old_identity_is_refused_and_a_timed_out_one_may_go_on(connections: list[Connection]) -> None:
-    """KIP-360: who names the newest identity, or the one that a timeout fenced, gets the next epoch."""
+def renew(connection: Connection, transactional_id: str, identity: tuple[int, int], version: int) -> tuple[int, int]:
+    """Ask for the next epoch as the owner of an old identity (KIP-360): the error, and the epoch."""
+    body = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000}
+    body |= dict(zip(("producer_id", "producer_epoch"), identity, strict=True))
+    answer = connection.ask(ApiKey.INIT_PRODUCER_ID, version, body)
+    return int(answer.error_code), int(answer.producer_epoch)
+
+
+def test_an_old_identity_is_refused_once_another_instance_came(connections: list[Connection]) -> None:
+    """An instance may renew its identity, and ask again if the answer was lost; a zombie may not."""
     producer = Instance(connections[0], "renewed/1")
+    old = (producer.producer_id, producer.epoch)
+    assert renew(connections[0], "renewed/1", old, 3) == (ErrorCode.NONE, 1)
+    assert renew(connections[0], "renewed/1", old, 3) == (ErrorCode.NONE, 2)
+    successor = Instance(connections[1], "renewed/1")
+    for epoch in (0, 2, -1):
+        zombie = (producer.producer_id, epoch)
+        assert renew(connections[0], "renewed/1", zombie, 3)[0] == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert renew(connections[0], "renewed/1", zombie, 4)[0] == ErrorCode.PRODUCER_FENCED
+    assert successor.add() == ErrorCode.NONE
+    assert successor.produce(b"renewed: successor") == ErrorCode.NONE
+    assert successor.end() == ErrorCode.NONE
 
-    def renew(epoch: int, version: int) -> tuple[int, int]:
-        body = {"transactional_id": "renewed/1", "transaction_timeout_ms": 60_000}
-        identity = {"producer_id": producer.producer_id, "producer_epoch": epoch}
-        answer = connections[0].ask(ApiKey.INIT_PRODUCER_ID, version, body | identity)
-        return int(answer.error_code), int(answer.producer_epoch)
 
-    assert renew(0, 3) == (ErrorCode.NONE, 1)
-    assert renew(0, 3) == (ErrorCode.NONE, 2)
-    assert renew(0, 3)[0] == ErrorCode.INVALID_PRODUCER_EPOCH
-    assert renew(0, 4)[0] == ErrorCode.PRODUCER_FENCED
+def test_late_offsets_never_join_a_later_transaction(connections: list[Connection]) -> None:
+    """As a late EndTxn, a TxnOffsetCommit that was stuck on an old connection is refused."""
+    old, new, _ = connections
+    producer = Instance(old, "late-offsets/1")
+
+    def commit_offset(offset: int, on: Connection) -> int:
+        row = {"partition_index": 0, "committed_offset": offset}
+        body = producer._identity() | {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partitions": [row]}]}
+        return int(on.ask(ApiKey.TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code)
+
+    def join(on: Connection) -> None:
+        body = producer._identity() | {"group_id": "late-offsets"}
+        assert on.ask(ApiKey.ADD_OFFSETS_TO_TXN, 1, body).error_code == ErrorCode.NONE
+
+    join(old)
+    assert commit_offset(1, old) == ErrorCode.NONE
+    assert commit_offset(1, new) == ErrorCode.NONE
+    assert producer.end(on=new) == ErrorCode.NONE
+    join(new)
+    assert commit_offset(2, new) == ErrorCode.NONE
+    assert commit_offset(1, old) == ErrorCode.INVALID_TXN_STATE
+    assert producer.end(on=new) == ErrorCode.NONE
+    asked = {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
+    found = new.ask(ApiKey.OFFSET_FETCH, 5, asked).topics[0].partitions[0]
+    assert found.committed_offset == 2
 
 
 def test_a_timeout_aborts_and_fences(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -202,4 +237,7 @@ def test_a_timeout_aborts_and_fences(tmp_path_factory: pytest.TempPathFactory) -
             assert producer.add() == ErrorCode.INVALID_PRODUCER_EPOCH
             assert producer.end() == ErrorCode.INVALID_PRODUCER_EPOCH
             assert visible(connection) == []
+            # KIP-588: the instance that a timeout fenced may go on with the next epoch, if nobody else has come.
+            identity = (producer.producer_id, producer.epoch)
+            assert renew(connection, "slow/1", identity, 3) == (ErrorCode.NONE, producer.epoch + 2)
         assert "it was open for more than its timeout of 200 ms" in broker.log

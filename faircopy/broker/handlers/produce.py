@@ -150,7 +150,8 @@ class ProduceHandler:
 
         if header.is_transactional:
             transaction = self._transaction(operation.request, partition, header)
-            partition.append_draft(records, header, header.records, transaction, lambda: safe(-1))
+            written = self._coordinator.once_known(transaction, lambda: safe(-1))
+            partition.append_draft(records, header, header.records, transaction, written)
         else:
             partition.append_plain(records, header, header.records, safe)
 
@@ -173,9 +174,9 @@ class ProduceHandler:
         try:
             return partition.open_transaction_of(header.producer_id, header.producer_epoch)
         except NoOpenTransaction as error:
-            transactional_id = request.transactional_id
-            if transactional_id and self._coordinator.is_fenced(
-                transactional_id, header.producer_id, header.producer_epoch
-            ):
-                raise StaleEpoch(f"a newer instance of {transactional_id!r} has fenced this one") from error
-            raise
+            if not request.transactional_id:
+                raise
+            identity = (header.producer_id, header.producer_epoch)
+            raise Refused(
+                self._coordinator.refusal_of_draft(request.transactional_id, *identity), str(error)
+            ) from error

@@ -62,7 +62,6 @@ class TransactionHandlers:
                     request.transaction_timeout_ms,
                     request.producer_id,
                     request.producer_epoch,
-                    context.connection,
                 )
         except TransactionRefused as error:
             code = error.code
@@ -126,17 +125,22 @@ class TransactionHandlers:
         """TxnOffsetCommit: drafts in the group's offsets partition."""
         accepted, body = sort_offsets(request.topics, self._check_member(request), self._has_partition)
         if accepted:
-            code = await self._commit_draft(request, accepted)
+            code = await self._commit_draft(request, accepted, context)
             if code is not ErrorCode.NONE:
                 _, body = sort_offsets(request.topics, code, self._has_partition)
         return body
 
-    async def _commit_draft(self, request: Message, rows: list[OffsetToCommit]) -> ErrorCode:
+    async def _commit_draft(self, request: Message, rows: list[OffsetToCommit], context: Context) -> ErrorCode:
+        identity = (request.transactional_id, request.producer_id, request.producer_epoch)
         try:
-            await self._offsets.commit_draft(request.group_id, rows, request.producer_id, request.producer_epoch)
+            self._coordinator.ensure_offsets_not_older(*identity, context.connection)
+            await self._offsets.commit_draft(
+                request.group_id, rows, request.producer_id, request.producer_epoch, self._coordinator.once_known
+            )
+        except TransactionRefused as error:
+            return error.code
         except NoOpenTransaction:
-            fenced = self._coordinator.is_fenced(request.transactional_id, request.producer_id, request.producer_epoch)
-            return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else ErrorCode.INVALID_TXN_STATE
+            return self._coordinator.refusal_of_draft(*identity)
         except FaircopyError:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NONE

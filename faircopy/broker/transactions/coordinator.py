@@ -13,6 +13,7 @@ from typing import NamedTuple
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.table import (
     MAX_EPOCH,
+    NOBODY,
     NewEntry,
     Phase,
     Producer,
@@ -22,10 +23,10 @@ from faircopy.broker.transactions.table import (
     next_epoch,
     prepare_abort,
 )
-from faircopy.copier.fold import Standing
+from faircopy.copier.fold import NO_FENCE, Standing
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
-from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.journal import JournalFull
 from faircopy.storage.clock import Clock
 from faircopy.wire.error_codes import ErrorCode
@@ -67,20 +68,27 @@ class TransactionCoordinator:
         self._acks: dict[TransactionId, asyncio.Future[None]] = {}
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
         self._heard_on: dict[tuple[int, int], int] = {}
+        self._offsets_heard_on: dict[tuple[int, int], int] = {}
+        self._unwritten: dict[TransactionId, tuple[MetadataJournal, int]] = {}
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
         """J-fn(G)."""
         return self.journals[partition_for(group_of(transactional_id).encode(), len(self.journals))]
 
-    def is_fenced(self, transactional_id: str, producer_id: int, epoch: int) -> bool:
-        """Whether a newer instance has taken this one's place."""
+    def refusal_of_draft(self, transactional_id: str, producer_id: int, epoch: int) -> ErrorCode:
+        """What to tell an instance whose draft belongs to no open transaction."""
         producer = self.journal_of(transactional_id).table.producers.get(transactional_id)
-        return producer is not None and producer.producer_id == producer_id and producer.epoch > epoch
+        if producer is not None and producer.producer_id == producer_id:
+            if producer.epoch > epoch:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            if producer.must_abort:
+                return ErrorCode.TRANSACTION_ABORTABLE
+        return ErrorCode.INVALID_TXN_STATE
 
     # -- InitProducerId ------------------------------------------------------------------------------------------
 
     async def init_producer(
-        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int, connection: int
+        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
     ) -> tuple[int, int]:
         """A (producer id, epoch) that fences all earlier instances; what they left is ended when this returns.
 
@@ -98,7 +106,6 @@ class TransactionCoordinator:
             fresh_id = await self._next_producer_id()
         home = self.journal_of(transactional_id)
         identity = self._fence(home, transactional_id, timeout_ms, (producer_id, epoch), fresh_id)
-        self._heard_on[identity] = connection
         await home.journal.durable()
         await self._wait_until_settled(home, transactional_id)
         return identity
@@ -117,22 +124,22 @@ class TransactionCoordinator:
             identity = (fresh_id, 0)
         else:
             self._ensure_newest(producer, caller)
-            self._heard_on.pop((producer.producer_id, producer.epoch), None)
+            self._forget_connections(producer)
             epoch = next_epoch(producer)
             identity = (producer.producer_id, epoch) if epoch is not None else (fresh_id, 0)
             if producer.current is not None:
                 self._abort(home, producer.current, min(producer.epoch + 1, MAX_EPOCH + 1))
-        home.append(home.table.decide_fence(transactional_id, *identity, timeout_ms))
+        # The answer may be lost, and then the same instance asks again.
+        pardoned = caller[1] if caller[0] == identity[0] else NOBODY
+        home.append(home.table.decide_fence(transactional_id, *identity, timeout_ms, pardoned))
         home.table.producers[transactional_id].updated_ms = self._clock.steady_ms()
         return identity
 
     def _ensure_newest(self, producer: Producer, caller: tuple[int, int]) -> None:
-        """KIP-360: a caller that names its old identity must be the newest instance, or the one a timeout fenced."""
-        if caller[0] < 0:
+        """KIP-360: a caller that names its old identity must be the newest instance, or one that is pardoned."""
+        if caller[0] < 0 or caller == producer.identity:
             return
-        newest = (producer.producer_id, producer.epoch)
-        fenced_by_timeout = (producer.producer_id, producer.epoch - 1)
-        if caller not in (newest, fenced_by_timeout):
+        if producer.pardoned_epoch == NOBODY or caller != (producer.producer_id, producer.pardoned_epoch):
             raise TransactionRefused(
                 ErrorCode.PRODUCER_FENCED,
                 f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a newer "
@@ -177,19 +184,62 @@ class TransactionCoordinator:
         for entry in home.table.decide_add(producer, pairs, self._next_number, self._clock.steady_ms()):
             home.append(entry)
         assert producer.current is not None
+        self._note_unwritten(home, producer.current.id)
         for partition in named.values():
             partition.open_transaction(producer.current.id)
 
+    def _note_unwritten(self, home: MetadataJournal, transaction: TransactionId) -> None:
+        self._unwritten[transaction] = (home, home.journal.next_position)
+
+        def written() -> None:
+            _, position = self._unwritten.get(transaction, (home, -1))
+            if position <= home.journal.written_position:
+                self._unwritten.pop(transaction, None)
+
+        home.journal.when_written(written)
+
+    def once_known(self, transaction: TransactionId, done: Callable[[], None]) -> Callable[[], None]:
+        """What to call when a draft is written, so that `done` is called when its transaction is as well.
+
+        An acked draft must never be of a transaction that a crash of the process forgets: else its producer, who is
+        told nothing, could begin another with what remains to be sent, and commit half of what it means to.
+        """
+        unwritten = self._unwritten.get(transaction)
+        if unwritten is None:
+            return done
+        waiting = 2
+
+        def one_is_written() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                done()
+
+        unwritten[0].journal.when_written(one_is_written)
+        return one_is_written
+
     def _ensure_not_older(self, producer: Producer, connection: int) -> None:
+        self._ensure_newest_connection(self._heard_on, producer.identity, connection, producer.transactional_id)
+
+    def ensure_offsets_not_older(self, transactional_id: str, producer_id: int, epoch: int, connection: int) -> None:
+        """The same for offsets in a transaction, which go to another coordinator. Raises TransactionRefused."""
+        identity = (producer_id, epoch)
+        self._ensure_newest_connection(self._offsets_heard_on, identity, connection, transactional_id)
+
+    def _ensure_newest_connection(
+        self, heard_on: dict[tuple[int, int], int], identity: tuple[int, int], connection: int, transactional_id: str
+    ) -> None:
         """Refuse what comes late, on a connection that its client has replaced (KAFKA-17754)."""
-        identity = (producer.producer_id, producer.epoch)
-        newest = self._heard_on.get(identity, connection)
-        if connection < newest:
+        if connection < heard_on.get(identity, connection):
             raise TransactionRefused(
                 ErrorCode.INVALID_TXN_STATE,
-                f"a request of {producer.transactional_id!r} came on a connection that its producer has replaced",
+                f"a request of {transactional_id!r} came on a connection that its producer has replaced",
             )
-        self._heard_on[identity] = connection
+        heard_on[identity] = connection
+
+    def _forget_connections(self, producer: Producer) -> None:
+        self._heard_on.pop(producer.identity, None)
+        self._offsets_heard_on.pop(producer.identity, None)
 
     async def end(
         self,
@@ -207,12 +257,15 @@ class TransactionCoordinator:
         home = self.journal_of(transactional_id)
         producer = home.table.producer_of(transactional_id, producer_id, epoch, fenced)
         self._ensure_not_older(producer, connection)
+        if commit and producer.current is not None:
+            self._ensure_participants(home, producer.current)
         transaction = producer.current
         decided = home.table.decide_end(producer, commit=commit)
-        if transaction is None:
+        if producer.must_abort:
+            home.append(decided[0])
+        elif transaction is None:
             await self._repeated_ack(producer)
         elif commit:
-            self._ensure_participants(home, transaction)
             await self._commit(home, producer, transaction, decided[0])
         else:
             self._abort(home, transaction, producer.epoch)
@@ -236,9 +289,9 @@ class TransactionCoordinator:
                 # Nothing is lost: the client asks again until there is space, or the timeout comes.
                 raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
             except FaircopyError as error:
-                self._abort(home, transaction, transaction.id.producer_epoch)
+                self._abort(home, transaction, transaction.id.producer_epoch, untold=True)
                 raise TransactionRefused(
-                    ErrorCode.INVALID_TXN_STATE,
+                    ErrorCode.TRANSACTION_ABORTABLE,
                     f"transaction {transaction.id} of {transaction.transactional_id!r} is aborted: {name}: {error}",
                 ) from error
 
@@ -318,11 +371,13 @@ class TransactionCoordinator:
 
     # -- abort ---------------------------------------------------------------------------------------------------
 
-    def _abort(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int) -> None:
+    def _abort(
+        self, home: MetadataJournal, transaction: Transaction, fence_epoch: int, *, untold: bool = False
+    ) -> None:
         """Decide for abort and tell the participants. Nothing waits: what a crash forgets of this is aborted as
         well.
         """
-        home.append(prepare_abort(transaction, fence_epoch))
+        home.append(prepare_abort(transaction, fence_epoch, untold=untold))
         self._discard(home, transaction, fence_epoch)
 
     def _discard(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int) -> None:
@@ -345,9 +400,12 @@ class TransactionCoordinator:
         producer = home.table.producers[transaction.transactional_id]
         epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
         self._abort(home, transaction, epoch)
-        home.append(
-            home.table.decide_fence(producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms)
+        self._forget_connections(producer)
+        # Its producer may come back, if no other instance has come since (KIP-588).
+        fence = home.table.decide_fence(
+            producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, pardoned=producer.epoch
         )
+        home.append(fence)
 
     def forget_idle(self) -> None:
         """Forget transactional ids that nobody has used for long (transactional.id.expiration.ms)."""
@@ -357,7 +415,7 @@ class TransactionCoordinator:
                 producer = home.table.producers[transactional_id]
                 txid = TransactionId(producer.producer_id, producer.epoch, -1)
                 home.append(NewEntry(Kind.FORGET, txid, {"id": transactional_id}))
-                self._heard_on.pop((producer.producer_id, producer.epoch), None)
+                self._forget_connections(producer)
 
     def _partitions(self, transaction: Transaction) -> list[Partition]:
         found = (self._find_partition(name) for name in transaction.participants)
@@ -365,14 +423,18 @@ class TransactionCoordinator:
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
-    def recover(self, partitions: Iterable[Partition], *, is_clean: bool) -> None:
+    def recover(self, partitions: Iterable[Partition], *, is_clean: bool, lost_power: bool) -> None:
         """After all journals are folded: finish what was decided, abort what lost its drafts, go on with the rest.
 
         `is_clean` says that the last run ended in order, with every draft durable: then open transactions go on.
+        `lost_power` says that what was written, but not fsynced, may be lost.
         """
         for home in self.journals:
             for transaction in sorted(home.table.transactions.values(), key=lambda each: each.prepared_position):
                 self._recover_transaction(home, transaction, is_clean)
+            if lost_power and home.table.producers:
+                # The begin of any transaction may be lost, with its drafts: nobody may go on as if nothing were.
+                home.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
         known = {txid for home in self.journals for txid in home.table.transactions}
         for partition in partitions:
             self._discard_unknown(partition, known)
@@ -387,14 +449,15 @@ class TransactionCoordinator:
                 for partition in self._partitions(transaction):
                     partition.open_transaction(transaction.id)
             case _:
-                self._abort_and_fence(home, transaction)
+                self._abort(home, transaction, NO_FENCE, untold=True)
 
     def _is_promised(self, transaction: Transaction) -> bool:
-        """Whether every participant has its PREPARED, or has applied already; a lost one means that no ack was
-        given.
+        """Whether every participant has its PREPARED; a lost one means that no ack was given.
+
+        One that has applied it knows that all had: others may have been deleted since, and made again.
         """
-        promised = (Standing.PREPARED, Standing.APPLIED)
-        return all(partition.standing(transaction.id) in promised for partition in self._partitions(transaction))
+        standings = [partition.standing(transaction.id) for partition in self._partitions(transaction)]
+        return Standing.APPLIED in standings or all(standing is Standing.PREPARED for standing in standings)
 
     def _discard_unknown(self, partition: Partition, known: set[TransactionId]) -> None:
         """Discard drafts that were left by transactions which no coordinator knows."""
@@ -403,4 +466,4 @@ class TransactionCoordinator:
             if transaction.is_undecided and txid not in known
         ]  # fmt: skip
         for txid in left:
-            partition.discard(txid, txid.producer_epoch, -1, lambda: None)
+            partition.discard(txid, NO_FENCE, -1, lambda: None)

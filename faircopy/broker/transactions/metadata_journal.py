@@ -111,6 +111,8 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
         "id": producer.transactional_id,
         "producer": [producer.producer_id, producer.epoch],
         "timeout_ms": producer.timeout_ms,
+        "pardoned_epoch": producer.pardoned_epoch,
+        "must_abort": producer.must_abort,
         "current": encode_transaction(producer.current) if producer.current else None,
         "ending": [encode_transaction(transaction) for transaction in producer.ending.values()],
         "last_phase": producer.last_phase.value if producer.last_phase else None,
@@ -122,6 +124,7 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
 def decode_producer(stored: dict[str, Any]) -> Producer:
     """The producer in this JSON."""
     producer = Producer(stored["id"], stored["producer"][0], stored["producer"][1], stored["timeout_ms"])
+    producer.pardoned_epoch, producer.must_abort = stored["pardoned_epoch"], stored["must_abort"]
     if stored["current"]:
         producer.current = decode_transaction(stored["current"], stored["id"])
     ending = [decode_transaction(transaction, stored["id"]) for transaction in stored["ending"]]

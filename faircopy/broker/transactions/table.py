@@ -15,6 +15,7 @@ from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.metadata_entry import Payload
 from faircopy.wire.error_codes import ErrorCode
 
+NOBODY = -1
 MAX_EPOCH = 32766  # the last one is kept back, as Kafka does, so that a fence can always be one higher
 
 
@@ -27,6 +28,9 @@ class Phase(Enum):
     COMMITTED = "CompleteCommit"
     ABORTED = "CompleteAbort"
 
+
+COMMIT_PHASES = (Phase.PREPARE_COMMIT, Phase.COMMITTED)
+ABORT_PHASES = (Phase.PREPARE_ABORT, Phase.ABORTED)
 
 # What may follow what. PREPARE_COMMIT turns into PREPARE_ABORT only in recovery, when a participant lost its drafts
 # before anything was acked (DESIGN, section 4).
@@ -77,7 +81,14 @@ class Transaction:
 
 
 class Producer:
-    """One transactional id: its producer id and epoch, and the transactions that are not over."""
+    """One transactional id: its producer id and epoch, and the transactions that are not over.
+
+    `pardoned_epoch` is that of an instance which may still ask for the newest epoch: it has asked before and may not
+    have heard the answer, or a timeout has fenced it and no other instance has come since (KIP-360, KIP-588).
+
+    `must_abort`: the broker has aborted the newest instance's transaction, or may have lost it, and the instance does
+    not know. It gets nothing done until it has aborted, too: else it could commit the rest as if it were the whole.
+    """
 
     __slots__ = (
         "current",
@@ -86,6 +97,8 @@ class Producer:
         "finished_number",
         "last_number",
         "last_phase",
+        "must_abort",
+        "pardoned_epoch",
         "producer_id",
         "timeout_ms",
         "transactional_id",
@@ -97,6 +110,8 @@ class Producer:
         self.producer_id = producer_id
         self.epoch = epoch
         self.timeout_ms = timeout_ms
+        self.pardoned_epoch = NOBODY
+        self.must_abort = False
         self.current: Transaction | None = None
         self.ending: dict[TransactionId, Transaction] = {}
         self.last_phase: Phase | None = None
@@ -107,6 +122,10 @@ class Producer:
     @property
     def group(self) -> str:
         return group_of(self.transactional_id)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.producer_id, self.epoch
 
     @property
     def phase_name(self) -> str:
@@ -155,6 +174,8 @@ class TransactionTable:
                 )
             case Kind.BEGIN:
                 self._fold_begin(entry)
+            case Kind.DOUBT:
+                self._fold_doubt()
             case _:
                 self._fold_step(entry, position)
 
@@ -171,7 +192,14 @@ class TransactionTable:
             invariant(epoch >= producer.epoch, "epochs of a producer only grow")
             producer.epoch = epoch
             producer.timeout_ms = entry.payload["timeout_ms"]
+            producer.must_abort = False
+        self.producers[transactional_id].pardoned_epoch = entry.payload.get("pardoned", NOBODY)
         self.changed.add(transactional_id)
+
+    def _fold_doubt(self) -> None:
+        for producer in self.producers.values():
+            producer.must_abort = True
+        self.changed |= set(self.producers)
 
     def _fold_begin(self, entry: NewEntry) -> None:
         producer = self.producers[entry.payload["id"]]
@@ -201,7 +229,8 @@ class TransactionTable:
                 self._fold_prepare(producer, transaction, entry, position)
             case Kind.COMMITTED | Kind.ABORTED:
                 producer.ending.pop(transaction.id, None)
-                producer.last_phase = following
+                if transaction.id.number == producer.last_number:
+                    producer.last_phase = following
                 del self.transactions[transaction.id]
 
     def _fold_prepare(self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int) -> None:
@@ -211,6 +240,8 @@ class TransactionTable:
         transaction.prepared_position = position
         if producer.current is transaction:
             producer.current = None
+        if entry.payload.get("untold") and producer.identity == transaction.id[:2]:
+            producer.must_abort = True
         producer.ending[transaction.id] = transaction
         producer.last_phase = transaction.phase
 
@@ -232,10 +263,20 @@ class TransactionTable:
             )
         return producer
 
+    def ensure_told(self, producer: Producer) -> None:
+        """Raise unless the instance knows of all that became of its transactions."""
+        if producer.must_abort:
+            raise TransactionRefused(
+                ErrorCode.TRANSACTION_ABORTABLE,
+                f"the broker was restarted and has aborted the open transaction of {producer.transactional_id!r}: "
+                f"abort it, and begin it again",
+            )
+
     def decide_add(
         self, producer: Producer, partitions: list[tuple[PartitionName, int]], number: int, now_ms: int
     ) -> list[NewEntry]:
         """Entries that add (partition, incarnation) pairs; the first ones begin transaction `number`."""
+        self.ensure_told(producer)
         entries = []
         if producer.current is None:
             transaction = TransactionId(producer.producer_id, producer.epoch, number)
@@ -251,13 +292,14 @@ class TransactionTable:
 
     def decide_end(self, producer: Producer, *, commit: bool) -> list[NewEntry]:
         """The entry that ends the open transaction; none if an equal request has ended it before."""
+        if producer.must_abort:
+            return [self._decide_told(producer, commit=commit)]
         if producer.current is not None:
             transaction = producer.current
             if commit:
                 return [prepare_commit(transaction)]
             return [prepare_abort(transaction, producer.epoch)]
-        ended = (Phase.PREPARE_COMMIT, Phase.COMMITTED) if commit else (Phase.PREPARE_ABORT, Phase.ABORTED)
-        if producer.last_phase in ended:
+        if producer.last_phase in (COMMIT_PHASES if commit else ABORT_PHASES):
             return []
         asked = "commit" if commit else "abort"
         raise TransactionRefused(
@@ -266,9 +308,23 @@ class TransactionTable:
             f"its state is {producer.phase_name}",
         )
 
-    def decide_fence(self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int) -> NewEntry:
-        """The entry that gives a transactional id its next producer id and epoch."""
-        payload = {"id": transactional_id, "timeout_ms": timeout_ms}
+    def _decide_told(self, producer: Producer, *, commit: bool) -> NewEntry:
+        """An abort is what we wait for. A commit may be the last one's, repeated, or that of one which was lost."""
+        if commit and producer.last_phase in COMMIT_PHASES:
+            raise TransactionRefused(
+                ErrorCode.INVALID_TXN_STATE,
+                f"the broker was restarted after a loss of power, and can't tell which transaction "
+                f"{producer.transactional_id!r} wants to commit: its last one is committed, a later one is lost",
+            )
+        if commit:
+            self.ensure_told(producer)
+        return self.decide_fence(producer.transactional_id, *producer.identity, producer.timeout_ms)
+
+    def decide_fence(
+        self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, pardoned: int = NOBODY
+    ) -> NewEntry:
+        """The entry that gives a transactional id its next producer id and epoch, or says that it knows all."""
+        payload = {"id": transactional_id, "timeout_ms": timeout_ms, "pardoned": pardoned}
         return NewEntry(Kind.FENCE, TransactionId(producer_id, epoch, -1), payload)
 
     def expired(self, now_ms: int) -> list[Transaction]:
@@ -293,9 +349,10 @@ def prepare_commit(transaction: Transaction) -> NewEntry:
     return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": transaction.participants})
 
 
-def prepare_abort(transaction: Transaction, fence_epoch: int) -> NewEntry:
-    """The entry that decides for abort."""
-    return NewEntry(Kind.PREPARE_ABORT, transaction.id, {"partitions": transaction.participants, "fence": fence_epoch})
+def prepare_abort(transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> NewEntry:
+    """The entry that decides for abort; `untold` if its producer did not ask for it, and is not fenced either."""
+    payload = {"partitions": transaction.participants, "fence": fence_epoch, "untold": untold}
+    return NewEntry(Kind.PREPARE_ABORT, transaction.id, payload)
 
 
 def next_epoch(producer: Producer) -> int | None:

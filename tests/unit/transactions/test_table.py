@@ -17,10 +17,12 @@ from faircopy.broker.transactions.table import (
     TransactionRefused,
     TransactionTable,
     group_of,
+    prepare_abort,
 )
+from faircopy.copier.fold import NO_FENCE
 from faircopy.copier.partition import PartitionName
 from faircopy.errors import InvariantViolation
-from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.metadata_entry import decode, encode
 from faircopy.wire.error_codes import ErrorCode
 
@@ -124,6 +126,71 @@ def test_only_the_transitions_of_the_table_are_taken(phase: Phase | None, kind: 
     bench.table.transactions[transaction].phase = phase
     with pytest.raises(InvariantViolation):
         bench.append(NewEntry(kind, transaction, payload))
+
+
+def test_who_was_not_told_of_an_abort_gets_nothing_done_until_it_aborts() -> None:
+    bench = Bench()
+    table = bench.table
+    bench.fence("orders/a", 1, 0)
+    transaction = table.transactions[bench.add("orders/a")]
+    bench.append(prepare_abort(transaction, NO_FENCE, untold=True))
+    producer = table.producers["orders/a"]
+    bench.finish(transaction.id)
+    producer = decode_producer(json.loads(json.dumps(encode_producer(producer))))
+    for refused in (
+        lambda: table.decide_add(producer, PARTITIONS, 9, 0),
+        lambda: table.decide_end(producer, commit=True),
+    ):
+        with pytest.raises(TransactionRefused) as caught:
+            refused()
+        assert caught.value.code is ErrorCode.TRANSACTION_ABORTABLE
+    bench.append(*table.decide_end(producer, commit=False))
+    assert not table.producers["orders/a"].must_abort
+    assert bench.add("orders/a").producer_epoch == 0
+
+
+def test_an_abort_that_a_later_fence_has_told_needs_no_answer() -> None:
+    bench = Bench()
+    bench.fence("orders/a", 1, 0)
+    transaction = bench.table.transactions[bench.add("orders/a")]
+    bench.fence("orders/a", 1, 1)
+    bench.append(prepare_abort(transaction, NO_FENCE, untold=True))
+    assert not bench.table.producers["orders/a"].must_abort
+
+
+def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
+    """The last transaction's, repeated, or that of one that was lost: it is neither acked nor called aborted."""
+    bench = Bench()
+    for name, end in (("orders/a", "commit"), ("orders/b", "abort"), ("payments", None)):
+        bench.fence(name, IDS.index(name), 0)
+        if end is not None:
+            transaction = bench.add(name)
+            bench.append(*bench.table.decide_end(bench.table.producers[name], commit=end == "commit"))
+            bench.finish(transaction)
+    bench.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
+    codes = []
+    for name in IDS:
+        with pytest.raises(TransactionRefused) as caught:
+            bench.table.decide_end(bench.table.producers[name], commit=True)
+        codes.append(caught.value.code)
+    abortable = ErrorCode.TRANSACTION_ABORTABLE
+    assert codes == [ErrorCode.INVALID_TXN_STATE, abortable, abortable]
+
+
+def test_the_end_of_an_older_transaction_is_not_taken_for_that_of_the_newest() -> None:
+    """The next one may begin, and be aborted, while the last one is being copied."""
+    bench = Bench()
+    bench.fence("orders/a", 1, 0)
+    producer = bench.table.producers["orders/a"]
+    older = bench.add("orders/a")
+    bench.append(*bench.table.decide_end(producer, commit=True))
+    newer = bench.add("orders/a")
+    bench.append(*bench.table.decide_end(producer, commit=False))
+    bench.finish(newer)
+    bench.finish(older)
+    assert bench.table.decide_end(producer, commit=False) == []
+    with pytest.raises(TransactionRefused):
+        bench.table.decide_end(producer, commit=True)
 
 
 def test_prepared_transactions_do_not_expire() -> None:

@@ -1,0 +1,180 @@
+"""Open transactions while the broker is restarted: in order, and by kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from faircopy.broker.broker import BOOT_KEY
+from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.storage.state_store import StateStore
+from tests.broker_process import BrokerProcess
+from tests.clients.adapter import Client, ClientFailed
+from tests.clients.conftest import CLIENTS
+from tests.clients.talk import Talk, commit_values, create_topic, failure
+from tests.crash.test_kill import PARTITIONS, TOPICS, Writer, check
+
+TRANSACTION_ABORTABLE = 120
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker for each test, which restarts it."""
+    with BrokerProcess(tmp_path, "plain.enabled=false") as process:
+        yield process
+        assert "Traceback" not in process.log
+
+
+def test_an_open_transaction_outlives_a_restart_in_order(broker: BrokerProcess, client: Client, topic: str) -> None:
+    create_topic(broker.address, topic, 2)
+    with Talk(client, broker.address) as talk:
+        producer = talk.transactional(topic)
+        consumer = talk.consumer(group=topic)
+        producer.begin()
+        producer.send(topic, b"before", partition=0)
+        producer.flush()
+        producer.send_offsets(consumer, {(topic, 0): 7})
+        broker.restart(kill=False)
+        assert consumer.ends([(topic, 0)]) == {(topic, 0): 0}
+        producer.send(topic, b"after", partition=0)
+        producer.send(topic, b"added", partition=1)
+        producer.commit()
+        assert talk.values((topic, 0)) == [b"before", b"after"]
+        assert talk.values((topic, 1)) == [b"added"]
+        assert consumer.committed([(topic, 0)]) == {(topic, 0): 7}
+
+
+@pytest.mark.parametrize("then", ["commits", "sends", "adds"])
+def test_a_kill_aborts_an_open_transaction(broker: BrokerProcess, client: Client, topic: str, then: str) -> None:
+    """Whatever its producer does next fails; having aborted, it goes on, or a new producer does."""
+    create_topic(broker.address, topic, 2)
+    with Talk(client, broker.address) as talk:
+        producer = talk.transactional(topic)
+        commit_values(producer, (topic, 0), [b"first"])
+        producer.begin()
+        producer.send(topic, b"lost", partition=0)
+        producer.flush()
+        broker.restart()
+
+        def go_on() -> None:
+            if then != "commits":
+                producer.send(topic, b"lost, too", partition=1 if then == "adds" else 0)
+                producer.flush()
+            producer.commit()
+
+        failure(go_on)
+        if client.name == "confluent-kafka":
+            error = failure(producer.commit)
+            assert (error.code, error.must_abort) == (TRANSACTION_ABORTABLE, True)
+        try:
+            producer.abort()
+        except ClientFailed:
+            # These libraries take any error of these requests for the end of the producer.
+            assert (client.name, then) in FATAL_FOR
+            producer = talk.transactional(topic)
+        else:
+            assert (client.name, then) not in FATAL_FOR
+        for number in range(5):
+            commit_values(producer, (topic, 0), [b"%d" % number])
+        producer.begin()
+        producer.send(topic, b"aborted", partition=1)
+        producer.flush()
+        producer.abort()
+        assert talk.values((topic, 0)) == [b"first", b"0", b"1", b"2", b"3", b"4"]
+        assert talk.values((topic, 1)) == []
+
+
+FATAL_FOR = {
+    ("kafka-python", "commits"),
+    ("aiokafka", "commits"),
+    ("aiokafka", "adds"),
+}
+
+
+def test_an_idle_producer_does_not_notice_a_kill(broker: BrokerProcess, client: Client, topic: str) -> None:
+    create_topic(broker.address, topic)
+    with Talk(client, broker.address) as talk:
+        producer = talk.transactional(topic)
+        commit_values(producer, (topic, 0), [b"before"])
+        broker.restart()
+        commit_values(producer, (topic, 0), [b"after"])
+        assert talk.values((topic, 0)) == [b"before", b"after"]
+
+
+def test_a_loss_of_power_is_noticed_by_idle_producers_too(broker: BrokerProcess, topic: str) -> None:
+    """The begin of a transaction may be lost with the drafts that it had: then the rest must not be committed."""
+    create_topic(broker.address, topic)
+    with Talk(CLIENTS[0], broker.address) as talk:
+        producer = talk.transactional(topic)
+        commit_values(producer, (topic, 0), [b"before"])
+        broker.kill()
+        asyncio.run(forget_boot(broker.data_directory / "state.lmdb"))
+        broker.start()
+        broker.restart(kill=False)
+        producer.begin()
+        producer.send(topic, b"perhaps the second half", partition=0)
+        assert failure(producer.commit).must_abort
+        producer.abort()
+        commit_values(producer, (topic, 0), [b"after"])
+        assert talk.values((topic, 0)) == [b"before", b"after"]
+
+
+async def forget_boot(path: Path) -> None:
+    """Let the broker think that the machine was started again."""
+    store = StateStore(path, asyncio.get_running_loop())
+    await LmdbStore(store).transact({}, {BOOT_KEY: b"another"})
+    store.close()
+
+
+class StubbornWriter(Writer):
+    """One producer for all its life: it aborts what fails, and goes on."""
+
+    def __init__(self, address: str, number: int, stop: threading.Event) -> None:
+        super().__init__(address, number, stop)
+        self.went_on = 0
+
+    def _transaction(self, producer: Producer) -> None:
+        try:
+            super()._transaction(producer)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            producer.abort_transaction(10)
+            self.aborted.append(self.unknown.pop())
+            self.went_on += 1
+
+
+def test_producers_go_on_after_many_kills(tmp_path: Path) -> None:
+    """What was acked is there, whole and once; what its producer has aborted is not."""
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with BrokerProcess(tmp_path, "checkpoint.bytes=65536", "plain.enabled=false") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in TOPICS]).values():
+            made.result(10)
+        stop = threading.Event()
+        writers = [StubbornWriter(broker.address, number, stop) for number in range(3)]
+        for writer in writers:
+            writer.start()
+        for _ in range(4):
+            time.sleep(chance.uniform(0.3, 0.8))
+            broker.restart()
+        time.sleep(0.5)
+        stop.set()
+        for writer in writers:
+            writer.join(60)
+        assert sum(writer.went_on for writer in writers) > 0
+        assert sum(len(writer.acked) for writer in writers) > 20
+        check(broker.address, writers)
+        broker.restart()
+        check(broker.address, writers)
+        assert "Traceback" not in broker.log

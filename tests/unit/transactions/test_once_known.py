@@ -1,0 +1,88 @@
+"""An acked draft is never of a transaction that a crash of the process forgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.metadata_journal import MetadataJournal
+from faircopy.broker.transactions.table import TransactionTable
+from faircopy.copier.partition import Partition, PartitionName
+from faircopy.journal.entry import TransactionId
+from faircopy.storage.clock import SystemClock
+from faircopy.wire.error_codes import ErrorCode
+
+
+class StubJournal:
+    """A journal that writes when it is told to."""
+
+    def __init__(self) -> None:
+        self.next_position = self.written_position = 0
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def when_written(self, callback: Callable[[], None]) -> None:
+        self._waiting.append((self.next_position, callback))
+
+    def write(self, up_to: int | None = None) -> None:
+        self.written_position = self.next_position if up_to is None else up_to
+        due = [callback for position, callback in self._waiting if position <= self.written_position]
+        self._waiting = [each for each in self._waiting if each[0] > self.written_position]
+        for callback in due:
+            callback()
+
+
+class StubHome:
+    """A metadata journal with such a journal."""
+
+    def __init__(self) -> None:
+        self.journal, self.table = StubJournal(), TransactionTable()
+
+    def append(self, entry: Any) -> None:
+        self.table.fold(entry, self.journal.next_position)
+        self.journal.next_position += 64
+
+
+class StubPartition:
+    """A partition that remembers which transaction it was told."""
+
+    def __init__(self, number: int) -> None:
+        self.name = PartitionName("t", number)
+        self.told: TransactionId | None = None
+
+    def open_transaction(self, transaction: TransactionId) -> None:
+        self.told = transaction
+
+
+def test_a_draft_is_acked_when_its_transaction_is_written() -> None:
+    home = StubHome()
+    home.append(home.table.decide_fence("a", 1, 0, 1_000))
+    home.journal.write()
+    coordinator = TransactionCoordinator(
+        [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SystemClock(), cast(Any, None),
+        CoordinatorOptions(1_000, 1_000),
+    )  # fmt: skip
+    first, second = StubPartition(0), StubPartition(1)
+    acked: list[str] = []
+
+    def add(partition: StubPartition) -> None:
+        coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], 1, ErrorCode.PRODUCER_FENCED)
+
+    def draft(partition: StubPartition, name: str) -> None:
+        """A draft that is written to the partition's journal at once."""
+        assert partition.told is not None
+        coordinator.once_known(partition.told, lambda: acked.append(name))()
+
+    add(first)
+    begun = home.journal.next_position
+    draft(first, "one")
+    assert acked == []
+    add(second)
+    home.journal.write(begun)
+    assert acked == ["one"]
+    draft(second, "two")
+    assert acked == ["one"], "the second partition is not yet known to be of the transaction"
+    home.journal.write()
+    assert acked == ["one", "two"]
+    draft(first, "three")
+    assert acked == ["one", "two", "three"]
