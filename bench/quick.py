@@ -57,6 +57,11 @@ class Figure(NamedTuple):
         return self.value / self.floor if self.floor else None
 
 
+def client(address: str) -> dict[str, object]:
+    """The settings of every client here. librdkafka's own log lines would stand between the progress and the table."""
+    return {"bootstrap.servers": address, "log_level": 0}
+
+
 def percentile(values: list[float], percent: float) -> float:
     ordered = sorted(values)
     return ordered[min(int(len(ordered) * percent / 100), len(ordered) - 1)]
@@ -123,7 +128,7 @@ def plain_produce(directory: Path) -> list[Figure]:
         make_topic(broker.address, "plain", 1)
         producer = Producer(
             {
-                "bootstrap.servers": broker.address,
+                **client(broker.address),
                 "acks": "all",
                 "linger.ms": 5,
                 "batch.size": 1_000_000,
@@ -186,7 +191,7 @@ def commits(directory: Path) -> list[Figure]:
 
 
 def transactional(address: str, name: str) -> Producer:
-    producer = Producer({"bootstrap.servers": address, "transactional.id": name, "linger.ms": 0})
+    producer = Producer({**client(address), "transactional.id": name, "linger.ms": 0})
     producer.init_transactions(30)
     return producer
 
@@ -198,7 +203,7 @@ class Watcher(threading.Thread):
         super().__init__(daemon=True)
         self._consumer = Consumer(
             {
-                "bootstrap.servers": address,
+                **client(address),
                 "group.id": "watcher",
                 "isolation.level": "read_uncommitted",
                 "enable.auto.commit": False,
@@ -257,7 +262,7 @@ def open_transaction(directory: Path) -> list[Figure]:
         make_topic(broker.address, "stall", 1)
         watcher = Watcher(broker.address, "stall")
         watcher.start()
-        producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0})
+        producer = Producer({**client(broker.address), "linger.ms": 0})
         deliveries(producer, watcher, b"warm", 2)
         before = deliveries(producer, watcher, b"before", STALL_SECONDS / 4)
         hung = transactional(broker.address, "hung")

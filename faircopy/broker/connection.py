@@ -31,9 +31,12 @@ _PRODUCE = int(ApiKey.PRODUCE).to_bytes(2, "big")
 
 
 class Exchange:
-    """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0)."""
+    """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0).
 
-    __slots__ = ("connection", "is_answered", "is_produce", "response", "size")
+    `when_lost` is called if the client goes before it has its answer; it may still be answered.
+    """
+
+    __slots__ = ("connection", "is_answered", "is_produce", "response", "size", "when_lost")
 
     def __init__(self, connection: Connection, size: int, is_produce: bool) -> None:
         self.connection = connection
@@ -41,6 +44,7 @@ class Exchange:
         self.is_produce = is_produce
         self.is_answered = False
         self.response: Response = None
+        self.when_lost: Callable[[], None] | None = None
 
     def answer(self, response: Response) -> None:
         """Send the response, once those before it are sent. Only the first answer counts."""
@@ -89,6 +93,9 @@ class Connection(asyncio.BufferedProtocol):
         self._drop_frame()
         self._unread = b""
         self._server.closed(self)
+        for exchange in list(self._pending):
+            if exchange.when_lost is not None and not exchange.is_answered:
+                exchange.when_lost()
 
     def pause_writing(self) -> None:
         self._is_write_paused = True

@@ -7,7 +7,8 @@ A payload is JSON:
 An offset of null takes the commitment away. Within a transaction such a payload is a draft, and counts when it is
 applied. In the state store:
 
-    group_offsets  identity, JSON [group, topic, partition]  -> JSON [offset, leader epoch, metadata, committed at]
+    group_offsets  identity, JSON [group, topic, partition] or its hash
+                       -> JSON [group, topic, partition, offset, leader epoch, metadata, committed at]
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.storage.files import Buffer
-from faircopy.storage.state_store import Change, Delete, Put, StateStore
+from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 
 Place = tuple[str, int]  # topic, partition
 
@@ -144,9 +145,9 @@ class GroupOffsets:
 
     def load(self) -> None:
         """Read the table as the last checkpoint stored it. Blocks."""
-        for key, value in self._store.scan("group_offsets", self._identity):
-            group, topic, partition = json.loads(key[len(self._identity) :])
-            self._committed.setdefault(group, {})[(topic, partition)] = GroupOffset(*json.loads(value))
+        for _, value in self._store.scan("group_offsets", self._identity):
+            group, topic, partition, *committed = json.loads(value)
+            self._committed.setdefault(group, {})[(topic, partition)] = GroupOffset(*committed)
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._storing |= self._changed
@@ -155,9 +156,11 @@ class GroupOffsets:
         return changes, Checkpoint(0, 0, 0, None, 0, 0)
 
     def _change(self, group: str, place: Place) -> Change:
-        key = self._identity + json.dumps([group, *place]).encode()
+        key = key_of_name(self._identity, json.dumps([group, *place]).encode())
         committed = self._committed.get(group, {}).get(place)
-        return Put("group_offsets", key, json.dumps(committed).encode()) if committed else Delete("group_offsets", key)
+        if committed is None:
+            return Delete("group_offsets", key)
+        return Put("group_offsets", key, json.dumps([group, *place, *committed]).encode())
 
     async def sync(self) -> None:
         """Nothing is written outside the journal and the store."""

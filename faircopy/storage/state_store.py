@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
 
 MAP_BYTES = 64 << 30  # address space, not memory or disk
+KEY_BYTES_MAX = 511  # LMDB's bound
 TABLES = (
     "checkpoints",
     "producers",
@@ -60,6 +62,14 @@ class DeleteRange(NamedTuple):
 
 
 Change = Put | Delete | DeletePrefix | DeleteRange
+
+
+def key_of_name(prefix: bytes, name: bytes) -> bytes:
+    """A key for a name that a client chose: with its hash in place of a long one, so the value must hold the name."""
+    key = prefix + name
+    if len(key) <= KEY_BYTES_MAX and not name.startswith(b"\0"):
+        return key
+    return prefix + b"\0" + hashlib.sha256(name).digest()
 
 
 class StateStore:

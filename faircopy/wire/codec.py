@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 from faircopy.errors import FaircopyError
-from faircopy.wire.primitives import MalformedMessage
+from faircopy.wire.primitives import Budget, MalformedMessage
 from faircopy.wire.reading import Dialect, Message, structure_reader
 from faircopy.wire.schema import schema_of
 from faircopy.wire.schema.notation import Field, Schema
@@ -52,10 +52,11 @@ def reader(api_key: int, version: int, direction: Direction) -> Read:
     Raises UnknownMessage; the reader raises MalformedMessage.
     """
     name, fields, dialect = _layout(api_key, version, direction)
-    step = structure_reader(name, fields, dialect)
+    step, renew = structure_reader(name, fields, dialect), dialect.budget.renew
 
     def read(buffer: memoryview, at: int) -> tuple[Message, int]:
         into: list[Message] = []
+        renew()
         try:
             at = step(buffer, at, into)
         except _READ_ERRORS as error:
@@ -100,4 +101,5 @@ def _layout(api_key: int, version: int, direction: Direction) -> tuple[str, tupl
     if not schema.versions.has(version):
         raise UnknownMessage(f"{schema.name} version {version} is not known here")
     fields = schema.request if direction == "request" else schema.response
-    return f"{schema.name}.{direction}", fields, Dialect(version, version >= schema.flexible_from)
+    budget = Budget() if direction == "request" else None
+    return f"{schema.name}.{direction}", fields, Dialect(version, version >= schema.flexible_from, budget)

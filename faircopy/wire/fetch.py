@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from faircopy.wire.primitives import (
     CUT_SHORT,
+    Budget,
     MalformedMessage,
     read_compact_count,
     read_compact_text,
@@ -126,11 +127,12 @@ def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
 
 def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
     topics, at = read_compact_count(frame, at)
-    for _ in range(topics):
+    budget = Budget()
+    for _ in range(budget.take(topics)):
         name, at = read_compact_text(frame, at)
         topic = _named(name)
         count, at = read_compact_count(frame, at)
-        for _ in range(count):
+        for _ in range(budget.take(count)):
             index, epoch, offset, _, _, max_bytes = _ASKED_V12.unpack_from(frame, at)
             at = skip_tags(frame, at + _ASKED_V12.size)
             into.append(FetchPartition(topic, index, epoch, offset, max_bytes))
@@ -140,11 +142,12 @@ def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[Fetch
 def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
     layout = _ASKED_V9 if version >= _LEADER_EPOCH_FROM else _ASKED_V5 if version >= 5 else _ASKED_V4
     topics, at = read_count(frame, at)
-    for _ in range(topics):
+    budget = Budget()
+    for _ in range(budget.take(topics)):
         name, at = read_text(frame, at)
         topic = _named(name)
         count, at = read_count(frame, at)
-        for _ in range(count):
+        for _ in range(budget.take(count)):
             into.append(_asked(version, topic, layout.unpack_from(frame, at)))
             at += layout.size
 

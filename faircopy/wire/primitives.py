@@ -21,8 +21,37 @@ CUT_SHORT = (IndexError, struct.error, UnicodeDecodeError)
 """What readers raise, besides MalformedMessage, when the bytes are no message."""
 
 
+ELEMENTS_MAX = 100_000
+"""Most elements that the arrays of one request may have in all: a byte of a request can be an element, an element takes
+a hundred bytes and some microseconds, and its answer takes the same again.
+"""
+
+TAGS_MAX = 32
+"""Most tagged fields of one structure."""
+
+
 class MalformedMessage(FaircopyError):
     """Bytes that a client sent as a message do not make one. Nothing of it took effect."""
+
+
+class Budget:
+    """Counts the elements of one message against a bound."""
+
+    __slots__ = ("_left", "_most")
+
+    def __init__(self, most: int = ELEMENTS_MAX) -> None:
+        self._most = self._left = most
+
+    def renew(self) -> None:
+        """Begin with another message."""
+        self._left = self._most
+
+    def take(self, count: int) -> int:
+        """Return `count`, if so many more elements are allowed. Raises MalformedMessage."""
+        self._left -= count
+        if self._left < 0:
+            raise MalformedMessage(f"more than {self._most} elements in one message")
+        return count
 
 
 def read_varint(buffer: memoryview, at: int) -> tuple[int, int]:
@@ -98,6 +127,14 @@ def read_view(buffer: memoryview, at: int, size: int) -> tuple[memoryview | None
     return buffer[at:end], end
 
 
+def read_tag_count(buffer: memoryview, at: int) -> tuple[int, int]:
+    """How many tagged fields follow."""
+    count, after = read_varint(buffer, at)
+    if count > TAGS_MAX:
+        raise MalformedMessage(f"{count} tagged fields at byte {at}, at most {TAGS_MAX} are read")
+    return count, after
+
+
 def read_tag_head(buffer: memoryview, at: int) -> tuple[int, int, int]:
     """Number and size in bytes of a tagged field, and where its value starts."""
     tag, at = read_varint(buffer, at)
@@ -112,7 +149,7 @@ def skip_tags(buffer: memoryview, at: int) -> int:
     """Where the section of tagged fields ends that starts at `at`."""
     if not (count := buffer[at]):
         return at + 1
-    count, at = read_varint(buffer, at)
+    count, at = read_tag_count(buffer, at)
     for _ in range(count):
         _, size, at = read_tag_head(buffer, at)
         at += size

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.primitives import (
     CUT_SHORT,
+    Budget,
     MalformedMessage,
     read_compact_count,
     read_compact_length,
@@ -97,18 +98,19 @@ def _read_flexible(frame: memoryview, at: int) -> ProduceRequest:
     transactional_id, at = read_compact_text(frame, at)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
     topics, at = read_compact_count(frame, at + _ACKS_TIMEOUT.size)
+    budget = Budget()
     partitions: list[ProducedPartition] = []
-    for _ in range(topics):
-        at = _read_flexible_topic(frame, at, partitions)
+    for _ in range(budget.take(topics)):
+        at = _read_flexible_topic(frame, at, budget, partitions)
     skip_tags(frame, at)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _read_flexible_topic(frame: memoryview, at: int, into: list[ProducedPartition]) -> int:
+def _read_flexible_topic(frame: memoryview, at: int, budget: Budget, into: list[ProducedPartition]) -> int:
     name, at = read_compact_text(frame, at)
     topic = _named(name)
     count, at = read_compact_count(frame, at)
-    for _ in range(count):
+    for _ in range(budget.take(count)):
         index = _INT32.unpack_from(frame, at)[0]
         size, at = read_compact_length(frame, at + 4)
         records, at = read_view(frame, at, size)
@@ -123,17 +125,18 @@ def _read_fixed(version: int, frame: memoryview, at: int) -> ProduceRequest:
         transactional_id, at = read_text(frame, at)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
     topics, at = read_count(frame, at + _ACKS_TIMEOUT.size)
+    budget = Budget()
     partitions: list[ProducedPartition] = []
-    for _ in range(topics):
-        at = _read_fixed_topic(frame, at, partitions)
+    for _ in range(budget.take(topics)):
+        at = _read_fixed_topic(frame, at, budget, partitions)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _read_fixed_topic(frame: memoryview, at: int, into: list[ProducedPartition]) -> int:
+def _read_fixed_topic(frame: memoryview, at: int, budget: Budget, into: list[ProducedPartition]) -> int:
     name, at = read_text(frame, at)
     topic = _named(name)
     count, at = read_count(frame, at)
-    for _ in range(count):
+    for _ in range(budget.take(count)):
         index, size = _INDEX_LENGTH.unpack_from(frame, at)
         if size < -1:
             raise MalformedMessage(f"records of {size} bytes at byte {at}")

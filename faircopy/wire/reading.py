@@ -3,7 +3,7 @@
 A `Step` reads one part of a message, appends what it read to a list and returns where the next part starts.
 Every length and count is held against the bytes that remain before anything is allocated for it. So what a
 message can allocate is bounded by its size, times a few tens: the least element of an array of structures is
-a byte or two on the wire and about a hundred in memory.
+a byte or two on the wire and about a hundred in memory. Of requests, the number of elements is bounded, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from faircopy.wire.primitives import MalformedMessage, read_tag_head, read_varint
+from faircopy.wire.primitives import Budget, MalformedMessage, read_tag_count, read_tag_head, read_varint
 from faircopy.wire.schema.notation import STRUCTURE, Field
 
 Step = Callable[[memoryview, int, list[Any]], int]
@@ -28,6 +28,7 @@ FIXED = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
 _INT16 = struct.Struct(">h").unpack_from
 _INT32 = struct.Struct(">i").unpack_from
 _UUID_BYTES = 16
+NO_BOUND = 1 << 62
 
 
 if TYPE_CHECKING:
@@ -56,11 +57,15 @@ else:
 
 
 class Dialect:
-    """What decides how fields look on the wire: the message's version, and if it is flexible (KIP-482)."""
+    """What decides how fields look on the wire: the message's version, and if it is flexible (KIP-482).
 
-    def __init__(self, version: int, flexible: bool) -> None:
+    `budget` is what a reader may still take of elements; who uses the reader renews it for each message.
+    """
+
+    def __init__(self, version: int, flexible: bool, budget: Budget | None = None) -> None:
         self.version = version
         self.flexible = flexible
+        self.budget = budget or Budget(NO_BOUND)
 
     def has(self, field: Field) -> bool:
         return field.versions.has(self.version)
@@ -239,6 +244,7 @@ def _array_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> 
     length = _length_reader(what, dialect, nullable, _INT32)
     element_bytes = max(1, _least_bytes(field, dialect))
     elements = _primitives_reader(field) if field.type in FIXED else _elements_reader(what, field, dialect)
+    take = dialect.budget.take
 
     def read(buffer: memoryview, at: int, into: list[Any]) -> int:
         count, at = length(buffer, at)
@@ -250,7 +256,7 @@ def _array_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> 
             raise MalformedMessage(f"{what} counts {count} elements at byte {at}, {left} bytes remain")
         values: list[Any] = []
         into.append(values)
-        return elements(buffer, at, count, values)
+        return elements(buffer, at, take(count), values)
 
     return read
 
@@ -305,7 +311,7 @@ def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:
 
     def read(buffer: memoryview, at: int, into: list[Any]) -> int:
         append_absent(into)
-        count, at = read_varint(buffer, at)
+        count, at = read_tag_count(buffer, at)
         seen: set[int] = set()
         for _ in range(count):
             tag, size, at = read_tag_head(buffer, at)

@@ -36,6 +36,9 @@ MEMBER_ID_REQUIRED_FROM = 4
 GROUPS_MAX = 100_000
 """Groups with members at a time; whoever comes to a further one is told to try again."""
 
+NAME_CHARS_MAX = 200
+"""So much of a client's own name goes into its member's id."""
+
 Body = dict[str, Any]
 
 
@@ -103,7 +106,7 @@ class GroupCoordinator:
         return JoinRequest(
             ticket=ticket,
             member_id=request.member_id,
-            fresh_member_id=f"{instance_id or client_id}-{self._fresh_id()}",
+            fresh_member_id=f"{(instance_id or client_id)[:NAME_CHARS_MAX]}-{self._fresh_id()}",
             instance_id=instance_id,
             client_id=client_id,
             client_host=client_host,

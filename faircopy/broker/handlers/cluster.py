@@ -13,6 +13,7 @@ from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
+NULLABLE_NAME_SINCE = 12
 
 
 class ClusterHandlers:
@@ -32,7 +33,9 @@ class ClusterHandlers:
             topics = [self._describe(hosted) for hosted in self._catalog.topics.values()]
         else:
             may_create = request.allow_auto_topic_creation and self._settings.auto_create_topics
-            topics = [await self._asked(asked, may_create) for asked in request.topics]
+            # Before version 12 a topic that is asked for by its id has an empty name in the answer, not a null one.
+            nameless = None if context.version >= NULLABLE_NAME_SINCE else ""
+            topics = [await self._asked(asked, may_create, nameless) for asked in request.topics]
         node = self._address()
         return {
             "brokers": [{"node_id": node.node_id, "host": node.host, "port": node.port, "rack": None}],
@@ -41,12 +44,12 @@ class ClusterHandlers:
             "topics": topics,
         }
 
-    async def _asked(self, asked: Message, may_create: bool) -> Body:
+    async def _asked(self, asked: Message, may_create: bool, nameless: str | None) -> Body:
         hosted = self._by_name_or_id(asked)
         if hosted is not None:
             return self._describe(hosted)
         if asked.name is None:
-            return missing(None, ErrorCode.UNKNOWN_TOPIC_ID) | {"topic_id": asked.topic_id}
+            return missing(nameless, ErrorCode.UNKNOWN_TOPIC_ID) | {"topic_id": asked.topic_id}
         try:
             check_topic_name(asked.name)
             if not may_create:

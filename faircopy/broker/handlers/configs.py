@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from faircopy.broker.catalog import Catalog, HostedTopic, broker_default
-from faircopy.broker.handlers.context import Body, Context, Message
+from faircopy.broker.handlers.context import Body, Context, Message, message_of
 from faircopy.broker.handlers.topics import RefusedTopic, code_of
 from faircopy.broker.settings import Settings
 from faircopy.cluster.topic_configs import CONFIGS, check_configs
@@ -38,7 +38,7 @@ class ConfigHandlers:
         try:
             rows = self._rows(resource)
         except FaircopyError as error:
-            return answer | {"error_code": code_of(error), "error_message": str(error)}
+            return answer | {"error_code": code_of(error), "error_message": message_of(error)}
         wanted = resource.configuration_keys
         rows = [row for row in rows if wanted is None or row["name"] in wanted]
         return answer | {"error_code": ErrorCode.NONE, "configs": rows}
@@ -149,7 +149,7 @@ def outcome(resource: Message, error: FaircopyError | None) -> Body:
     """The answer for one resource of an alteration."""
     return {
         "error_code": code_of(error) if error is not None else ErrorCode.NONE,
-        "error_message": str(error) if error is not None else None,
+        "error_message": message_of(error) if error is not None else None,
         "resource_type": resource.resource_type,
         "resource_name": resource.resource_name,
     }

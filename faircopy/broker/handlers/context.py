@@ -28,4 +28,12 @@ class BrokerAddress(NamedTuple):
     port: int
 
 
-__all__ = ["LEADER_EPOCH", "Body", "BrokerAddress", "Context", "Message"]
+MESSAGE_CHARS_MAX = 1_000
+
+
+def message_of(error: Exception) -> str:
+    """What a response says of an error: short, whatever a client has put into the names in it."""
+    return str(error)[:MESSAGE_CHARS_MAX]
+
+
+__all__ = ["LEADER_EPOCH", "Body", "BrokerAddress", "Context", "Message", "message_of"]

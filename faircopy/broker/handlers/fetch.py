@@ -60,6 +60,7 @@ class Operation:
                 partition.log.watch(self._changed)
                 self._watched.append(partition)
         self._timer = self._handler.loop.call_later(self._request.max_wait_ms / 1000, self._finish_waiting)
+        self._exchange.when_lost = self._abandon
 
     def _changed(self) -> None:
         """A log grew. Look once in a tick, however many did."""
@@ -72,13 +73,22 @@ class Operation:
         if self._watched and self._enough():
             self._finish_waiting()
 
+    def _abandon(self) -> None:
+        """The client is gone: wait no longer."""
+        self._stop_waiting()
+        self._exchange.answer(None)
+
     def _finish_waiting(self) -> None:
+        self._stop_waiting()
+        self._read()
+
+    def _stop_waiting(self) -> None:
+        self._exchange.when_lost = None
         for partition in self._watched:
             partition.log.unwatch(self._changed)
         self._watched = []
         if self._timer is not None:
             self._timer.cancel()
-        self._read()
 
     def _enough(self) -> bool:
         if self._request.max_wait_ms <= 0 or not self._request.partitions:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
 from faircopy.broker.connection import Exchange
+from faircopy.broker.handlers.context import message_of
 from faircopy.copier.partition import NoOpenTransaction
 from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
@@ -102,7 +103,7 @@ class ProduceHandler:
         if not operation.results:
             operation.answer()
         if (refused := self._refusal(header, request)) is not None:
-            for number, result in enumerate(refusals(request, refused.code, str(refused))):
+            for number, result in enumerate(refusals(request, refused.code, message_of(refused))):
                 operation.settle(number, result)
             return
         for number, (topic, partition, records) in enumerate(request.partitions):
@@ -110,7 +111,7 @@ class ProduceHandler:
                 self._append(operation, number, topic, partition, records)
             except FaircopyError as error:
                 code = self._code(error)
-                result = ProduceResult(topic, partition, code, error_message=str(error))
+                result = ProduceResult(topic, partition, code, error_message=message_of(error))
                 operation.settle(number, result)
 
     def _code(self, error: FaircopyError) -> ErrorCode:

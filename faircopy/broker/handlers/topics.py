@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
+from collections.abc import Mapping
 
-from faircopy.broker.catalog import Catalog, HostedTopic, TooManyPartitions
-from faircopy.broker.handlers.context import Body, Context, Message
+from faircopy.broker.catalog import Catalog, TooManyPartitions
+from faircopy.broker.handlers.context import Body, Context, Message, message_of
 from faircopy.broker.settings import Settings
 from faircopy.cluster.store import Conflict
 from faircopy.cluster.topic_configs import InvalidTopicConfig, check_configs
@@ -52,11 +54,11 @@ class TopicHandlers:
 
     async def create_topics(self, request: Message, context: Context) -> Body:
         """CreateTopics."""
-        names = [asked.name for asked in request.topics]
+        times = Counter(asked.name for asked in request.topics)
         answers = []
         for asked in request.topics:
             try:
-                if names.count(asked.name) > 1:
+                if times[asked.name] > 1:
                     raise RefusedTopic(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is asked for twice")
                 answers.append(await self._create(asked, request.validate_only))
             except FaircopyError as error:
@@ -64,7 +66,7 @@ class TopicHandlers:
                     {
                         "name": asked.name,
                         "error_code": code_of(error),
-                        "error_message": str(error),
+                        "error_message": message_of(error),
                         "configs": None,
                     }
                 )
@@ -82,10 +84,11 @@ class TopicHandlers:
             "error_code": 0,
             "num_partitions": partitions,
             "replication_factor": 1,
+            "configs": created_configs(configs),
         }
         if not validate_only:
             hosted = await self._catalog.create(asked.name, partitions, configs)
-            answer |= {"topic_id": hosted.topic.id.bytes, "configs": created_configs(hosted)}
+            answer["topic_id"] = hosted.topic.id.bytes
         return answer
 
     def _partition_count(self, asked: Message) -> int:
@@ -125,7 +128,7 @@ class TopicHandlers:
             hosted = self._catalog.known(name)
             await self._catalog.delete(name)
         except FaircopyError as error:
-            return {"name": name, "error_code": code_of(error), "error_message": str(error)}
+            return {"name": name, "error_code": code_of(error), "error_message": message_of(error)}
         return {"name": name, "topic_id": hosted.topic.id.bytes, "error_code": ErrorCode.NONE}
 
     async def create_partitions(self, request: Message, context: Context) -> Body:
@@ -136,7 +139,7 @@ class TopicHandlers:
                 await self._grow(asked, request.validate_only)
                 results.append({"name": asked.name, "error_code": 0})
             except FaircopyError as error:
-                results.append({"name": asked.name, "error_code": code_of(error), "error_message": str(error)})
+                results.append({"name": asked.name, "error_code": code_of(error), "error_message": message_of(error)})
         return {"results": results}
 
     async def _grow(self, asked: Message, validate_only: bool) -> None:
@@ -230,9 +233,9 @@ def ensure_alone(assignments: list[list[int]], node_id: int) -> None:
             )
 
 
-def created_configs(hosted: HostedTopic) -> list[Body]:
-    """The settings of a topic as CreateTopics answers them."""
+def created_configs(configs: Mapping[str, str]) -> list[Body]:
+    """The settings that a topic was given, as CreateTopics answers them."""
     return [
         {"name": name, "value": value, "read_only": False, "config_source": 1, "is_sensitive": False}
-        for name, value in hosted.topic.configs.items()
+        for name, value in configs.items()
     ]

@@ -1,7 +1,7 @@
 """One metadata journal J-k with its table: append and fold, checkpoint and recover.
 
 checkpoints   "J" k                                 -> JSON {"position"}
-transactional_ids   "J" k, transactional id in UTF-8      -> JSON of the producer with its transactions
+transactional_ids   "J" k, transactional id in UTF-8, or its hash   -> JSON of the producer with its transactions
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.metadata_entry import decode, encode
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
-from faircopy.storage.state_store import Change, Delete, Put, StateStore
+from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 
 _NUMBER = struct.Struct(">I")
 
@@ -93,7 +93,7 @@ class MetadataJournal:
             self._checkpointing = False
 
     def _change(self, transactional_id: str) -> Change:
-        key = self._identity + transactional_id.encode()
+        key = key_of_name(self._identity, transactional_id.encode())
         producer = self.table.producers.get(transactional_id)
         if producer is None:
             return Delete("transactional_ids", key)
