@@ -1,0 +1,289 @@
+"""The result file: what a run measured, as JSON.
+
+A file is one object: `format`, `about` (machine, versions, settings, seed), `systems`, `floors`, `skipped`, and one list of
+rows for each measure, named as the class of the rows below. Every row names its system. Times are milliseconds in
+histograms and seconds elsewhere; sizes are bytes. A figure of several rounds is a list with one number a round.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A distribution of times. `curve` has (percent, milliseconds), for plots."""
+
+    count: int
+    p50_ms: float
+    p99_ms: float
+    p999_ms: float
+    max_ms: float
+    mean_ms: float
+    curve: list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class System:
+    """One system under test. `name` is what all rows say; `kind` is faircopy or kafka."""
+
+    name: str
+    kind: str
+    version: str
+    protocol: str
+    durability: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What this machine can do by itself: `value` in `unit`."""
+
+    name: str
+    value: float
+    unit: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What was not measured, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Transactions of one message in each of `partitions` partitions, by `producers` producers at once.
+
+    `begin_to_ack` is from begin_transaction to the commit's ack, `commit_to_ack` from the call of commit_transaction to its ack,
+    `ack_to_visible` from there to the delivery of the last message, `end_to_end` from each message's send to its
+    delivery, both at a consumer that sees committed data only.
+    """
+
+    system: str
+    partitions: int
+    producers: int
+    rounds: int
+    transactions: int
+    per_second: list[float]
+    begin_to_ack: Histogram
+    commit_to_ack: Histogram
+    ack_to_visible: Histogram
+    end_to_end: Histogram
+
+
+@dataclass(frozen=True)
+class PlainLatency:
+    """One message at a time without a transaction: send to ack, and send to delivery."""
+
+    system: str
+    rounds: int
+    send_to_ack: Histogram
+    end_to_end: Histogram
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Delivery of others' committed messages before, while and after one transaction hangs open in their partition.
+
+    `timeline` has (second of the send, milliseconds until delivery); the transaction hung from `opened_seconds` to `closed_seconds`.
+    """
+
+    system: str
+    before: Histogram
+    during: Histogram
+    after: Histogram
+    opened_seconds: float
+    closed_seconds: float
+    timeline: list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class AbortCost:
+    """Reading a log of `messages` messages of which `aborted_percent` belong to aborted transactions.
+
+    `wire_bytes` came to the consumer. `log_bytes` is the data log on disk, `disk_bytes` all that the broker keeps.
+    """
+
+    system: str
+    aborted_percent: int
+    messages: int
+    message_bytes: int
+    delivered: int
+    seconds: list[float]
+    wire_bytes: int
+    log_bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """One producer at full speed, then one consumer; `commit_every_ms` is 0 without transactions.
+
+    CPU and memory are the broker's. `written_per_byte` counts what it gave to the file system per byte of messages.
+    """
+
+    system: str
+    commit_every_ms: int
+    message_bytes: int
+    produced_bytes_per_second: list[float]
+    consumed_bytes_per_second: list[float]
+    cpu_seconds_per_million: list[float]
+    peak_memory_bytes: int
+    written_per_byte: list[float]
+
+
+@dataclass(frozen=True)
+class Start:
+    """From the start of the process until the first client is served; `restart` is after kill -9 under load."""
+
+    system: str
+    cold_seconds: list[float]
+    restart_seconds: list[float]
+    idle_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The same figures while something grows: `of` is partitions, open transactions or log bytes, `size` how many."""
+
+    system: str
+    of: str
+    size: int
+    commit_to_ack: Histogram
+    produced_bytes_per_second: float
+    memory_bytes: int
+    restart_seconds: float
+
+
+@dataclass(frozen=True)
+class SparkSource:
+    """What a Spark stream shows of the same transactions, of which some abort. `reader` is kafka or parquet."""
+
+    system: str
+    reader: str
+    options: dict[str, str]
+    committed: int
+    shown: int
+    aborted_shown: int
+    rows_per_second: list[float]
+    latency: Histogram
+
+
+@dataclass(frozen=True)
+class Distance:
+    """The model's commit latency of a protocol, `formula` its terms, at one distance, disk and number of partitions.
+
+    `commit_ms` is from the call of commit to its ack, `visible_ms` to the moment when a consumer has the messages.
+    """
+
+    protocol: str
+    formula: str
+    round_trip_ms: float
+    durable_write_ms: float
+    partitions: int
+    commit_ms: float
+    visible_ms: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The model with this run's round trip and durable write, beside what the run measured on loopback."""
+
+    protocol: str
+    formula: str
+    partitions: int
+    round_trip_ms: float
+    durable_write_ms: float
+    commit_model_ms: float
+    commit_measured_ms: float
+
+
+MEASURES: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, Distance, Checked
+    )
+}  # fmt: skip
+
+
+@dataclass
+class Results:
+    """All of one run. `rows` has the rows of each measure, by the name of their class."""
+
+    about: dict[str, Any]
+    systems: list[System] = field(default_factory=list)
+    floors: list[Floor] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in MEASURES})
+
+    def add(self, *rows: Any) -> None:
+        """Take rows of any measure."""
+        for row in rows:
+            self.rows[type(row).__name__].append(row)
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """The rows of one measure."""
+        return self.rows[kind.__name__]
+
+    def floor(self, name: str) -> float:
+        """The value of a floor. Raises KeyError."""
+        return {floor.name: floor.value for floor in self.floors}[name]
+
+
+def save(results: Results, path: Path) -> None:
+    """Write a result file."""
+    document = {
+        "format": FORMAT,
+        "about": results.about,
+        "systems": [dataclasses.asdict(system) for system in results.systems],
+        "floors": [dataclasses.asdict(floor) for floor in results.floors],
+        "skipped": [dataclasses.asdict(skipped) for skipped in results.skipped],
+        **{name: [dataclasses.asdict(row) for row in rows] for name, rows in results.rows.items()},
+    }
+    path.write_text(json.dumps(shortened(document), indent=1) + "\n")
+
+
+def load(path: Path) -> Results:
+    """Read a result file. Raises ValueError if it is of another format."""
+    document = json.loads(path.read_text())
+    if document.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {document.get('format')}; this benchmark reads {FORMAT}: run it again")
+    results = Results(document["about"])
+    results.systems = [System(**system) for system in document["systems"]]
+    results.floors = [Floor(**floor) for floor in document["floors"]]
+    results.skipped = [Skipped(**skipped) for skipped in document["skipped"]]
+    results.rows = {name: [restored(kind, row) for row in document[name]] for name, kind in MEASURES.items()}
+    return results
+
+
+def restored(kind: type[Any], row: dict[str, Any]) -> Any:
+    """A row from its JSON: histograms are objects with a curve, points of time lines are pairs."""
+    return kind(**{name: restored_value(value) for name, value in row.items()})
+
+
+def restored_value(value: Any) -> Any:
+    if isinstance(value, dict) and "curve" in value:
+        return Histogram(**{**value, "curve": [tuple(point) for point in value["curve"]]})
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return [tuple(point) for point in value]
+    return value
+
+
+def shortened(value: Any) -> Any:
+    """Numbers with five significant digits: more is noise."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {key: shortened(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shortened(item) for item in value]
+    return value

@@ -1,0 +1,56 @@
+"""faircopy with any commit protocol and durability."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.results import System
+from faircopy import __version__
+from tests.broker_process import BrokerProcess
+
+LOCAL_COPY = "local-copy"
+
+
+class Faircopy:
+    """A broker process of this checkout. `protocol` is local-copy, or the module in bench/protocols of a rival."""
+
+    def __init__(self, directory: Path, protocol: str = LOCAL_COPY, durability: str = "fsync", *settings: str) -> None:
+        # Tables for Spark are measured with Spark; here they would be work that the others do not have.
+        chosen = [f"durability={durability}", "plain.enabled=false", *settings]
+        if protocol != LOCAL_COPY:
+            chosen.append(f"commit.protocol=bench.protocols.{protocol.replace('-', '_')}:PROTOCOL")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._broker = BrokerProcess(directory, *chosen)
+        self.about = System(
+            f"{protocol} {durability}",
+            "faircopy",
+            __version__,
+            protocol,
+            durability,
+            dict(setting.split("=", 1) for setting in chosen),
+        )
+
+    @property
+    def address(self) -> str:
+        return self._broker.address
+
+    @property
+    def pid(self) -> int:
+        return self._broker.pid
+
+    @property
+    def data_directory(self) -> Path:
+        return self._broker.data_directory
+
+    @property
+    def log_directories(self) -> list[Path]:
+        return [self._broker.data_directory / "log"]
+
+    def start(self) -> None:
+        self._broker.start()
+
+    def stop(self) -> None:
+        self._broker.stop()
+
+    def kill(self) -> None:
+        self._broker.kill()

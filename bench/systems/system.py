@@ -1,0 +1,69 @@
+"""The interface of a system under test: one broker on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from bench.results import System
+
+
+class Peer(Protocol):
+    """A broker that the benchmark starts, measures and ends. It listens on the same port in all its lives."""
+
+    @property
+    def about(self) -> System:
+        """What the results say of it."""
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT for clients."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
+    @property
+    def data_directory(self) -> Path:
+        """All that it keeps."""
+
+    @property
+    def log_directories(self) -> list[Path]:
+        """Where the visible log of topics lies, below `data_directory`; not journals, indexes or tables."""
+
+    def start(self) -> None:
+        """Start it on what its directory holds, and return when it serves clients. Raises RuntimeError."""
+
+    def stop(self) -> None:
+        """End it in order."""
+
+    def kill(self) -> None:
+        """kill -9."""
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and its children."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def memory_bytes(pid: int) -> int:
+    """Resident memory of a process and its children."""
+    return sum(int(process.memory_info().rss) for process in family(pid))
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process and its children have used."""
+    return sum(sum(process.cpu_times()[:2]) for process in family(pid))
+
+
+def written_bytes(pid: int) -> int:
+    """Bytes that a process and its children gave to the file system."""
+    return sum(int(process.io_counters().write_bytes) for process in family(pid))
+
+
+def size_bytes(directory: Path) -> int:
+    """Bytes that the files below a directory take on disk."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
