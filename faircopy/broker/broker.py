@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from faircopy.broker.catalog import Catalog
+from faircopy.broker.commit_protocol import find_protocol
 from faircopy.broker.dispatch import Dispatcher, Handler
 from faircopy.broker.groups.coordinator import GroupCoordinator
 from faircopy.broker.groups.members import GroupLimits
@@ -34,7 +35,7 @@ from faircopy.broker.retention import apply_retention
 from faircopy.broker.server import Server, bind
 from faircopy.broker.settings import Settings, parse_address
 from faircopy.broker.stall_watch import StallWatch
-from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.coordinator import CoordinatorOptions
 from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.store import ABSENT, ClusterStore, take_block
@@ -137,6 +138,7 @@ class Broker:
                 )
 
     def _make_parts(self) -> None:
+        protocol = find_protocol(self.settings.commit_protocol)
         options = JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
@@ -163,10 +165,17 @@ class Broker:
             self.settings.offsets_partitions, root, self.store, self.disk, loop, options, self.clock
         )
         self.catalog = Catalog(
-            Topics(self.cluster), self.directory, self.store, self.disk, loop, self.settings, options
+            Topics(self.cluster),
+            self.directory,
+            self.store,
+            self.disk,
+            loop,
+            self.settings,
+            options,
+            protocol.partition,
         )
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
-        self.coordinator = TransactionCoordinator(
+        self.coordinator = protocol.coordinator(
             self.journals,
             self._find_partition,
             self.producer_ids.next,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from faircopy.broker.settings import Settings
@@ -14,12 +14,14 @@ from faircopy.copier.checkpoint import delete_partition
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.datalog.log import DataLog, LogEnd
+from faircopy.datalog.read import ReadPlan
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import delete_tree, failure, make_directory
 from faircopy.storage.state_store import StateStore
+from faircopy.wire.fetch import AbortedTransaction
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +33,22 @@ class TooManyPartitions(FaircopyError):
 
 
 class HostedPartition(Partition):
-    """A partition of a topic, with its visible log."""
+    """A partition of a topic, with its visible log. What is in the log is for all readers (P1, P3, P4)."""
 
     log: DataLog
     copier: LogCopier
+
+    def end_for(self, _isolation_level: int) -> int:
+        """The offset before which such a reader may read: the log's end, whatever is open."""
+        return self.log.end_offset
+
+    def plan_read(self, offset: int, _isolation_level: int) -> ReadPlan | None:
+        """Where to read; None at the end for such a reader. Raises OffsetOutOfRange, DamagedLog."""
+        return self.log.plan_read(offset)
+
+    def aborted_in(self, _data: bytes, _offset: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions in what was read for a read_committed reader at `offset`: none, ever."""
+        return ()
 
 
 class HostedTopic:
@@ -85,7 +99,9 @@ class Catalog:
         loop: asyncio.AbstractEventLoop,
         settings: Settings,
         journal_options: JournalOptions,
+        partition_type: type[HostedPartition],
     ) -> None:
+        self._partition_type = partition_type
         self._topics = topics
         self._directory = directory
         self._store = store
@@ -136,7 +152,7 @@ class Catalog:
         copier = LogCopier(
             journal, data_log, self._store, self._disk, self._loop, lambda error: self._fail(partition, error)
         )
-        partition = HostedPartition(name, identity, journal, copier, self._store, self._disk)
+        partition = self._partition_type(name, identity, journal, copier, self._store, self._disk)
         partition.log, partition.copier = data_log, copier
         try:
             self._recover(partition)

@@ -9,7 +9,7 @@ from pathlib import Path
 from faircopy.broker.groups.offsets import CommittedOffset
 from faircopy.copier.fold import Standing
 from faircopy.copier.group_offsets import GroupOffset, GroupOffsets, OffsetChange, Place, encode_offsets
-from faircopy.copier.partition import Done, Partition, PartitionName
+from faircopy.copier.partition import Appended, Done, Partition, PartitionName
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.clock import Clock
@@ -143,7 +143,7 @@ class OffsetsJournals:
         rows: Iterable[OffsetRow],
         producer_id: int,
         producer_epoch: int,
-        once_known: Callable[[TransactionId, Done], Done],
+        once_known: Callable[[TransactionId, Appended], Appended],
     ) -> asyncio.Future[None]:
         """Put offsets into the producer's open transaction; the future is done when they stand in the journal.
 
@@ -157,7 +157,7 @@ class OffsetsJournals:
         changes = self._changes(rows)
         payload = encode_offsets(group, changes)
         done: asyncio.Future[None] = self._loop.create_future()
-        written = once_known(transaction, lambda: done.set_result(None))
+        written = once_known(transaction, lambda _base_offset: done.set_result(None))
         partition.append_draft(payload, None, len(changes), transaction, written)
         partition.table.note_draft(transaction, payload)
         return done

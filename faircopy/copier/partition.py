@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from faircopy.copier.checkpoint import (
     Checkpoint,
@@ -28,7 +28,7 @@ from faircopy.copier.fold import (
     PartitionState,
     Standing,
 )
-from faircopy.copier.producers import Producer, RejectedBatch
+from faircopy.copier.producers import UNKNOWN_OFFSET, Producer, RejectedBatch
 from faircopy.copier.sink import Sink
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
@@ -39,7 +39,7 @@ from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import BatchHeader
 
-Appended = Callable[[int], None]  # is given the base offset
+Appended = Callable[[int], None]  # is given the base offset, UNKNOWN_OFFSET if it is not decided yet
 Done = Callable[[], None]
 
 
@@ -58,7 +58,9 @@ class PartitionName(NamedTuple):
 
 
 class Partition:
-    """A partition that this broker leads."""
+    """A partition that this broker leads. `State` is its fold."""
+
+    State: ClassVar[type[PartitionState]] = PartitionState
 
     def __init__(
         self, name: PartitionName, identity: bytes, journal: Journal, sink: Sink, store: StateStore, disk: Disk,
@@ -68,7 +70,7 @@ class Partition:
         self.identity = identity
         self.journal = journal
         self.sink = sink
-        self.state = PartitionState()
+        self.state = self.State()
         self.failure: FaircopyError | None = None
         self.checkpoint_position = 0
         self._store = store
@@ -137,17 +139,23 @@ class Partition:
         self.journal.when_durable(durable)
 
     def append_draft(
-        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Done
+        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
     ) -> None:
-        """Append a batch of an open transaction; `done()` when it stands in the file. Raises RejectedBatch."""
+        """Append a batch of an open transaction; `done(UNKNOWN_OFFSET)` when it stands in the file: PREPARED makes
+        that safe. Raises RejectedBatch.
+        """
+
+        def written() -> None:
+            done(UNKNOWN_OFFSET)
+
         if header is not None and self._producer(header).find_duplicate(header) is not None:
-            self.journal.when_written(done)
+            self.journal.when_written(written)
             return
         known = self.state.transactions.get(transaction)
         previous = known.head if known is not None else NOWHERE
         entry = self.journal.append(Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction)
         self.state.fold_draft(entry, header)
-        self.journal.when_written(done)
+        self.journal.when_written(written)
 
     def _producer(self, header: BatchHeader) -> Producer:
         return self.state.producers.get(header.producer_id) or Producer(header.producer_epoch)

@@ -16,7 +16,7 @@ answered), so nothing can be forgotten, and there are no preferred replicas. Res
     error i16 and session id i32 (v7+)
     topics: name
         partitions: index i32, error i16, high watermark i64, last stable offset i64,
-                    log start offset i64 (v5+), aborted transactions (always none),
+                    log start offset i64 (v5+), aborted transactions: producer id i64, first offset i64,
                     preferred read replica i32 (v11+: always -1), records
 """
 
@@ -61,6 +61,9 @@ _ANSWER_V4 = struct.Struct(">ihqqii")  # aborted transactions and length of reco
 _ANSWER_V5 = struct.Struct(">ihqqqii")
 _ANSWER_V11 = struct.Struct(">ihqqqiii")  # with the preferred read replica before the length
 _ANSWER_V12 = struct.Struct(">ihqqqbi")  # without the length, which is a varint
+_ENDS_V4 = struct.Struct(">ihqq")  # what comes before aborted transactions, where there are some
+_ENDS_V5 = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
 _NO_ABORTED_COMPACT = 1
 _NO_REPLICA = -1
 _NO_TAGS = b"\0"
@@ -90,9 +93,18 @@ class FetchRequest(NamedTuple):
     partitions: list[FetchPartition]
 
 
+class AbortedTransaction(NamedTuple):
+    """Has a read_committed consumer skip a producer's batches from `first_offset` to its next marker (KIP-98)."""
+
+    producer_id: int
+    first_offset: int
+
+
 class FetchResult(NamedTuple):
-    """The answer for one partition; `records` are whole batches, in order, in as many buffers as they lie
-    in."""
+    """The answer for one partition; `records` are whole batches, in order, in as many buffers as they lie in.
+
+    `aborted` is always empty but in benchmarks: nothing that was aborted is in a log (P1).
+    """
 
     topic: str
     partition: int
@@ -101,6 +113,7 @@ class FetchResult(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     records: Sequence[Buffer]
+    aborted: Sequence[AbortedTransaction] = ()
 
 
 def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest:
@@ -204,8 +217,12 @@ def _put_flexible(buffers: list[Buffer], grouped: _Grouped) -> None:
     for topic, rows in grouped:
         name = topic.encode()
         out += varint(len(name) + 1) + name + varint(len(rows) + 1)
-        for _, partition, error, high, stable, start, records in rows:
-            out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
+        for _, partition, error, high, stable, start, records, aborted in rows:
+            if aborted:
+                out += _ENDS_V5.pack(partition, error, high, stable, start) + _aborted_compact(aborted)
+                out += _INT32.pack(_NO_REPLICA)
+            else:
+                out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
             out += varint(sum(map(len, records)) + 1)
             out = _after_records(buffers, out, records)
             out += _NO_TAGS
@@ -225,8 +242,25 @@ def _put_fixed(version: int, buffers: list[Buffer], grouped: _Grouped) -> None:
             out = _after_records(buffers, out, row[6])
 
 
+def _aborted_compact(aborted: Sequence[AbortedTransaction]) -> bytes:
+    return varint(len(aborted) + 1) + b"".join(_ABORTED.pack(*each) + _NO_TAGS for each in aborted)
+
+
+def _aborted_fixed(version: int, row: FetchResult) -> bytes:
+    """An answer up to its records, where there are aborted transactions."""
+    _, partition, error, high, stable, start, records, aborted = row
+    ends = _ENDS_V4.pack(partition, error, high, stable)
+    if version >= 5:
+        ends = _ENDS_V5.pack(partition, error, high, stable, start)
+    replica = _INT32.pack(_NO_REPLICA) if version >= 11 else b""
+    listed = b"".join(_ABORTED.pack(*each) for each in aborted)
+    return ends + _INT32.pack(len(aborted)) + listed + replica + _INT32.pack(sum(map(len, records)))
+
+
 def _fixed_answer(version: int, row: FetchResult) -> bytes:
-    _, partition, error, high, stable, start, records = row
+    if row[7]:
+        return _aborted_fixed(version, row)
+    _, partition, error, high, stable, start, records, _ = row
     size = sum(map(len, records))
     if version >= 11:
         return _ANSWER_V11.pack(partition, error, high, stable, start, 0, _NO_REPLICA, size)

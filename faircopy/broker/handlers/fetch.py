@@ -26,6 +26,7 @@ from faircopy.wire.messages import RequestHeader
 
 INLINE_READ_BYTES = 256 << 10
 LEADER_EPOCH = 0
+READ_COMMITTED = 1
 
 
 class ToRead(NamedTuple):
@@ -96,7 +97,7 @@ class Operation:
         available = 0
         for asked in self._request.partitions:
             try:
-                plan = self._handler.plan(asked)[1]
+                plan = self._handler.plan(asked, self._request.isolation_level)[1]
             except FaircopyError:
                 return True
             if plan is not None:
@@ -127,7 +128,7 @@ class Operation:
         left = min(self._request.max_bytes, self._handler.settings.fetch_max_bytes)
         for asked in self._request.partitions:
             try:
-                partition, plan = self._handler.plan(asked)
+                partition, plan = self._handler.plan(asked, self._request.isolation_level)
             except FaircopyError as error:
                 results.append(self._handler.refusal(asked, error))
                 continue
@@ -140,7 +141,8 @@ class Operation:
         return results, to_read
 
     def _take(self, results: list[FetchResult], read: ToRead, data: bytes) -> None:
-        results[read.number] = results[read.number]._replace(records=[data])
+        aborted = read.partition.aborted_in(data, read.plan.offset) if self._request.isolation_level else ()
+        results[read.number] = results[read.number]._replace(records=[data], aborted=aborted)
 
     def _read_slowly(
         self,
@@ -176,9 +178,9 @@ def read_all(to_read: list[ToRead]) -> list[bytes | FaircopyError]:
 
 
 def result_of(asked: FetchPartition, partition: HostedPartition) -> FetchResult:
-    """An answer without records. There is no last stable offset apart from the end (P4)."""
-    end, start = partition.log.end_offset, partition.log.start_offset
-    return FetchResult(asked.topic, asked.partition, 0, end, end, start, [])
+    """An answer without records."""
+    end, stable, start = partition.log.end_offset, partition.end_for(READ_COMMITTED), partition.log.start_offset
+    return FetchResult(asked.topic, asked.partition, 0, end, stable, start, [])
 
 
 class FetchHandler:
@@ -203,7 +205,7 @@ class FetchHandler:
             return
         Operation(self, exchange, header, request).start()
 
-    def plan(self, asked: FetchPartition) -> tuple[HostedPartition, ReadPlan | None]:
+    def plan(self, asked: FetchPartition, isolation_level: int) -> tuple[HostedPartition, ReadPlan | None]:
         """Where to read. Raises UnknownTopic, OffsetOutOfRange, and what stopped the partition."""
         partition = self.catalog.find(asked.topic, asked.partition)
         if partition is None:
@@ -212,7 +214,7 @@ class FetchHandler:
             raise partition.failure
         if asked.current_leader_epoch > LEADER_EPOCH:
             raise UnknownEpoch(f"leader epoch {asked.current_leader_epoch} is newer than {LEADER_EPOCH}")
-        return partition, partition.log.plan_read(asked.fetch_offset)
+        return partition, partition.plan_read(asked.fetch_offset, isolation_level)
 
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
         """The answer for a partition that can't be read."""

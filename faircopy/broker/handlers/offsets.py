@@ -31,13 +31,15 @@ class OffsetHandlers:
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [await self._list(topic.name, asked) for asked in topic.partitions],
+                    "partitions": [
+                        await self._list(topic.name, asked, request.isolation_level) for asked in topic.partitions
+                    ],
                 }
                 for topic in request.topics
             ]
         }
 
-    async def _list(self, topic: str, asked: Message) -> Body:
+    async def _list(self, topic: str, asked: Message, isolation_level: int) -> Body:
         answer = {"partition_index": asked.partition_index}
         partition = self._catalog.find(topic, asked.partition_index)
         if partition is None:
@@ -47,19 +49,19 @@ class OffsetHandlers:
         if asked.current_leader_epoch > LEADER_EPOCH:
             return answer | {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
         try:
-            return answer | {"error_code": 0} | await self._find(partition, asked.timestamp)
+            return answer | {"error_code": 0} | await self._find(partition, asked.timestamp, isolation_level)
         except TimeoutError:
             return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
         except FaircopyError:
             return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
 
-    async def _find(self, partition: HostedPartition, timestamp: int) -> Body:
+    async def _find(self, partition: HostedPartition, timestamp: int, isolation_level: int) -> Body:
         log = partition.log
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
             return {"offset": log.start_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
         await self._catch_up(partition)
         if timestamp == LATEST:
-            return {"offset": log.end_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
+            return {"offset": partition.end_for(isolation_level), "timestamp": -1, "leader_epoch": LEADER_EPOCH}
         wanted = log.index.greatest_time_ms if timestamp == MAX_TIMESTAMP else timestamp
         found = await find_time(log, self._disk, wanted) if log.end_offset > log.start_offset else None
         if found is None:

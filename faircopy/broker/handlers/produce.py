@@ -151,8 +151,8 @@ class ProduceHandler:
 
         if header.is_transactional:
             transaction = self._transaction(operation.request, partition, header)
-            written = self._coordinator.once_known(transaction, lambda: safe(-1))
-            partition.append_draft(records, header, header.records, transaction, written)
+            safe_with_transaction = self._coordinator.once_known(transaction, safe)
+            partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
             partition.append_plain(records, header, header.records, safe)
 

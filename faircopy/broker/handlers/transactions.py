@@ -83,7 +83,7 @@ class TransactionHandlers:
             ]
         else:
             sound = [partition for partition in found if partition is not None]
-            codes = [self._add(request, context, sound)] * len(asked)
+            codes = [await self._add(request, context, sound)] * len(asked)
         code_by_name = dict(zip(asked, codes, strict=True))
         return {
             "results": [
@@ -98,11 +98,11 @@ class TransactionHandlers:
             ]
         }
 
-    def _add(self, request: Message, context: Context, partitions: Sequence[Partition]) -> ErrorCode:
+    async def _add(self, request: Message, context: Context, partitions: Sequence[Partition]) -> ErrorCode:
         try:
             for partition in partitions:
                 partition.ensure_sound()
-            self._coordinator.add_partitions(
+            await self._coordinator.add_partitions(
                 request.transactional_id,
                 request.producer_id,
                 request.producer_epoch,
@@ -119,7 +119,7 @@ class TransactionHandlers:
     async def add_offsets_to_txn(self, request: Message, context: Context) -> Body:
         """AddOffsetsToTxn: the group's offsets partition takes part."""
         partition = self._offsets.partition_of(request.group_id)
-        return {"error_code": self._add(request, context, [partition])}
+        return {"error_code": await self._add(request, context, [partition])}
 
     async def txn_offset_commit(self, request: Message, context: Context) -> Body:
         """TxnOffsetCommit: drafts in the group's offsets partition."""

@@ -24,7 +24,8 @@ from faircopy.broker.transactions.table import (
     prepare_abort,
 )
 from faircopy.copier.fold import NO_FENCE, Standing
-from faircopy.copier.partition import Partition, PartitionName
+from faircopy.copier.partition import Appended, Partition, PartitionName
+from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.journal import JournalFull
@@ -162,7 +163,7 @@ class TransactionCoordinator:
 
     # -- requests of an open transaction -------------------------------------------------------------------------
 
-    def add_partitions(
+    async def add_partitions(
         self,
         transactional_id: str,
         producer_id: int,
@@ -171,7 +172,10 @@ class TransactionCoordinator:
         connection: int,
         fenced: ErrorCode,
     ) -> None:
-        """Add partitions to the producer's transaction, and tell their leaders its TxId. Raises TransactionRefused."""
+        """Add partitions to the producer's transaction, and tell their leaders its TxId. Raises TransactionRefused.
+
+        Nothing waits: PREPARE_COMMIT lists the participants itself.
+        """
         home = self.journal_of(transactional_id)
         producer = home.table.producer_of(transactional_id, producer_id, epoch, fenced)
         self._ensure_not_older(producer, connection)
@@ -198,8 +202,8 @@ class TransactionCoordinator:
 
         home.journal.when_written(written)
 
-    def once_known(self, transaction: TransactionId, done: Callable[[], None]) -> Callable[[], None]:
-        """What to call when a draft is written, so that `done` is called when its transaction is as well.
+    def once_known(self, transaction: TransactionId, done: Appended) -> Appended:
+        """What to call when a draft is safe, so that `done` is called when its transaction is as well.
 
         An acked draft must never be of a transaction that a crash of the process forgets: else its producer, who is
         told nothing, could begin another with what remains to be sent, and commit half of what it means to.
@@ -208,15 +212,21 @@ class TransactionCoordinator:
         if unwritten is None:
             return done
         waiting = 2
+        offset = UNKNOWN_OFFSET
 
-        def one_is_written() -> None:
+        def one_is_safe() -> None:
             nonlocal waiting
             waiting -= 1
             if not waiting:
-                done()
+                done(offset)
 
-        unwritten[0].journal.when_written(one_is_written)
-        return one_is_written
+        def draft_is_safe(base_offset: int) -> None:
+            nonlocal offset
+            offset = base_offset
+            one_is_safe()
+
+        unwritten[0].journal.when_written(one_is_safe)
+        return draft_is_safe
 
     def _ensure_not_older(self, producer: Producer, connection: int) -> None:
         self._ensure_newest_connection(self._heard_on, producer.identity, connection, producer.transactional_id)

@@ -9,6 +9,7 @@ from typing import Any
 
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.partition import Partition, PartitionName
+from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
@@ -76,7 +77,8 @@ class PartitionBench:
         return await done
 
     async def draft(self, transaction: TransactionId, sequence: int, *values: bytes) -> None:
-        """Append a draft; return when it is acked."""
+        """Append a draft; return when it is acked, without an offset."""
+        done: asyncio.Future[int] = self.loop.create_future()
         batch = memoryview(
             build_batch(
                 [Message(value) for value in values],
@@ -86,9 +88,8 @@ class PartitionBench:
                 transactional=True,
             )
         )
-        await self.done(
-            lambda done: self.partition.append_draft(batch, check_produced(batch), len(values), transaction, done)
-        )
+        self.partition.append_draft(batch, check_produced(batch), len(values), transaction, done.set_result)
+        assert await done == UNKNOWN_OFFSET
 
     async def done(self, ask: Callable[[Callable[[], None]], None]) -> None:
         """Ask for something that calls back, and wait until it does."""

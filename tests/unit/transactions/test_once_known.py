@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from faircopy.broker.transactions.coordinator import CoordinatorOptions, Transac
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.table import TransactionTable
 from faircopy.copier.partition import Partition, PartitionName
+from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.clock import SystemClock
 from faircopy.wire.error_codes import ErrorCode
@@ -66,12 +68,13 @@ def test_a_draft_is_acked_when_its_transaction_is_written() -> None:
     acked: list[str] = []
 
     def add(partition: StubPartition) -> None:
-        coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], 1, ErrorCode.PRODUCER_FENCED)
+        adding = coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], 1, ErrorCode.PRODUCER_FENCED)
+        asyncio.run(adding)
 
     def draft(partition: StubPartition, name: str) -> None:
         """A draft that is written to the partition's journal at once."""
         assert partition.told is not None
-        coordinator.once_known(partition.told, lambda: acked.append(name))()
+        coordinator.once_known(partition.told, lambda _base_offset: acked.append(name))(UNKNOWN_OFFSET)
 
     add(first)
     begun = home.journal.next_position

@@ -12,7 +12,7 @@ from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import FetchResult, encode_fetch_response, read_fetch_request
+from faircopy.wire.fetch import AbortedTransaction, FetchResult, encode_fetch_response, read_fetch_request
 from faircopy.wire.messages import decode_response, encode_request, read_request_header
 from faircopy.wire.produce import (
     ProduceResult,
@@ -69,7 +69,8 @@ fetch_bodies = st.fixed_dictionaries(
     }
 )
 produce_results = lists(st.builds(ProduceResult, names, int32, int16, int64, int64, int64, st.none() | names))
-fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records)))
+aborted = lists(st.builds(AbortedTransaction, int64, int64))
+fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records), aborted))
 
 
 def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview, int]:
@@ -146,14 +147,15 @@ def test_fetch_responses(version: int, results: list[FetchResult], error: int) -
 
 
 def fetch_row(topic: str, p: Any) -> tuple[Any, ...]:
-    assert (p.aborted_transactions, p.preferred_read_replica) == ([], -1)
+    assert p.preferred_read_replica == -1
     offsets = (p.high_watermark, p.last_stable_offset, p.log_start_offset)
-    return (topic, p.partition_index, p.error_code, *offsets, bytes(p.records))
+    skipped = [(each.producer_id, each.first_offset) for each in p.aborted_transactions]
+    return (topic, p.partition_index, p.error_code, *offsets, bytes(p.records), skipped)
 
 
 def fetch_seen(version: int, result: FetchResult) -> tuple[Any, ...]:
     seen = result if version >= 5 else result._replace(log_start_offset=-1)
-    return (*seen[:-1], b"".join(result.records))
+    return (*seen[:-2], b"".join(result.records), [tuple(each) for each in result.aborted])
 
 
 def test_records_of_a_fetch_are_not_copied() -> None:
