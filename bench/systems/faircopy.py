@@ -35,6 +35,11 @@ class Faircopy:
         return self._broker.address
 
     @property
+    def log(self) -> str:
+        """What it has logged."""
+        return self._broker.log
+
+    @property
     def pid(self) -> int:
         return self._broker.pid
 

@@ -310,9 +310,9 @@ class TransactionCoordinator:
     async def _commit(
         self, home: MetadataJournal, producer: Producer, transaction: Transaction, decided: NewEntry
     ) -> None:
-        participants = self._partitions(transaction)
+        promising = self._promising(transaction)
         ack = self._acks[transaction.id] = self._loop.create_future()
-        waiting = len(participants) + 1
+        waiting = len(promising) + 1
 
         def one_is_durable() -> None:
             nonlocal waiting
@@ -323,10 +323,14 @@ class TransactionCoordinator:
         group = producer.group
         home.append(decided)
         home.order.decided(group, transaction.id)
-        for partition in participants:
+        for partition in promising:
             partition.prepare(transaction.id, producer.finished_number, one_is_durable)
         home.journal.when_durable(one_is_durable)
         await asyncio.shield(ack)
+
+    def _promising(self, transaction: Transaction) -> list[Partition]:
+        """Who has to promise before the ack: every participant (I5)."""
+        return self._partitions(transaction)
 
     def _decision_is_durable(self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None]) -> None:
         self._acks.pop(transaction.id, None)

@@ -1,0 +1,1 @@
+"""Producers, transactions and consumers, all on confluent-kafka."""

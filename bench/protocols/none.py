@@ -1,0 +1,57 @@
+"""No transaction: the same requests of the same client, and nothing behind them. A floor, not a protocol.
+
+Messages of a transaction are appended as plain ones; its begin and its end are acked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from faircopy.broker.catalog import HostedPartition
+from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.broker.transactions.coordinator import TransactionCoordinator
+from faircopy.copier.partition import Appended, Partition
+from faircopy.journal.entry import TransactionId
+from faircopy.storage.files import Buffer
+from faircopy.wire.batch import BatchHeader
+from faircopy.wire.error_codes import ErrorCode
+
+
+class PlainPartition(HostedPartition):
+    """Takes every batch as a plain one."""
+
+    def append_draft(
+        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+    ) -> None:
+        self.append_plain(batch, header, records, done)
+
+
+class NoCoordinator(TransactionCoordinator):
+    """Agrees to everything."""
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[Partition],
+        connection: int,
+        fenced: ErrorCode,
+    ) -> None:
+        for partition in partitions:
+            partition.open_transaction(TransactionId(producer_id, epoch, 0))
+
+    async def end(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        *,
+        commit: bool,
+        connection: int,
+        fenced: ErrorCode,
+    ) -> None:
+        """Nothing is decided, and nothing undone."""
+
+
+PROTOCOL = CommitProtocol(PlainPartition, NoCoordinator)

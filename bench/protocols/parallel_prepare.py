@@ -1,0 +1,25 @@
+"""Parallel prepare, as in Redpanda's RFC of 2020-11-17: markers, with one durable write of delay.
+
+Messages are acked before they are durable, since PREPARE makes that safe: on commit it goes to the coordinator and to
+all partitions at the same time, and the ack comes when all have it. Then the markers. The fold and what readers see are
+those of `markers`; the coordinator is faircopy's own, but for the next transaction's wait for the markers.
+"""
+
+from __future__ import annotations
+
+from bench.protocols.markers import MarkedPartition, PatientCoordinator
+from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.copier.partition import Done
+
+
+class PreparedPartition(MarkedPartition):
+    """Acks what is written, and leaves the fdatasync to PREPARE."""
+
+    def _copy_when_durable(self, copy: Done) -> None:
+        self.journal.when_durable_lazily(copy)
+
+    def _when_acked(self, ack: Done) -> None:
+        self.journal.when_written(ack)
+
+
+PROTOCOL = CommitProtocol(PreparedPartition, PatientCoordinator)

@@ -1,0 +1,175 @@
+"""Remote copy, the older double journaling: a transaction's messages wait in the journal of its coordinator.
+
+Coordinator: its table also keeps which messages are for which partition. On commit PREPARE_COMMIT makes them durable
+with itself, one write of one file; then the ack; then the data is read back and sent to the partitions' leaders, who
+append it as if it were plain. Every message is journaled twice, and would cross the network of a cluster once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from faircopy.broker.catalog import HostedPartition
+from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.broker.transactions.coordinator import TransactionCoordinator
+from faircopy.broker.transactions.metadata_journal import MetadataJournal
+from faircopy.broker.transactions.table import Transaction
+from faircopy.copier.partition import Appended, Done, Partition
+from faircopy.copier.producers import UNKNOWN_OFFSET
+from faircopy.errors import invariant
+from faircopy.journal.entry import Entry, Kind, TransactionId
+from faircopy.journal.journal import Journal
+from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
+from faircopy.journal.segment import Segment
+from faircopy.storage.disk import Disk
+from faircopy.storage.files import Buffer, NotCached
+from faircopy.wire.batch import BatchHeader
+from faircopy.wire.error_codes import ErrorCode
+
+INLINE_BYTES = 64 << 10
+
+
+class Waiting(NamedTuple):
+    """One batch in a coordinator's journal, and where it is to go."""
+
+    partition: RemotePartition
+    entry: Entry
+
+
+class Stock:
+    """The batches of one open transaction, in the order in which they came."""
+
+    def __init__(self, transaction: TransactionId, journal: Journal) -> None:
+        self.transaction = transaction
+        self.journal = journal
+        self.first_position = journal.next_position
+        self.batches: list[Waiting] = []
+        self.size_bytes = 0
+
+    def add(self, partition: RemotePartition, batch: Buffer, records: int) -> None:
+        """Append a batch to the coordinator's journal."""
+        entry = self.journal.append(Kind.DRAFT, batch, records=records, transaction=self.transaction)
+        self.batches.append(Waiting(partition, entry))
+        self.size_bytes += len(batch)
+
+
+class RemotePartition(HostedPartition):
+    """A partition that keeps no drafts: they go to their coordinator's journal."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._stocks: dict[TransactionId, Stock] = {}
+
+    def take_part(self, stock: Stock) -> None:
+        """Drafts of this transaction go to this stock."""
+        self._stocks[stock.transaction] = stock
+
+    def leave(self, transaction: TransactionId) -> None:
+        """The transaction is over: no more drafts."""
+        self._close(transaction)
+        self._stocks.pop(transaction, None)
+
+    def append_draft(
+        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+    ) -> None:
+        """Append a batch to the coordinator's journal; `done(UNKNOWN_OFFSET)` when it stands there."""
+        assert header is not None
+        stock = self._stocks[transaction]
+        if self._producer(header).find_duplicate(header) is None:
+            self.state._note(header, UNKNOWN_OFFSET)
+            stock.add(self, batch, records)
+        stock.journal.when_written(lambda: done(UNKNOWN_OFFSET))
+
+    def append_sent(self, batch: Buffer, records: int, done: Done) -> None:
+        """A batch of a committed transaction came from its coordinator; `done()` when it is durable here."""
+        # Its sequence was checked when it came from the producer.
+        self.append_plain(batch, None, records, lambda _base_offset: done())
+
+
+class RemoteCoordinator(TransactionCoordinator):
+    """Sends the data when it is committed."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._stocks: dict[TransactionId, Stock] = {}
+        self._sending: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        for home in self.journals:
+            self._keep_stocks(home.journal)
+
+    def _keep_stocks(self, journal: Journal) -> None:
+        """A checkpoint of the table must not give back the space of batches that are still to be sent."""
+        reclaim = journal.reclaim
+
+        def reclaim_less(below: int) -> list[Segment]:
+            firsts = (stock.first_position for stock in self._stocks.values() if stock.journal is journal)
+            return reclaim(min(firsts, default=below))
+
+        journal.reclaim = reclaim_less  # type: ignore[method-assign]
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[Partition],
+        connection: int,
+        fenced: ErrorCode,
+    ) -> None:
+        partitions = list(partitions)
+        await super().add_partitions(transactional_id, producer_id, epoch, partitions, connection, fenced)
+        home = self.journal_of(transactional_id)
+        current = home.table.producers[transactional_id].current
+        assert current is not None
+        stock = self._stocks.get(current.id)
+        if stock is None:
+            stock = self._stocks[current.id] = Stock(current.id, home.journal)
+        for partition in partitions:
+            if isinstance(partition, RemotePartition):
+                partition.take_part(stock)
+
+    def _promising(self, transaction: Transaction) -> list[Partition]:
+        return []
+
+    def _apply(self, home: MetadataJournal, transaction: Transaction) -> None:
+        task = self._loop.create_task(self._send(home, transaction))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, home: MetadataJournal, transaction: Transaction) -> None:
+        """Send a transaction's data to its partitions, after those of its group that were decided before."""
+        stock = self._stocks[transaction.id]
+        self._leave(transaction)
+        done = self._countdown(home, transaction, Kind.COMMITTED, len(stock.batches))
+        async with self._sending.setdefault(transaction.transactional_id, asyncio.Lock()):
+            payloads = await self._read(home, stock)
+            for (partition, entry), payload in zip(stock.batches, payloads, strict=True):
+                partition.append_sent(payload, entry.records, done)
+        del self._stocks[transaction.id]
+
+    async def _read(self, home: MetadataJournal, stock: Stock) -> list[memoryview]:
+        if stock.size_bytes <= INLINE_BYTES:
+            try:
+                walk = Walk(stock.journal, stock.transaction, read_from_cache)
+                return [walk.payload(waiting.entry) for waiting in stock.batches]
+            except NotCached:
+                pass
+        disk: Disk = home._disk
+        walk = Walk(stock.journal, stock.transaction, read_from_disk)
+        return await disk.run(lambda: [walk.payload(waiting.entry) for waiting in stock.batches])
+
+    def _discard(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int) -> None:
+        self._leave(transaction)
+        self._stocks.pop(transaction.id, None)
+        self._finish(home, transaction, Kind.ABORTED)
+
+    def _leave(self, transaction: Transaction) -> None:
+        for partition in self._partitions(transaction):
+            invariant(isinstance(partition, RemotePartition), "offsets in transactions are not compared")
+            assert isinstance(partition, RemotePartition)
+            partition.leave(transaction.id)
+
+
+PROTOCOL = CommitProtocol(RemotePartition, RemoteCoordinator)
