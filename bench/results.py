@@ -1,8 +1,8 @@
 """The result file: what a run measured, as JSON.
 
-A file is one object: `format`, `about` (machine, versions, settings, seed), `systems`, `floors`, `skipped`, and one list of
-rows for each measure, named as the class of the rows below. Every row names its system. Times are milliseconds in
-histograms and seconds elsewhere; sizes are bytes. A figure of several rounds is a list with one number a round.
+A file is one object: `format`, `about` (machine, versions, settings, seed), `systems`, `floors`, `skipped`, and one
+list of rows for each measure, named as the class of the rows below. Every row names its system. Times are milliseconds
+in histograms and seconds elsewhere; sizes are bytes. A figure of several rounds is a list with one number a round.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ class Skipped:
 class Latency:
     """Transactions of one message in each of `partitions` partitions, by `producers` producers at once.
 
-    `begin_to_ack` is from begin_transaction to the commit's ack, `commit_to_ack` from the call of commit_transaction to its ack,
-    `ack_to_visible` from there to the delivery of the last message, `end_to_end` from each message's send to its
-    delivery, both at a consumer that sees committed data only.
+    `begin_to_ack` is from begin_transaction to the commit's ack, `commit_to_ack` from the call of commit_transaction to
+    its ack, while the messages sent just before are still under way; `flushed_commit_to_ack` is the same of other
+    transactions, which were flushed before the call. `ack_to_visible` is from the ack to the delivery of the last
+    message, `end_to_end` from each message's send to its delivery, at a consumer that sees committed data only.
     """
 
     system: str
@@ -76,6 +77,7 @@ class Latency:
     per_second: list[float]
     begin_to_ack: Histogram
     commit_to_ack: Histogram
+    flushed_commit_to_ack: Histogram
     ack_to_visible: Histogram
     end_to_end: Histogram
 
@@ -94,7 +96,8 @@ class PlainLatency:
 class Stall:
     """Delivery of others' committed messages before, while and after one transaction hangs open in their partition.
 
-    `timeline` has (second of the send, milliseconds until delivery); the transaction hung from `opened_seconds` to `closed_seconds`.
+    `timeline` has (second of the send, milliseconds until delivery); the transaction hung from `opened_seconds` to
+    `closed_seconds`.
     """
 
     system: str

@@ -1,0 +1,169 @@
+"""The commit protocols, as programs of messages and durable writes.
+
+All live the same life: register the partitions, send one message to each and wait for their acks, ask the coordinator
+to commit, and be published to the consumer. They differ in what each of these waits for.
+"""
+
+from __future__ import annotations
+
+import simpy
+
+from bench.distance.conditions import Conditions
+from bench.distance.world import Node, Steps, World, nothing
+
+
+class Protocol:
+    """A transaction in a world. `previous` is the same producer's last one. Subclasses say what its parts wait for."""
+
+    is_patient = False
+
+    def __init__(self, world: World, previous: Protocol | None = None) -> None:
+        self.world = world
+        self.previous = previous
+        self.published: simpy.Event = world.clock.event()
+
+    def live(self) -> Steps:
+        """All of the transaction; leaves its moments in the world."""
+        world = self.world
+        world.note("begun")
+        yield from world.pause_before_registration()
+        yield from world.ask(world.producer, world.coordinator, self.admit())
+        world.note("registered")
+        yield world.together(*(world.produce(self.home(leader), self.store(leader)) for leader in world.leaders))
+        world.note("flushed")
+        yield from world.ask(world.producer, world.coordinator, self.end())
+        world.note("acked")
+
+    def admit(self) -> Steps:
+        """At the coordinator: a patient one waits until the last transaction is published."""
+        if self.is_patient and self.previous is not None:
+            yield self.previous.published
+        yield from self.register()
+
+    def end(self) -> Steps:
+        """Decide, and begin to publish; nobody waits for that."""
+        yield from self.decide()
+        self.world.begin(self.publish())
+
+    def publish(self) -> Steps:
+        """Tell each leader, and hear that it is durable there."""
+        yield self.world.together(*(self.publish_at(leader) for leader in self.world.leaders))
+        self.published.succeed()
+
+    def publish_at(self, leader: Node) -> Steps:
+        """APPLY, a marker or the data itself: durable at the leader, then with the consumer."""
+        yield from self.world.send(self.world.coordinator, leader)
+        yield from leader.write()
+        self.world.begin(self.deliver(leader))
+        yield from self.world.send(leader, self.world.coordinator)
+
+    def deliver(self, leader: Node) -> Steps:
+        """To the consumer, which has all messages when it has the last."""
+        yield from self.world.send(leader, self.world.consumer)
+        self.world.note("visible")
+
+    # -- what differs --------------------------------------------------------------------------------------------
+
+    def register(self) -> Steps:
+        """At the coordinator, before it answers that partitions are part of the transaction."""
+        return nothing()
+
+    def home(self, leader: Node) -> Node:
+        """Where the messages of a leader's partition are sent."""
+        return leader
+
+    def store(self, leader: Node) -> Steps:
+        """At a message's home, before it is acked."""
+        return nothing()
+
+    def decide(self) -> Steps:
+        """At the coordinator, before the commit is acked."""
+        yield from self.world.coordinator.write()
+
+
+class LocalCopy(Protocol):
+    """faircopy: drafts are acked at once; PREPARE_COMMIT and every PREPARED become durable at the same time."""
+
+    def register(self) -> Steps:
+        """Leaders are told the TxId, and say which incarnation they are. Nothing of it must be durable."""
+        world = self.world
+        yield world.together(*(world.ask(world.coordinator, leader, nothing()) for leader in world.leaders))
+
+    def decide(self) -> Steps:
+        world = self.world
+        prepared = (world.ask(world.coordinator, leader, leader.write()) for leader in world.leaders)
+        yield world.together(world.coordinator.write(), *prepared)
+
+
+class ParallelPrepare(LocalCopy):
+    """Redpanda's RFC of 2020-11-17: the same commit, then markers, for which the producer's next transaction waits.
+
+    The RFC also makes "prepared" durable between the ack and the markers; that write is spared here, as in the rival.
+    """
+
+    is_patient = True
+
+
+class RemoteCopy(Protocol):
+    """Double journaling: all messages go to the coordinator's journal, which PREPARE_COMMIT makes durable with itself.
+
+    After the ack the coordinator sends the messages to their leaders, so all data crosses the network twice, and all of
+    a group's passes through one node. Bytes take no time in this model.
+    """
+
+    def home(self, leader: Node) -> Node:
+        return self.world.coordinator
+
+
+class Markers(Protocol):
+    """KIP-98, Apache Kafka: messages go to the log at once and are acked when durable; markers end the transaction.
+
+    Not in the model: a consumer waits for older transactions of the same partition that are still open.
+    """
+
+    is_patient = True
+
+    def register(self) -> Steps:
+        yield from self.world.coordinator.write()
+
+    def store(self, leader: Node) -> Steps:
+        yield from leader.write()
+
+
+class NoTransaction(Protocol):
+    """The same requests, and nothing behind them: messages are plain, and with the consumer when durable."""
+
+    def store(self, leader: Node) -> Steps:
+        yield from leader.write()
+        self.world.begin(self.deliver(leader))
+
+    def end(self) -> Steps:
+        return nothing()
+
+
+PROTOCOLS: dict[str, type[Protocol]] = {
+    "local-copy": LocalCopy,
+    "remote-copy": RemoteCopy,
+    "markers": Markers,
+    "parallel-prepare": ParallelPrepare,
+    "none": NoTransaction,
+}
+
+
+def moments(protocol: str, conditions: Conditions, *, is_following: bool = False) -> dict[str, float]:
+    """When a transaction was begun, registered, flushed, acked and visible, in ms.
+
+    Commit is called after the last send. One that `is_following` begins at the ack of another of the same producer.
+    """
+    world = World(conditions)
+    world.begin(lives(PROTOCOLS[protocol], world, is_following))
+    world.clock.run()
+    return world.moments
+
+
+def lives(protocol: type[Protocol], world: World, is_following: bool) -> Steps:
+    previous = None
+    if is_following:
+        previous = protocol(world)
+        yield from previous.live()
+    yield from protocol(world, previous).live()

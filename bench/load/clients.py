@@ -1,0 +1,84 @@
+"""Clients as every measure makes them: confluent-kafka with its defaults, but for what is said here."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+SECONDS_MAX = 60.0
+
+
+def common(address: str) -> dict[str, object]:
+    """librdkafka's own log lines would stand between the progress and the tables."""
+    return {"bootstrap.servers": address, "log_level": 0}
+
+
+def make_topic(address: str, name: str, partitions: int) -> None:
+    """Make a topic, and return when a client finds all of its partitions with a leader."""
+    admin = AdminClient(common(address))
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(SECONDS_MAX)
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        topic = admin.list_topics(name, timeout=10).topics[name]
+        if len(topic.partitions) == partitions and all(p.leader >= 0 for p in topic.partitions.values()):
+            return
+        time.sleep(0.01)
+    raise TimeoutError(f"topic {name} of {address} has no leaders after {SECONDS_MAX:.0f} s")
+
+
+def delete_topic(address: str, name: str) -> None:
+    admin = AdminClient(common(address))
+    admin.delete_topics([name])[name].result(SECONDS_MAX)
+
+
+def serve(address: str) -> None:
+    """Return when a new client gets an answer."""
+    AdminClient(common(address)).list_topics(timeout=SECONDS_MAX)
+
+
+def latency_producer(address: str, transactional_id: str | None = None) -> Producer:
+    """A producer that sends each message at once, idempotently."""
+    settings = common(address) | {"linger.ms": 0, "enable.idempotence": True, "acks": "all"}
+    return initialised(settings, transactional_id)
+
+
+def throughput_producer(address: str, transactional_id: str | None = None) -> Producer:
+    """A producer that fills large batches."""
+    settings = common(address) | {
+        "acks": "all",
+        "enable.idempotence": True,
+        "linger.ms": 5,
+        "batch.size": 1_000_000,
+        "queue.buffering.max.kbytes": 1 << 19,
+        "queue.buffering.max.messages": 1_000_000,
+    }
+    return initialised(settings, transactional_id)
+
+
+def initialised(settings: dict[str, object], transactional_id: str | None) -> Producer:
+    if transactional_id is None:
+        return Producer(settings)
+    producer = Producer(settings | {"transactional.id": transactional_id, "transaction.timeout.ms": 120_000})
+    producer.init_transactions(SECONDS_MAX)
+    return producer
+
+
+def committed_consumer(address: str, more: dict[str, object] | None = None) -> Consumer:
+    """A consumer that sees committed data only, and commits no offsets."""
+    return Consumer(
+        common(address)
+        | {
+            "group.id": "bench",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+        | (more or {})
+    )
+
+
+def places(topic: str, partitions: int, offset: int) -> list[TopicPartition]:
+    """The first partitions of a topic, each from this offset."""
+    return [TopicPartition(topic, partition, offset) for partition in range(partitions)]

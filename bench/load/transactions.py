@@ -1,0 +1,138 @@
+"""Transactions one after the other, by several producers at once, each in a thread of its own."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from confluent_kafka import Producer
+
+from bench.load.clients import latency_producer
+from bench.load.message import UNMEASURED, stamped
+from bench.load.timing import Timer
+from bench.load.watcher import Watcher
+
+COMMIT_SECONDS_MAX = 60.0
+WAKE_SECONDS_MAX = 30.0
+LINGER_SECONDS = 5.0
+
+
+class TransactionTimes:
+    """What was measured of many transactions."""
+
+    def __init__(self) -> None:
+        self.begin_to_ack = Timer()
+        self.commit_to_ack = Timer()
+        self.flushed_commit_to_ack = Timer()
+        self.ack_to_visible = Timer()
+        self.end_to_end = Timer()
+        self.per_second: list[float] = []
+
+    @property
+    def count(self) -> int:
+        return self.commit_to_ack.count + self.flushed_commit_to_ack.count
+
+    def merge_acks(self, other: TransactionTimes) -> None:
+        """Take what another producer has measured."""
+        self.begin_to_ack.merge(other.begin_to_ack)
+        self.commit_to_ack.merge(other.commit_to_ack)
+        self.flushed_commit_to_ack.merge(other.flushed_commit_to_ack)
+
+
+class Crowd:
+    """Producers of one system, each with a transactional id and a group of transactions of its own."""
+
+    def __init__(self, address: str, name: str, producers: int) -> None:
+        def make(number: int) -> Producer:
+            return latency_producer(address, f"{name}-{number}")
+
+        with ThreadPoolExecutor(16) as pool:
+            self._producers = list(pool.map(make, range(producers)))
+        self._numbers: Iterator[int] = itertools.count(UNMEASURED + 1)
+        self.transactions = 0
+
+    def next_number(self) -> int:
+        """The number of the next transaction."""
+        self.transactions += 1
+        return next(self._numbers)
+
+    def each(self, producers: int, work: Callable[[Producer], None]) -> None:
+        """Call `work` with the first producers, at the same time; raises what the first of them raised."""
+        with ThreadPoolExecutor(producers) as pool:
+            for done in [pool.submit(work, producer) for producer in self._producers[:producers]]:
+                done.result()
+
+    def run(
+        self, watcher: Watcher, topic: str, partitions: int, producers: int, seconds: float, times: TransactionTimes
+    ) -> None:
+        """Measure for some seconds, after a warm-up; `watcher` sees when what becomes visible."""
+        watcher.assign(topic, partitions)
+        self.warm_up(watcher, topic, partitions, producers)
+        acked_ns: dict[int, int] = {}
+        lock = threading.Lock()
+        began = time.monotonic()
+
+        def repeat(producer: Producer) -> None:
+            mine = TransactionTimes()
+            acks: dict[int, int] = {}
+            while time.monotonic() < began + seconds:
+                number = self.next_number()
+                is_flushed = len(acks) % 2 == 1
+                acks[number] = transact(producer, topic, partitions, number, mine, is_flushed=is_flushed)
+            with lock:
+                acked_ns.update(acks)
+                times.merge_acks(mine)
+
+        self.each(producers, repeat)
+        times.per_second.append(len(acked_ns) / (time.monotonic() - began))
+        count_arrivals(watcher, len(acked_ns) * partitions, acked_ns, times)
+
+    def warm_up(self, watcher: Watcher, topic: str, partitions: int, producers: int) -> None:
+        """Until the watcher has heard of every partition."""
+        unused = TransactionTimes()
+        deadline = time.monotonic() + WAKE_SECONDS_MAX
+        self.each(producers, lambda producer: transact(producer, topic, partitions, UNMEASURED, unused) and None)
+        while not watcher.is_awake() and time.monotonic() < deadline:
+            transact(self._producers[0], topic, partitions, UNMEASURED, unused)
+
+
+def transact(
+    producer: Producer,
+    topic: str,
+    partitions: int,
+    number: int,
+    times: TransactionTimes,
+    *,
+    is_flushed: bool = False,
+) -> int:
+    """One transaction of one message in each partition. Returns when its ack came, in nanoseconds.
+
+    `is_flushed` waits for the messages' acks before the commit is called, so its time is that of the commit alone.
+    """
+    began_ns = time.monotonic_ns()
+    producer.begin_transaction()
+    for partition in range(partitions):
+        producer.produce(topic, stamped(number), partition=partition)
+    if is_flushed:
+        producer.flush(COMMIT_SECONDS_MAX)
+    asked_ns = time.monotonic_ns()
+    producer.commit_transaction(COMMIT_SECONDS_MAX)
+    acked_ns = time.monotonic_ns()
+    (times.flushed_commit_to_ack if is_flushed else times.commit_to_ack).record((acked_ns - asked_ns) / 1e9)
+    if not is_flushed:
+        times.begin_to_ack.record((acked_ns - began_ns) / 1e9)
+    return acked_ns
+
+
+def count_arrivals(watcher: Watcher, expected: int, acked_ns: dict[int, int], times: TransactionTimes) -> None:
+    """Join what the watcher saw with the acks. A transaction is visible when its last message is."""
+    visible_ns: dict[int, int] = {}
+    for transaction, sent_ns, arrived_ns in watcher.take(expected, LINGER_SECONDS):
+        times.end_to_end.record((arrived_ns - sent_ns) / 1e9)
+        visible_ns[transaction] = max(visible_ns.get(transaction, 0), arrived_ns)
+    for transaction, arrived_ns in visible_ns.items():
+        if transaction in acked_ns:
+            times.ack_to_visible.record((arrived_ns - acked_ns[transaction]) / 1e9)

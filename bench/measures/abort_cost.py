@@ -1,0 +1,129 @@
+"""What aborted transactions cost those who read: time, bytes over the wire, bytes on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from bench.load.clients import committed_consumer, delete_topic, make_topic, places, throughput_producer
+from bench.results import AbortCost
+from bench.systems.system import Peer, size_bytes
+
+TOPIC = "aborts"
+TRANSACTION_MESSAGES = 1_000
+READ_AT_ONCE = 10_000
+READ_SECONDS_MAX = 120.0
+STATISTICS_MS = 200
+
+
+class Reading(NamedTuple):
+    """What one reader got, in which time."""
+
+    delivered: int
+    seconds: float
+    wire_bytes: int
+
+
+def measure(
+    systems: Iterable[Peer],
+    percents: Iterable[int],
+    messages: int,
+    message_bytes: int,
+    rounds: int,
+    seed: int,
+    progress: Callable[[str], None],
+) -> list[AbortCost]:
+    """The same input for each system; then all read it, in turn, several times. Disk space is that of all topics."""
+    rows = []
+    listed = list(systems)
+    for percent in percents:
+        for peer in listed:
+            progress(f"{peer.about.name}: writing {messages:,} messages, {percent} % aborted")
+            make_topic(peer.address, TOPIC, 1)
+            fill(peer.address, messages, message_bytes, percent, seed)
+        readings: dict[str, list[Reading]] = {peer.about.name: [] for peer in listed}
+        committed = messages - messages * percent // 100
+        for number in range(rounds):
+            for peer in listed:
+                progress(f"{peer.about.name}: reading, {percent} % aborted, round {number + 1} of {rounds}")
+                readings[peer.about.name].append(read(peer.address, committed))
+        for peer in listed:
+            rows.append(row_of(peer, percent, messages, message_bytes, readings[peer.about.name]))
+            delete_topic(peer.address, TOPIC)
+    return rows
+
+
+def row_of(peer: Peer, percent: int, messages: int, message_bytes: int, readings: list[Reading]) -> AbortCost:
+    return AbortCost(
+        peer.about.name,
+        percent,
+        messages,
+        message_bytes,
+        readings[0].delivered,
+        [reading.seconds for reading in readings],
+        max(reading.wire_bytes for reading in readings),
+        sum(size_bytes(path) for log in peer.log_directories for path in log.glob(f"*{TOPIC}*")),
+        size_bytes(peer.data_directory),
+    )
+
+
+def fill(address: str, messages: int, message_bytes: int, percent: int, seed: int) -> None:
+    """Transactions of a thousand messages; exactly so many percent of them abort, at random places."""
+    transactions = messages // TRANSACTION_MESSAGES
+    is_aborted = [number < transactions * percent // 100 for number in range(transactions)]
+    random.Random(seed).shuffle(is_aborted)
+    producer = throughput_producer(address, TOPIC)
+    value = os.urandom(message_bytes)
+    for aborts in is_aborted:
+        producer.begin_transaction()
+        for _ in range(TRANSACTION_MESSAGES):
+            send(producer, value)
+        producer.flush(60)
+        if aborts:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+
+
+def send(producer: Producer, value: bytes) -> None:
+    while True:
+        try:
+            producer.produce(TOPIC, value, partition=0)
+            return
+        except BufferError:
+            producer.poll(0.01)
+
+
+def read(address: str, expected: int) -> Reading:
+    """Read all that is committed, from the first message to the last. Raises TimeoutError."""
+    received: list[int] = [0]
+
+    def note(statistics: str) -> None:
+        received.append(sum(broker["rxbytes"] for broker in json.loads(statistics)["brokers"].values()))
+
+    consumer = committed_consumer(
+        address, {"stats_cb": note, "statistics.interval.ms": STATISTICS_MS, "fetch.message.max.bytes": 10 << 20}
+    )
+    consumer.assign(places(TOPIC, 1, 0))
+    began = time.monotonic()
+    delivered = 0
+    while delivered < expected:
+        for message in consumer.consume(READ_AT_ONCE, 0.05):
+            error = message.error()
+            if error is None:
+                delivered += 1
+            elif error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+        if time.monotonic() > began + READ_SECONDS_MAX:
+            raise TimeoutError(f"{delivered} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s")
+    seconds = time.monotonic() - began
+    # Once more, so that the statistics have counted the last bytes.
+    consumer.poll(2 * STATISTICS_MS / 1000)
+    consumer.close()
+    return Reading(delivered, seconds, max(received))

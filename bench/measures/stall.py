@@ -1,0 +1,102 @@
+"""The stall: what one transaction that hangs open does to the delivery of other producers' messages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from bench.load.clients import delete_topic, latency_producer, make_topic
+from bench.load.message import UNMEASURED, stamped
+from bench.load.timing import Timer
+from bench.load.transactions import Crowd, TransactionTimes, transact
+from bench.load.watcher import Arrival, Watcher
+from bench.results import Stall
+from bench.systems.system import Peer
+
+TOPIC = "stall"
+PRODUCERS = 4
+PAUSE_SECONDS = 0.04
+SETTLE_SECONDS = 1.0
+CATCH_UP_SECONDS = 30.0
+POINTS_MAX = 3_000
+
+
+class Spans(NamedTuple):
+    """Seconds before, while and after the transaction hangs."""
+
+    before: float
+    during: float
+    after: float
+
+    @property
+    def total(self) -> float:
+        return sum(self)
+
+
+def measure(systems: Iterable[Peer], spans: Spans, progress: Callable[[str], None]) -> list[Stall]:
+    """Each system, one after the other."""
+    rows = []
+    for peer in systems:
+        progress(peer.about.name)
+        rows.append(stall_of(peer, spans))
+    return rows
+
+
+def stall_of(peer: Peer, spans: Spans) -> Stall:
+    """Producers that commit a message each, at a steady pace, into a partition where another's transaction hangs."""
+    make_topic(peer.address, TOPIC, 1)
+    crowd = Crowd(peer.address, TOPIC, PRODUCERS)
+    hanging = latency_producer(peer.address, f"{TOPIC}-hanging")
+    with Watcher(peer.address) as watcher:
+        watcher.assign(TOPIC, 1)
+        crowd.warm_up(watcher, TOPIC, 1, PRODUCERS)
+        time.sleep(SETTLE_SECONDS)
+        began = time.monotonic()
+        sender = threading.Thread(target=keep_committing, args=(crowd, began + spans.total))
+        sender.start()
+        sleep_until(began + spans.before)
+        hanging.begin_transaction()
+        hanging.produce(TOPIC, stamped(UNMEASURED), partition=0)
+        hanging.flush(10)
+        opened = time.monotonic()
+        sleep_until(began + spans.before + spans.during)
+        closed = time.monotonic()
+        hanging.commit_transaction(30)
+        sender.join()
+        arrivals = watcher.take(crowd.transactions, CATCH_UP_SECONDS)
+    delete_topic(peer.address, TOPIC)
+    return row_of(peer.about.name, arrivals, began, opened, closed)
+
+
+def keep_committing(crowd: Crowd, until: float) -> None:
+    """Each producer commits one message, pauses, and goes on."""
+    unused = TransactionTimes()
+
+    def repeat(producer: object) -> None:
+        while time.monotonic() < until:
+            begun = time.monotonic()
+            transact(producer, TOPIC, 1, crowd.next_number(), unused)
+            sleep_until(begun + PAUSE_SECONDS)
+
+    crowd.each(PRODUCERS, repeat)
+
+
+def sleep_until(moment: float) -> None:
+    time.sleep(max(moment - time.monotonic(), 0.0))
+
+
+def row_of(system: str, arrivals: list[Arrival], began: float, opened: float, closed: float) -> Stall:
+    """Sorted by when they were sent: before the hanging transaction, in its time, after it."""
+    timers = before, during, after = Timer(), Timer(), Timer()
+    points = []
+    for _, sent_ns, arrived_ns in arrivals:
+        sent = sent_ns / 1e9
+        latency = (arrived_ns - sent_ns) / 1e9
+        timers[(sent >= opened) + (sent >= closed)].record(latency)
+        points.append((sent - began, latency * 1000))
+    points.sort()
+    thinned = points[:: len(points) // POINTS_MAX + 1]
+    histograms = before.histogram(), during.histogram(), after.histogram()
+    return Stall(system, *histograms, opened - began, closed - began, thinned)

@@ -1,0 +1,133 @@
+"""faircopy's figures beside what this machine can do by itself, each with its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from bench.results import Latency, Results, Stall, Start, Throughput
+
+FSYNC, OS = "local-copy fsync", "local-copy os"
+KIB = 1 << 10
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One figure. `ratio` is to `floor`, of the same run, or None where the limit is a plain number."""
+
+    figure: str
+    measured: float
+    unit: str
+    ratio: float | None
+    floor: str
+    aim: str
+    is_met: bool
+
+
+def limits(results: Results) -> list[Limit]:
+    """All of those that were measured."""
+    found: Iterable[Limit | None] = (
+        ready(results),
+        idle_memory(results),
+        commit(results),
+        commit_of_many(results),
+        visible(results),
+        plain_produce(results),
+        plain_produce_beside_writing(results),
+        *(open_transaction(results, percent) for percent in (50, 99)),
+    )
+    return [limit for limit in found if limit is not None]
+
+
+def row(results: Results, kind: type[Any], system: str, chosen: Callable[[Any], bool] = lambda _row: True) -> Any:
+    """The row of a system that is chosen, or None."""
+    return next((row for row in results.of(kind) if row.system == system and chosen(row)), None)
+
+
+def of_partitions(results: Results, partitions: int) -> Latency | None:
+    found: Latency | None = row(
+        results, Latency, FSYNC, lambda each: (each.partitions, each.producers) == (partitions, 1)
+    )
+    return found
+
+
+def ready(results: Results) -> Limit | None:
+    start: Start | None = row(results, Start, FSYNC)
+    if start is None:
+        return None
+    seconds = median(start.cold_seconds)
+    return Limit("ready on an empty directory", seconds, "s", None, "", "within 0.5 s", seconds <= 0.5)
+
+
+def idle_memory(results: Results) -> Limit | None:
+    start: Start | None = row(results, Start, FSYNC)
+    if start is None:
+        return None
+    mebibytes = start.idle_memory_bytes / (1 << 20)
+    return Limit("memory when idle", mebibytes, "MiB", None, "", "under 90 MiB", mebibytes < 90)
+
+
+def commit(results: Results) -> Limit | None:
+    latency = of_partitions(results, 4)
+    floor = next((each.value for each in results.floors if each.name == "parallel fdatasync of 5 files"), None)
+    if latency is None or floor is None:
+        return None
+    measured = latency.flushed_commit_to_ack.p50_ms
+    ratio = measured / floor
+    name = "commit call to ack, 4 partitions, flushed before, fsync, p50"
+    return Limit(name, measured, "ms", ratio, "one parallel fdatasync of 5 files", "at most 4 times", ratio <= 4)
+
+
+def commit_of_many(results: Results) -> Limit | None:
+    one, many = of_partitions(results, 1), of_partitions(results, 16)
+    if one is None or many is None:
+        return None
+    measured = many.flushed_commit_to_ack.p50_ms
+    ratio = measured / one.flushed_commit_to_ack.p50_ms
+    return Limit("the same, 16 partitions", measured, "ms", ratio, "1 partition", "at most 4 times", ratio <= 4)
+
+
+def visible(results: Results) -> Limit | None:
+    latency = of_partitions(results, 1)
+    if latency is None:
+        return None
+    measured = latency.ack_to_visible.p50_ms
+    return Limit("commit ack to delivered, p50", measured, "ms", None, "", "at most 2 ms", measured <= 2)
+
+
+def produced(results: Results) -> float | None:
+    """Bytes a second of plain messages of 1 KiB, durability os."""
+    found: Throughput | None = row(
+        results, Throughput, OS, lambda each: (each.commit_every_ms, each.message_bytes) == (0, KIB)
+    )
+    return median(found.produced_bytes_per_second) if found is not None else None
+
+
+def plain_produce(results: Results) -> Limit | None:
+    measured = produced(results)
+    if measured is None:
+        return None
+    return Limit("plain produce, 1 KiB, os", measured / 1e6, "MB/s", None, "", "at least 300", measured >= 300e6)
+
+
+def plain_produce_beside_writing(results: Results) -> Limit | None:
+    measured = produced(results)
+    floor = next((each.value for each in results.floors if each.name == "write twice"), None)
+    if measured is None or floor is None:
+        return None
+    ratio = measured / floor
+    name = "os.write of the same bytes twice"
+    return Limit("the same", measured / 1e6, "MB/s", ratio, name, "at least 1/3", ratio >= 1 / 3)
+
+
+def open_transaction(results: Results, percent: int) -> Limit | None:
+    stall: Stall | None = row(results, Stall, FSYNC)
+    if stall is None:
+        return None
+    name = f"p{percent}_ms"
+    measured = getattr(stall.during, name)
+    ratio = measured / getattr(stall.before, name)
+    figure = f"others' delivery while a transaction hangs, p{percent}"
+    return Limit(figure, measured, "ms", ratio, "before it", "nothing measurable", ratio <= 1.25)

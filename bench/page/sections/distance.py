@@ -1,0 +1,217 @@
+"""What the model says of other distances and disks, and how it fits what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bench.page.document import Cell, Folded, Plot, Plots, Section, Stack, Table, number
+from bench.page.lines import line_plot
+from bench.page.numerals import counted, significant
+from bench.page.palette import in_order
+from bench.page.winners import REPLICATED, Place, Ranked, ranking, winners
+from bench.results import Checked, Distance, Results
+
+TEXT = [
+    "A model of each protocol's messages and durable writes, run on a virtual clock. Client, coordinator and the "
+    "leader of each partition are on nodes of their own, all one round trip (RTT) apart. A durable write takes W, "
+    "those of several files go on side by side; a node works on its messages one after the other, 0.01 ms (p) on "
+    "each. N is the number of partitions. Replicated, a durable write also waits for a follower: W + RTT.",
+    "The last message is sent right before commit is called. The partitions are registered before that, which takes "
+    "2 RTT with local-copy and parallel-prepare (leaders are told), RTT + W with markers, RTT with remote-copy and "
+    "none, which is the same requests with nothing behind them.",
+    "Not in the model: bytes, so remote-copy's second crossing of all data, through the one coordinator, is free here; "
+    "the wait for older open transactions of the same partition, and that of a producer's next transaction for the "
+    "markers, both with markers and parallel-prepare; queues and retries.",
+]
+# What the name of a protocol ends with where the messages were acked before the measured call.
+FLUSHED = ", flushed"
+PARTITIONS_AT_FIRST = 4
+# From here on the tint is strong: one takes half again as long as the other.
+STRONG = 1.5
+LEVEL = 1.02
+
+
+def distance(results: Results) -> Section:
+    """Formulas, who wins where, curves, and the model beside the measurement."""
+    rows: list[Distance] = results.of(Distance)
+    checked: list[Checked] = results.of(Checked)
+    blocks = [formulas(rows), curves(rows), *win_tables(rows)] if rows else []
+    if checked:
+        blocks.insert(0, check_table(checked))
+    names = in_order(row.protocol.removesuffix(REPLICATED) for row in rows)
+    return Section("distance", "Distance", TEXT, blocks, names, ("distance", "model", "round trip"))
+
+
+# -- beside the measurement -------------------------------------------------------------------------------------------
+
+
+def check_table(checked: list[Checked]) -> Table:
+    columns = [
+        "Protocol", "Partitions", "Formula, one broker", "RTT, ms", "W, ms", "Model, ms", "Measured p50, ms",
+        "Measured / model",
+    ]  # fmt: skip
+    order = in_order(protocol_of(row) for row in checked)
+    ordered = sorted(checked, key=lambda row: (row.partitions, FLUSHED in row.protocol, order.index(protocol_of(row))))
+    caption = (
+        "The model with this run's floors, beside this run. On one broker nothing lies between coordinator and "
+        "leaders. The call of commit holds the client library's timer of 1 ms (T) before it registers partitions, "
+        "what is left to wait for the markers of the transaction before (M), and F turns of messages, five requests "
+        "each. Where it was flushed before, the commit alone is left. W is a durable write of as many files as the "
+        "protocol has at once. The work of processors is not in the model: what is measured beyond it is that."
+    )
+    return Table(caption, columns, [check_line(row) for row in ordered])
+
+
+def protocol_of(row: Checked) -> str:
+    return row.protocol.removesuffix(FLUSHED)
+
+
+def check_line(row: Checked) -> list[Cell]:
+    figures = (row.round_trip_ms, row.durable_write_ms, row.commit_model_ms, row.commit_measured_ms)
+    ratio = row.commit_measured_ms / row.commit_model_ms if row.commit_model_ms else None
+    partitions = Cell(f"{row.partitions}", "number")
+    protocol = Cell(row.protocol, "heading", protocol_of(row))
+    return [protocol, partitions, Cell(row.formula, "formula"), *map(number, figures), number(ratio)]
+
+
+# -- the model --------------------------------------------------------------------------------------------------------
+
+
+def formulas(rows: list[Distance]) -> Table:
+    """Each protocol's terms, as the rows say them: "commit …; visible …"."""
+    texts = {row.protocol: row.formula for row in rows}
+    plain = in_order(name for name in texts if not name.endswith(REPLICATED))
+    ordered = [*plain, *(name + REPLICATED for name in plain if name + REPLICATED in texts)]
+    lines = [
+        [
+            Cell(name, "heading", name.removesuffix(REPLICATED)),
+            *(Cell(part, "formula") for part in parts_of(texts[name])),
+        ]
+        for name in ordered
+    ]
+    caption = (
+        "From the call of commit to its ack, and to the moment when a consumer has the messages. The simulation is "
+        "tested against these sums."
+    )
+    return Table(caption, ["Protocol", "Commit call to ack", "Commit call to visible"], lines)
+
+
+def parts_of(formula: str) -> list[str]:
+    commit, _, visible = formula.partition("; ")
+    return [commit.removeprefix("commit "), visible.removeprefix("visible ")]
+
+
+def curves(rows: list[Distance]) -> Plots:
+    """Commit over the round trip, at the middle one of the disks."""
+    disks = sorted({row.durable_write_ms for row in rows})
+    write_ms = disks[len(disks) // 2]
+    partitions = at_first(rows)
+    found = [row for row in rows if (row.durable_write_ms, row.partitions) == (write_ms, partitions)]
+    titles = {False: "Commit over distance", True: "Commit over distance, replicated"}
+    plots = [curve(found, is_replicated, title) for is_replicated, title in titles.items()]
+    return Plots(
+        [plot for plot in plots if plot is not None],
+        f"The model for {counted(partitions, 'partition')} and durable writes of {significant(write_ms)} ms. On the "
+        "left of a curve the disk counts, on its right the number of round trips.",
+    )
+
+
+def curve(rows: list[Distance], is_replicated: bool, title: str) -> Plot | None:
+    lines = {
+        row.protocol.removesuffix(REPLICATED): sorted(
+            (each.round_trip_ms, each.commit_ms) for each in rows if each.protocol == row.protocol
+        )
+        for row in rows
+        if row.protocol.endswith(REPLICATED) == is_replicated
+    }
+    if not lines:
+        return None
+    ordered = {name: lines[name] for name in in_order(lines)}
+    name = f"distance-{'replicated' if is_replicated else 'single'}"
+    labels = ("round trip, ms", "commit call to ack, ms")
+    return line_plot(name, title, ordered, labels, logarithmic_axes="xy", show_x="{:g}".format)
+
+
+def at_first(rows: list[Distance]) -> int:
+    """The number of partitions that is shown unfolded."""
+    counts = {row.partitions for row in rows}
+    return PARTITIONS_AT_FIRST if PARTITIONS_AT_FIRST in counts else min(counts)
+
+
+# -- who wins where ---------------------------------------------------------------------------------------------------
+
+
+def win_tables(rows: list[Distance]) -> list[Table | Folded]:
+    """For the first number of partitions with all protocols, for the others behind a fold."""
+    first = at_first(rows)
+    others = sorted({row.partitions for row in rows} - {first})
+    folded = [Folded(f"Who wins with {counted(each, 'partition')}", tables_at(rows, each)) for each in others]
+    return [*tables_at(rows, first), *folded]
+
+
+def tables_at(rows: list[Distance], partitions: int) -> list[Table]:
+    """By commit and by visibility, without and with replicas."""
+    return [
+        table
+        for is_replicated in (False, True)
+        for by_visible in (False, True)
+        if (table := win_table(rows, partitions, is_replicated, by_visible)) is not None
+    ]
+
+
+def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_visible: bool) -> Table | None:
+    ranked = {
+        place: found
+        for place, found in ranking(rows, by_visible=by_visible).items()
+        if (place.is_replicated, place.partitions) == (is_replicated, partitions)
+    }
+    if not ranked:
+        return None
+    disks = sorted({place.durable_write_ms for place in ranked})
+    trips = sorted({place.round_trip_ms for place in ranked})
+    lines = [
+        [Cell(f"{trip:g} ms", "heading"), *cells_at(ranked, is_replicated, trip, disks, partitions)] for trip in trips
+    ]
+    what = "until the messages are visible" if by_visible else "until the commit is acked"
+    caption = (
+        f"Milliseconds {what}, {counted(partitions, 'partition')}, "
+        f"{'replicated' if is_replicated else 'not replicated'}. The fastest stands first. Tint: local-copy against "
+        "markers, blue where local-copy is faster and orange where it is slower."
+    )
+    return Table(caption, ["RTT", *(f"W = {disk:g} ms" for disk in disks)], lines)
+
+
+def cells_at(
+    ranked: dict[Place, list[Ranked]], is_replicated: bool, trip: float, disks: Iterable[float], partitions: int
+) -> list[Cell | Stack]:
+    """One row of a table."""
+    places = (Place(is_replicated, trip, disk, partitions) for disk in disks)
+    return [stack(ranked[place]) if place in ranked else number(None) for place in places]
+
+
+def stack(ranked: list[Ranked]) -> Stack:
+    """All protocols, the winners in bold."""
+    best = {each.protocol for each in winners(ranked)}
+    return Stack(
+        [
+            Cell(
+                f"{each.protocol} {significant(each.milliseconds)}",
+                "heading" if each.protocol in best else "quiet",
+                each.protocol,
+            )
+            for each in ranked
+        ],
+        tint(ranked),
+    )
+
+
+def tint(ranked: list[Ranked]) -> str:
+    """Whether local-copy is ahead of markers, behind it, or level, and whether much."""
+    times = {each.protocol: each.milliseconds for each in ranked}
+    if not {"local-copy", "markers"} <= times.keys():
+        return ""
+    ratio = times["markers"] / times["local-copy"]
+    if max(ratio, 1 / ratio) < LEVEL:
+        return ""
+    strength = "much-" if max(ratio, 1 / ratio) >= STRONG else ""
+    return strength + ("ahead" if ratio > 1 else "behind")

@@ -1,0 +1,121 @@
+"""Latency of transactions."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from bench.page.document import Cell, Folded, Plots, Section, Table, number, system
+from bench.page.numerals import counted
+from bench.page.palette import in_order
+from bench.page.percentiles import percentile_plot
+from bench.results import Histogram, Latency, Results
+
+Row = dict[str, Latency]
+COMMIT = "The call of commit until its ack. Lower is better, and a steep end is a long tail. Marks are at 50 and 99 %."
+FLUSHED = "The same when all messages were acked before: a round trip and what the protocol makes durable."
+VISIBLE = "What the consumer still waits for after the ack. Systems that publish after they ack pay here."
+END_TO_END = (
+    "From the send of each message to its delivery to a consumer that sees committed data only: what users feel."
+)
+
+
+def latency(results: Results) -> Section:
+    """Percentile curves of the main cells, all cells and a table behind them."""
+    rows: list[Latency] = results.of(Latency)
+    return Section(
+        "latency",
+        "Latency of transactions",
+        [
+            "Each transaction has one message in each of its partitions. In half of them commit is called right "
+            "after the last send, so the time from that call to its ack has the registration of the partitions, the "
+            "acks of the messages and the commit itself. The other half is flushed before the call: what is left is "
+            "the commit.",
+        ],
+        blocks(by_cell(rows)) if rows else [],
+        in_order(row.system for row in rows),
+        ("latency", "transaction"),
+    )
+
+
+def blocks(cells: dict[tuple[int, int], Row]) -> list[Table | Plots | Folded]:
+    """Plots of the main cells, then what is folded."""
+    main, others = chosen(list(cells))
+    found: list[Table | Plots | Folded] = [
+        plots(cells, main, "commit", "Commit call to ack", commit_to_ack, COMMIT),
+        plots(cells, main[:2], "flushed", "Flushed commit to ack", lambda row: row.flushed_commit_to_ack, FLUSHED),
+        plots(cells, main, "end", "Send to delivery", lambda row: row.end_to_end, END_TO_END),
+        plots(cells, main[:2], "visible", "Ack to visible", lambda row: row.ack_to_visible, VISIBLE),
+    ]
+    if others:
+        other = plots(cells, others, "commit", "Commit call to ack", commit_to_ack)
+        found.append(Folded("Other numbers of partitions and producers", [other]))
+    return [*found, Folded("All figures", [table(cells)])]
+
+
+def commit_to_ack(row: Latency) -> Histogram:
+    return row.commit_to_ack
+
+
+def by_cell(rows: list[Latency]) -> dict[tuple[int, int], Row]:
+    """The systems' rows of each (partitions, producers), in the page's order."""
+    order = in_order(row.system for row in rows)
+    found: dict[tuple[int, int], Row] = {}
+    for row in sorted(rows, key=lambda row: (row.partitions, row.producers, order.index(row.system))):
+        found.setdefault((row.partitions, row.producers), {})[row.system] = row
+    return found
+
+
+def chosen(cells: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The corners of the grid and the cell of the targets come first; the others are for those who look for them."""
+    partitions, producers = ([cell[which] for cell in cells] or [0] for which in (0, 1))
+    corners = {(4, 1), (min(partitions), 1), (max(partitions), 1), (4, max(producers))}
+    main = sorted((cell for cell in cells if cell in corners), key=lambda cell: (cell != (4, 1), cell)) or cells[:4]
+    return main, [cell for cell in cells if cell not in main]
+
+
+def plots(
+    cells: dict[tuple[int, int], Row],
+    which: list[tuple[int, int]],
+    name: str,
+    title: str,
+    measure: Callable[[Latency], Histogram],
+    caption: str = "",
+) -> Plots:
+    """One plot for each cell."""
+    return Plots(
+        [
+            percentile_plot(
+                f"latency-{name}-{partitions}-{producers}",
+                f"{title}: {counted(partitions, 'partition')}, {counted(producers, 'producer')}",
+                {system: measure(row) for system, row in cells[partitions, producers].items()},
+                "",
+            )
+            for partitions, producers in which
+        ],
+        caption,
+    )
+
+
+def table(cells: dict[tuple[int, int], Row]) -> Table:
+    """A line for each system in each cell."""
+    columns = [
+        "Partitions", "Producers", "System", "Transactions/s", "Commit p50, ms", "p99", "p99.9", "max",
+        "Flushed commit p50, ms", "p99",
+        "Ack to visible p50, ms", "p99", "End to end p50, ms", "p99", "Transactions", "Rounds",
+    ]  # fmt: skip
+    rows = [line(row) for cell in cells.values() for row in cell.values()]
+    return Table("Medians of the rounds where there are several.", columns, rows)
+
+
+def line(row: Latency) -> list[Cell]:
+    commit, flushed, visible, end_to_end = (
+        row.commit_to_ack, row.flushed_commit_to_ack, row.ack_to_visible, row.end_to_end,
+    )  # fmt: skip
+    figures = (
+        statistics.median(row.per_second), commit.p50_ms, commit.p99_ms, commit.p999_ms, commit.max_ms,
+        flushed.p50_ms, flushed.p99_ms,
+        visible.p50_ms, visible.p99_ms, end_to_end.p50_ms, end_to_end.p99_ms, row.transactions, row.rounds,
+    )  # fmt: skip
+    counts = [Cell(f"{row.partitions}", "number"), Cell(f"{row.producers}", "number")]
+    return [*counts, system(row.system), *map(number, figures)]

@@ -1,0 +1,51 @@
+"""What a Spark stream shows."""
+
+from __future__ import annotations
+
+import statistics
+
+from bench.page.document import Cell, Section, Table, number, system
+from bench.page.palette import in_order
+from bench.results import Results, SparkSource
+
+
+def spark(results: Results) -> Section:
+    """A line for each system and reader."""
+    rows: list[SparkSource] = results.of(SparkSource)
+    order = in_order(row.system for row in rows)
+    columns = [
+        "System", "Reader", "Committed", "Shown", "Aborted shown", "Verdict", "Rows/s", "Latency p50, ms", "p99",
+        "Options",
+    ]  # fmt: skip
+    caption = (
+        "What is shown should be what was committed, and nothing of what was aborted. Options are those that a user of "
+        "the reader must know of."
+    )
+    ordered = sorted(rows, key=lambda row: (row.reader, order.index(row.system)))
+    return Section(
+        "spark",
+        "Spark",
+        [
+            "A stream of Spark reads the same transactions, of which some abort: from the broker, or from plain "
+            "Parquet files."
+        ],
+        [Table(caption, columns, [line(row) for row in ordered])] if rows else [],
+        order,
+        ("spark",),
+    )
+
+
+def line(row: SparkSource) -> list[Cell]:
+    is_right = row.shown == row.committed and not row.aborted_shown
+    return [
+        system(row.system),
+        Cell(row.reader),
+        Cell(f"{row.committed:,}", "number"),
+        Cell(f"{row.shown:,}", "number"),
+        Cell(f"{row.aborted_shown:,}", "number"),
+        Cell("right", "good") if is_right else Cell("wrong", "bad"),
+        number(statistics.median(row.rows_per_second)),
+        number(row.latency.p50_ms),
+        number(row.latency.p99_ms),
+        Cell(", ".join(f"{key}={value}" for key, value in row.options.items()), "code"),
+    ]

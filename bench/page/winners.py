@@ -1,0 +1,47 @@
+"""Which protocol the model says is fastest, where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from bench.results import Distance
+
+# Plain messages promise less, so they take no part.
+WITHOUT_TRANSACTIONS = "none"
+REPLICATED = ", replicated"
+# Protocols are level when the model's difference is less than this.
+LEVEL = 1.005
+
+
+class Place(NamedTuple):
+    """Distance, disk and size of a transaction, with or without replicas."""
+
+    is_replicated: bool
+    round_trip_ms: float
+    durable_write_ms: float
+    partitions: int
+
+
+class Ranked(NamedTuple):
+    """One protocol and its time."""
+
+    protocol: str
+    milliseconds: float
+
+
+def ranking(rows: Iterable[Distance], *, by_visible: bool = False) -> dict[Place, list[Ranked]]:
+    """The transactional protocols at each place, fastest first, by commit latency or by visibility."""
+    found: dict[Place, list[Ranked]] = {}
+    for row in rows:
+        protocol = row.protocol.removesuffix(REPLICATED)
+        if protocol != WITHOUT_TRANSACTIONS:
+            is_replicated = protocol != row.protocol
+            place = Place(is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
+            found.setdefault(place, []).append(Ranked(protocol, row.visible_ms if by_visible else row.commit_ms))
+    return {place: sorted(ranked, key=lambda each: each.milliseconds) for place, ranked in found.items()}
+
+
+def winners(ranked: list[Ranked]) -> list[Ranked]:
+    """The fastest, and those that are level with it."""
+    return [each for each in ranked if each.milliseconds <= ranked[0].milliseconds * LEVEL]

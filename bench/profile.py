@@ -1,0 +1,140 @@
+"""How much of everything: the full run and the quick one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bench.measures.growth import Sizes
+from bench.measures.latency import Cell
+from bench.measures.stall import Spans
+from bench.measures.throughput import WITHOUT_TRANSACTIONS, Case
+
+KIB = 1 << 10
+MAIN = ["local-copy fsync", "local-copy os", "kafka", "kafka fsync"]
+RIVALS = ["remote-copy fsync", "markers fsync", "parallel-prepare fsync", "none fsync"]
+
+
+@dataclass(frozen=True)
+class LatencyPlan:
+    """Cells for the main systems, fewer for the rivals; each is measured so many seconds in each round."""
+
+    cells: list[Cell]
+    rival_cells: list[Cell]
+    rounds: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StallPlan:
+    """Which systems, and how long before, while and after a transaction hangs."""
+
+    systems: list[str]
+    spans: Spans
+
+
+@dataclass(frozen=True)
+class AbortPlan:
+    """So many messages, of which these percentages abort; each is read so many times."""
+
+    systems: list[str]
+    percents: list[int]
+    messages: int
+    message_bytes: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class ThroughputPlan:
+    """Cases for the main systems, fewer for the rivals; each ends after some seconds or bytes."""
+
+    cases: list[Case]
+    rival_cases: list[Case]
+    rounds: int
+    seconds: float
+    bytes_max: int
+
+
+@dataclass(frozen=True)
+class StartPlan:
+    """Which systems are started, how often, and under how long a load they are killed."""
+
+    systems: list[str]
+    rounds: int
+    load_seconds: float
+
+
+@dataclass(frozen=True)
+class GrowthPlan:
+    """What grows to which sizes, and how long is measured there."""
+
+    systems: list[str]
+    sizes: Sizes
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SparkPlan:
+    """Rows to read, and how long to watch a live stream."""
+
+    rows: int
+    live_seconds: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One run. What is None is not measured."""
+
+    name: str
+    systems: list[str]
+    latency: LatencyPlan
+    stall: StallPlan
+    aborts: AbortPlan
+    throughput: ThroughputPlan
+    start: StartPlan
+    growth: GrowthPlan | None = None
+    spark: SparkPlan | None = None
+    has_distance: bool = True
+    rivals: list[str] = field(default_factory=lambda: list(RIVALS))
+
+
+FULL = Profile(
+    "full",
+    [*MAIN, *RIVALS],
+    LatencyPlan(
+        [Cell(partitions, producers) for partitions in (1, 4, 16, 64) for producers in (1, 8, 64)],
+        [Cell(1, 1), Cell(4, 1), Cell(16, 1), Cell(64, 1), Cell(4, 8), Cell(4, 64)],
+        rounds=5,
+        seconds=0.8,
+    ),
+    StallPlan(
+        ["local-copy fsync", "local-copy os", "markers fsync", "parallel-prepare fsync", "remote-copy fsync", "kafka"],
+        Spans(15.0, 30.0, 3.0),
+    ),
+    AbortPlan(["local-copy fsync", "local-copy os", "markers fsync", "kafka"], [0, 10, 50, 90], 1_000_000, KIB, 5),
+    ThroughputPlan(
+        [Case(every, size) for size in (100, KIB, 16 * KIB) for every in (WITHOUT_TRANSACTIONS, 10, 100, 1000)],
+        [Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)],
+        rounds=5,
+        seconds=1.0,
+        bytes_max=300_000_000,
+    ),
+    StartPlan(["local-copy fsync", "local-copy os", "kafka"], 3, 2.0),
+    GrowthPlan(
+        ["local-copy fsync", "kafka"], Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]), seconds=3.0
+    ),
+    SparkPlan(rows=300_000, live_seconds=10.0, rounds=3),
+)
+
+QUICK = Profile(
+    "quick",
+    ["local-copy fsync", "local-copy os", "kafka", *RIVALS],
+    LatencyPlan([Cell(1, 1), Cell(4, 1), Cell(16, 1)], [Cell(1, 1), Cell(4, 1)], rounds=1, seconds=0.7),
+    StallPlan(["local-copy fsync", "markers fsync", "kafka"], Spans(3.0, 4.0, 1.0)),
+    AbortPlan(["local-copy fsync", "markers fsync", "kafka"], [0, 50], 100_000, KIB, 1),
+    ThroughputPlan([Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)], [], rounds=1, seconds=1.0, bytes_max=500_000_000),
+    StartPlan(["local-copy fsync"], 2, 1.0),
+    has_distance=False,
+)
+
+PROFILES = {profile.name: profile for profile in (FULL, QUICK)}

@@ -1,0 +1,162 @@
+"""One run: start the systems, check them, measure them. What fails or can't be had is said, and the rest goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from bench import distance, floors
+from bench.measures import abort_cost, growth, latency, spark_source, stall, start, throughput
+from bench.profile import Profile
+from bench.protocols.correctness import check
+from bench.results import Results, Skipped
+from bench.systems.choice import factory_of
+from bench.systems.maven import Unavailable
+from bench.systems.system import Peer
+from faircopy.errors import FaircopyError
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[str], None]
+Step = Callable[[str, Callable[[Progress], None]], None]
+FAILURES = (FaircopyError, KafkaException, OSError, RuntimeError, TimeoutError)
+
+
+class Run:
+    """A run over a profile, in a directory of its own. `results` grows from step to step."""
+
+    def __init__(self, profile: Profile, results: Results, directory: Path, seed: int) -> None:
+        self.results = results
+        self.has_failed = False
+        self._profile = profile
+        self._directory = directory
+        self._seed = seed
+        self._peers: dict[str, Peer] = {}
+
+    def steps(self) -> Iterator[tuple[str, Callable[[Progress], None]]]:
+        """The parts of the run, in order, with their names."""
+        yield "floors", lambda _progress: self.results.floors.extend(floors.measure(self._directory))
+        yield "starts", self._start
+        if self._profile.growth is not None:
+            yield "growth", self._growth
+        if self._profile.spark is not None:
+            yield "Spark", self._spark
+        yield "systems", self._start_all
+        yield "latency", self._latency
+        yield "stall", self._stall
+        yield "aborts", self._aborts
+        yield "throughput", self._throughput
+        if self._profile.has_distance:
+            yield "distance", self._distance
+        yield "model", lambda _progress: self.results.add(*distance.check(self.results))
+
+    def do(self, name: str, step: Callable[[Progress], None], progress: Progress) -> None:
+        """One step. If it fails, the results say so."""
+        try:
+            step(progress)
+        except Unavailable as error:
+            self._skip(name, str(error))
+        except FAILURES as error:
+            self.has_failed = True
+            log.exception("%s failed", name)
+            self._skip(name, f"failed: {error}")
+
+    def _skip(self, what: str, why: str) -> None:
+        self.results.skipped.append(Skipped(what, why))
+
+    # -- systems -------------------------------------------------------------------------------------------------
+
+    def _start_all(self, progress: Progress) -> None:
+        """Start every system, and let only those stay that do what they must."""
+        for name in self._profile.systems:
+            progress(name)
+            try:
+                peer = factory_of(name)(self._directory / name.replace(" ", "-"))
+                peer.start()
+                self._peers[name] = peer
+                check(peer.address, self._seed, may_abort=not name.startswith("none"))
+                self.results.systems.append(peer.about)
+            except Unavailable as error:
+                self._skip(f"system {name}", str(error))
+
+    def _running(self, names: Iterable[str]) -> list[Peer]:
+        return [self._peers[name] for name in names if name in self._peers]
+
+    def stop(self) -> None:
+        """End all that runs."""
+        for peer in self._peers.values():
+            with contextlib.suppress(*FAILURES):
+                peer.stop()
+        self._peers.clear()
+
+    def _factories(self, names: Iterable[str]) -> dict[str, Callable[[Path], Peer]]:
+        """Those of the systems that can be had."""
+        factories = {}
+        for name in names:
+            try:
+                place = self._directory / "probe"
+                place.mkdir(exist_ok=True)
+                factory_of(name)(place)
+                factories[name] = factory_of(name)
+            except Unavailable as error:
+                self._skip(f"starts of system {name}", str(error))
+        return factories
+
+    # -- measures ------------------------------------------------------------------------------------------------
+
+    def _start(self, progress: Progress) -> None:
+        plan = self._profile.start
+        factories = self._factories(plan.systems)
+        self.results.add(*start.measure(self._directory, factories, plan.rounds, plan.load_seconds, progress))
+
+    def _growth(self, progress: Progress) -> None:
+        plan = self._profile.growth
+        assert plan is not None
+        factories = self._factories(plan.systems)
+        rows, skipped = growth.measure(self._directory, factories, plan.sizes, plan.seconds, progress)
+        self.results.add(*rows)
+        self.results.skipped.extend(skipped)
+
+    def _spark(self, progress: Progress) -> None:
+        plan = self._profile.spark
+        assert plan is not None
+        place = self._directory / "spark"
+        place.mkdir()
+        self.results.add(*spark_source.measure(place, plan.rows, plan.live_seconds, plan.rounds, progress))
+
+    def _latency(self, progress: Progress) -> None:
+        plan = self._profile.latency
+        cells = dict.fromkeys(self._profile.systems, plan.cells) | dict.fromkeys(self._profile.rivals, plan.rival_cells)
+        peers = self._running(self._profile.systems)
+        self.results.add(*latency.measure(peers, cells, plan.rounds, plan.seconds, progress))
+
+    def _stall(self, progress: Progress) -> None:
+        plan = self._profile.stall
+        self.results.add(*stall.measure(self._running(plan.systems), plan.spans, progress))
+
+    def _aborts(self, progress: Progress) -> None:
+        plan = self._profile.aborts
+        rows = abort_cost.measure(
+            self._running(plan.systems),
+            plan.percents,
+            plan.messages,
+            plan.message_bytes,
+            plan.rounds,
+            self._seed,
+            progress,
+        )
+        self.results.add(*rows)
+
+    def _throughput(self, progress: Progress) -> None:
+        plan = self._profile.throughput
+        cases = dict.fromkeys(self._profile.systems, plan.cases) | dict.fromkeys(self._profile.rivals, plan.rival_cases)
+        peers = self._running(self._profile.systems)
+        self.results.add(*throughput.measure(peers, cases, plan.rounds, plan.seconds, plan.bytes_max, progress))
+
+    def _distance(self, progress: Progress) -> None:
+        progress("every protocol, distance, disk and number of partitions")
+        self.results.add(*distance.distances())

@@ -1,0 +1,1 @@
+"""Spark with its own Kafka source, in a process of its own."""

@@ -1,0 +1,39 @@
+"""Spark's own Kafka source: a library beside Spark, fetched by a pom of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench.systems.maven import CACHE, Unavailable, fetch_jars
+
+POM = Path(__file__).parent / "pom.xml"
+LIBRARY = "spark-sql-kafka-0-10_2.13-"
+
+# Not every version of Spark has its connector in Maven Central. These were tried with Spark 4.3.0.
+OLDER = {"spark.version": "4.2.0", "token.version": "4.0.0"}
+
+
+@dataclass(frozen=True)
+class Connector:
+    """The jars for `spark.jars`, and the connector's own version, which may be older than Spark's."""
+
+    jars: list[Path]
+    version: str
+
+
+def fetch_connector() -> Connector:
+    """The connector for the installed Spark; fetched the first time. Raises Unavailable."""
+    try:
+        spark = version("pyspark")
+    except PackageNotFoundError:
+        raise Unavailable("pyspark is not installed: pip install 'faircopy[spark]'") from None
+    directory = CACHE / "spark-kafka" / spark
+    try:
+        fetch_jars(POM, directory, **{"spark.version": spark, "token.version": spark})
+    except Unavailable:
+        fetch_jars(POM, directory, **OLDER)
+    jars = sorted(directory.glob("*.jar"))
+    own = next(jar for jar in jars if jar.name.startswith(LIBRARY))
+    return Connector(jars, own.stem.removeprefix(LIBRARY))

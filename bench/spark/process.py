@@ -1,0 +1,71 @@
+"""A Spark process that the benchmark asks to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.spark.connector import Connector
+from bench.systems.maven import java
+from faircopy.cli.demo.java import java_home
+
+SCRIPT = Path(__file__).parent / "stream.py"
+END_SECONDS = 30.0
+
+
+class SparkProcess:
+    """Runs bench/spark/stream.py, which says what it can be asked. All that it writes goes to `directory`."""
+
+    def __init__(self, directory: Path, connector: Connector) -> None:
+        directory.mkdir(parents=True)
+        self._log_path = directory / "spark.log"
+        jars = ",".join(str(jar) for jar in connector.jars)
+        with self._log_path.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(SCRIPT), str(directory), jars],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=directory,
+                env=environment(directory),
+            )
+
+    def ask(self, command: str, argument: Any) -> dict[str, Any]:
+        """The answer to a command. Raises RuntimeError if Spark ended instead."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps({command: argument}) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # why, its log says
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"Spark ended when asked to {command}; it logged:\n{self._log_path.read_text()}")
+        return dict(json.loads(line))
+
+    def __enter__(self) -> SparkProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let it end; its JVM ends with it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """This process's environment, and what Spark needs. Raises Unavailable without a Java for it."""
+    home = java_home(directory) or java().parent.parent
+    return {**os.environ, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -1,0 +1,114 @@
+"""The Spark job of the benchmark: stock PySpark, told what to read by lines of JSON, one answer a line.
+
+    python stream.py SCRATCH_DIRECTORY JARS
+
+{"count": SOURCE}            -> {"shown": rows, "aborted_shown": rows}
+{"read": SOURCE}             -> {"rows": rows, "seconds": seconds}
+{"watch": SOURCE}            -> {}, while a stream runs on
+{"until": committed rows}    -> {"arrivals": [[nanoseconds of arrival, [nanoseconds of each send]]]}, the stream ends
+
+A SOURCE is {"format": "kafka" or "parquet", "options": {...}}. A value begins with one letter, c for a message of a
+transaction that commits and a for one that aborts, and 19 digits, the nanoseconds of its send: on the monotonic clock,
+which is the same for all processes of a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+UNTIL_SECONDS = 60.0
+
+# As in docs/PLAIN_TABLES.md. Spark's Kafka source knows its own.
+COLUMNS = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, txid STRING"
+)
+
+
+class Job:
+    """Answers commands; each method is one."""
+
+    def __init__(self, spark: SparkSession, scratch: str) -> None:
+        self._spark = spark
+        self._scratch = scratch
+        self._query: Any = None
+        self._arrivals: list[tuple[int, list[int]]] = []
+
+    def _stream(self, source: dict[str, Any]) -> Any:
+        """A new stream's writer, which has read nothing yet."""
+        reader = self._spark.readStream.format(source["format"]).options(**source["options"])
+        if source["format"] == "parquet":
+            reader = reader.schema(COLUMNS)
+        checkpoint = tempfile.mkdtemp(prefix="checkpoint-", dir=self._scratch)
+        return reader.load().writeStream.option("checkpointLocation", checkpoint)
+
+    def count(self, source: dict[str, Any]) -> dict[str, int]:
+        """Read all there is, and see what it is."""
+        totals = {"shown": 0, "aborted_shown": 0}
+
+        def take(batch: Any, _number: int) -> None:
+            row = batch.selectExpr("count(*) as shown", "count_if(substring(value, 1, 1) = X'61') as aborted").first()
+            totals["shown"] += row["shown"]
+            totals["aborted_shown"] += row["aborted"]
+
+        self._stream(source).foreachBatch(take).trigger(availableNow=True).start().awaitTermination()
+        return totals
+
+    def read(self, source: dict[str, Any]) -> dict[str, float]:
+        """Read all columns of all there is, and drop it. The time is that of micro-batches, without the start."""
+        query = self._stream(source).format("noop").trigger(availableNow=True).start()
+        query.awaitTermination()
+        batches = query.recentProgress
+        milliseconds = sum(batch["durationMs"]["triggerExecution"] for batch in batches)
+        return {"rows": sum(batch["numInputRows"] for batch in batches), "seconds": milliseconds / 1000}
+
+    def watch(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Note when the rows of each micro-batch are in the driver's hands."""
+
+        def take(batch: Any, _number: int) -> None:
+            committed = batch.where("substring(value, 1, 1) = X'63'")
+            rows = committed.selectExpr("cast(cast(substring(value, 2, 19) as string) as long) as sent").collect()
+            self._arrivals.append((time.monotonic_ns(), [row["sent"] for row in rows]))
+
+        self._arrivals = []
+        self._query = self._stream(source).foreachBatch(take).start()
+        return {}
+
+    def until(self, committed: int) -> dict[str, Any]:
+        """Wait for so many rows since `watch`; fewer are the answer if they do not come."""
+        deadline = time.monotonic() + UNTIL_SECONDS
+        while sum(len(sent) for _, sent in self._arrivals) < committed and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._query.stop()
+        return {"arrivals": self._arrivals}
+
+
+def main(scratch: str, jars: str) -> None:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("faircopy benchmark")
+        .config("spark.jars", jars)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    job = Job(spark, scratch)
+    for line in sys.stdin:
+        [(command, argument)] = json.loads(line).items()
+        print(json.dumps(getattr(job, command)(argument)), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,26 @@
+"""Systems by the names that the results use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.systems.faircopy import Faircopy
+from bench.systems.kafka import Kafka
+from bench.systems.system import Peer
+
+KAFKA, KAFKA_FSYNC = "kafka", "kafka fsync"
+
+
+def factory_of(name: str) -> Callable[[Path], Peer]:
+    """What makes a system of this name in an empty directory. Making one raises Unavailable if it can't be had."""
+    if name == KAFKA:
+        return Kafka
+    if name == KAFKA_FSYNC:
+        return lambda directory: Kafka(directory, "flush.messages=1")
+    protocol, durability = name.rsplit(" ", 1)
+    return lambda directory: Faircopy(directory, protocol, durability)
+
+
+def is_kafka(name: str) -> bool:
+    return name in (KAFKA, KAFKA_FSYNC)

@@ -1,0 +1,206 @@
+"""Apache Kafka: one node of the newest 4.x, as its own start script runs it and with its own defaults.
+
+What differs from the defaults is what one node needs (KRaft with itself as quorum, internal topics with one replica),
+that it listens on loopback only, and the settings that a caller gives.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from bench.results import System
+from bench.systems.maven import CACHE, fetch_jars, java
+
+HERE = Path(__file__).parent / "kafka"
+CLUSTER = "ZmFpcmNvcHktLWJlbmNoLQ"  # any 16 bytes
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+# Below the range that Linux gives to clients: a client that tries again while the broker is down never gets its port.
+PORTS = range(20_000, 30_000)
+
+# kafka-server-start.sh and kafka-run-class.sh run a broker with these, if the environment says nothing else.
+HEAP = ("-Xmx1G", "-Xms1G")
+OPTIONS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data_directory}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+
+# What a topic calls one thing and a broker, for all topics, another.
+OF_ALL_TOPICS = {"flush.messages": "log.flush.interval.messages", "flush.ms": "log.flush.interval.ms"}
+
+
+def fetch_kafka() -> Path:
+    """The directory with Kafka's jars; fetched the first time. Raises Unavailable, also without a Java to run them."""
+    java()
+    return fetch_jars(HERE / "pom.xml", CACHE / "kafka")
+
+
+class Kafka:
+    """A broker of Apache Kafka. Settings are NAME=VALUE, of a broker or the names that topics have for them.
+
+    With "flush.messages=1" it forces each batch to disk before the ack, and is called "kafka fsync"; by itself it
+    leaves that to the operating system. Raises Unavailable where Kafka can't be had.
+    """
+
+    def __init__(self, directory: Path, *settings: str) -> None:
+        self.data_directory = directory / "data"
+        self._jars = fetch_kafka()
+        self._port, self._controller_port = free_ports(2)
+        self._log_path = directory / "broker.log"
+        self._properties_path = directory / "server.properties"
+        self._process: subprocess.Popen[bytes] | None = None
+        chosen = dict(setting.split("=", 1) for setting in settings)
+        is_forced = chosen.get("flush.messages") == "1"
+        self.about = System(
+            "kafka fsync" if is_forced else "kafka",
+            "kafka",
+            version_of(self._jars),
+            "markers",
+            "fsync" if is_forced else "os",
+            chosen,
+        )
+        directory.mkdir(parents=True, exist_ok=True)
+        self._properties_path.write_text(self._properties())
+        self._format()
+
+    def _properties(self) -> str:
+        chosen = {OF_ALL_TOPICS.get(name, name): value for name, value in self.about.settings.items()}
+        return PROPERTIES.format(
+            port=self._port, controller_port=self._controller_port, data_directory=self.data_directory
+        ) + "".join(f"{name}={value}\n" for name, value in chosen.items())
+
+    def _format(self) -> None:
+        """Give a new directory its identity. This belongs to installing Kafka, so no start is charged with it."""
+        if (self.data_directory / "meta.properties").exists():
+            return
+        run = self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties_path))
+        if run.wait(READY_SECONDS):
+            raise RuntimeError(f"Kafka could not format its directory; it logged:\n{self.log}")
+
+    def _run(self, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [str(java()), *HEAP, *OPTIONS, f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"]
+        command += ["-cp", f"{self._jars}/*", main_class, *arguments]
+        with self._log_path.open("a") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log_directories(self) -> list[Path]:
+        """The directories of topics' partitions; internal topics are left out."""
+        found = self.data_directory.glob("*-[0-9]*")
+        return sorted(path for path in found if path.is_dir() and not path.name.startswith("__"))
+
+    @property
+    def log(self) -> str:
+        """What the broker has logged, in all its lives."""
+        return self._log_path.read_text()
+
+    def start(self) -> None:
+        """Start it, and return when it answers a client's first request, for metadata. Raises RuntimeError."""
+        self._process = self._run("kafka.Kafka", str(self._properties_path))
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        client = AdminClient(
+            {
+                "bootstrap.servers": self.address,
+                "log_level": 0,
+                "reconnect.backoff.ms": 10,
+                "reconnect.backoff.max.ms": 50,
+            }
+        )
+        deadline = time.monotonic() + READY_SECONDS
+        while not is_served(client):
+            if self._process.poll() is not None:
+                raise RuntimeError(f"Kafka ended at its start; it logged:\n{self.log}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Kafka served nobody within {READY_SECONDS} s; it logged:\n{self.log}")
+
+    def prepare(self) -> None:
+        """Begin a first producer of transactions, for which Kafka makes the internal topic of their states.
+
+        A fresh broker takes seconds over this; done before, it is not charged to what is measured first.
+        """
+        producer = Producer({"bootstrap.servers": self.address, "transactional.id": "prepare", "log_level": 0})
+        producer.init_transactions(READY_SECONDS)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+def is_served(client: AdminClient) -> bool:
+    """Whether the broker answers within half a second."""
+    try:
+        return bool(client.list_topics(timeout=0.5).brokers)
+    except KafkaException:
+        return False
+
+
+def version_of(jars: Path) -> str:
+    """The version of Kafka among its jars, by the name of the broker's own. Raises RuntimeError."""
+    for jar in jars.glob("kafka_2.13-*.jar"):
+        return jar.stem.removeprefix("kafka_2.13-")
+    raise RuntimeError(f"there is no Kafka in {jars}: delete it, and it is fetched again")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
+    return [port for port in random.sample(PORTS, 50 * count) if is_free(port)][:count]
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
