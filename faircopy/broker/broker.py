@@ -43,6 +43,7 @@ from faircopy.cluster.topics import Topics
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.journal.recent import RecentDrafts
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.storage.boot import boot_id
 from faircopy.storage.clock import Clock, SystemClock
@@ -58,6 +59,7 @@ CLEAN_KEY = "clean-shutdown"
 BOOT_KEY = "boot"
 SHAPE_KEY = "shape"
 METADATA_DIRECTORY = "_metadata"
+FORGET_INTERVAL_MS = 60_000
 
 
 class ChangedShape(FaircopyError):
@@ -144,6 +146,7 @@ class Broker:
             self.settings.journal_segment_bytes,
             lambda: random.SystemRandom().getrandbits(64),
             self._disk_failed,
+            RecentDrafts(self.settings.recent_drafts_max_bytes),
         )
         root, loop = self.directory.journal, self.loop
         self.journals = [
@@ -303,6 +306,7 @@ class Broker:
         self._every(settings.checkpoint_interval_ms, lambda: self.checkpoint(all_changed=True))
         self._every(1_000, lambda: self.checkpoint(all_changed=False))
         self._every(settings.transaction_abort_interval_ms, self._abort_expired)
+        self._every(min(settings.transactional_id_expiration_ms, FORGET_INTERVAL_MS), self._forget_idle)
         self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog, self.clock))
         self._every(settings.offsets_retention_check_interval_ms, self.offsets_retention.apply)
@@ -341,6 +345,8 @@ class Broker:
                 transaction.transactional_id,
                 transaction.timeout_ms,
             )
+
+    async def _forget_idle(self) -> None:
         self.coordinator.forget_idle()
 
     def _disk_failed(self, error: BaseException) -> None:

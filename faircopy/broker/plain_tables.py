@@ -17,6 +17,7 @@ from faircopy.cluster.store import ClusterStore
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability
+from faircopy.publish import names
 from faircopy.publish.client import PublisherProcess, PublishError
 from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Chunk, Cut, Publish
@@ -123,7 +124,9 @@ class PlainTables:
             table = self.tables.get(name)
             if table is not None and not table.topics:
                 del self.tables[name]
-            await self._publisher.drop_table(name, str(self._directory / name))
+            # A topic that never had a table is no reason to start the publisher.
+            if (self._directory / name).exists() or (self._directory / names.temporary(name)).exists():
+                await self._publisher.drop_table(name, str(self._directory / name))
             await self._cluster.transact({}, {key: None})
             if name in self.tables:
                 self.tables[name].is_open = False

@@ -67,6 +67,10 @@ class Settings:
     )
     checkpoint_interval_ms: int = setting(60_000, "time after which what changed is checkpointed", least=100)
 
+    recent_drafts_max_bytes: int = setting(
+        64 << 20, "memory for messages of open transactions, so that copying need not read them back", least=0
+    )
+
     auto_create_topics: bool = setting(True, "make a topic when a client first asks for it")
     topic_partitions: int = setting(1, "partitions of a topic when nobody says", least=1, most=10_000)
     topic_retention_ms: int = setting(604_800_000, "default of a topic's retention.ms; -1 keeps for ever", least=-1)

@@ -7,7 +7,6 @@ caused it, and must not be carried out before that entry is durable (I2).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -226,7 +225,8 @@ class PartitionState:
     def _producer(self, producer_id: int, epoch: int) -> Producer:
         producer = self.producers.get(producer_id)
         if producer is None:
-            if len(self.producers) >= PRODUCERS_MAX:
+            # Those that have transactions here stay, and each has one or more: they do not count.
+            if len(self.producers) >= PRODUCERS_MAX + len(self.transactions):
                 self._forget_oldest_producers()
             producer = self.producers[producer_id] = Producer(epoch, last_position=self.position)
             self.changed_producers.add(producer_id)
@@ -234,16 +234,12 @@ class PartitionState:
 
     def _forget_oldest_producers(self) -> None:
         """Make room, as every fold of these entries does: sequences are kept for the newest producers only."""
-        by_age = sorted(self.producers, key=lambda producer_id: self.producers[producer_id].last_position)
-        self.forget_producers(by_age[: PRODUCERS_MAX // 10])
-
-    def forget_producers(self, producer_ids: Iterable[int]) -> None:
-        """Forget the sequences of producers, but not of those that have transactions here."""
         busy = {transaction.producer_id for transaction in self.transactions}
-        for producer_id in producer_ids:
-            if producer_id not in busy:
-                del self.producers[producer_id]
-                self.changed_producers.add(producer_id)
+        idle = [producer_id for producer_id in self.producers if producer_id not in busy]
+        idle.sort(key=lambda producer_id: self.producers[producer_id].last_position)
+        for producer_id in idle[: PRODUCERS_MAX // 10]:
+            del self.producers[producer_id]
+            self.changed_producers.add(producer_id)
 
     @property
     def first_needed_position(self) -> int:

@@ -17,8 +17,9 @@ from faircopy.datalog.log import DataLog, LogEnd, PlacedBatch
 from faircopy.datalog.segment import LogSegment
 from faircopy.errors import FaircopyError, invariant
 from faircopy.journal.journal import Journal
+from faircopy.journal.recent import Draft
 from faircopy.journal.recovery import Recovered
-from faircopy.journal.reverse_list import Draft, Walk, read_from_cache, read_from_disk
+from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
 from faircopy.storage.state_store import Change, StateStore
@@ -149,24 +150,27 @@ class LogCopier:
 
     def _copy_transaction(self, effect: CopyTransaction) -> None:
         self._note_span(effect)
-        if effect.size <= INLINE_COPY_BYTES and effect.drafts <= INLINE_COPY_DRAFTS:
-            try:
-                drafts = self._walk(effect, read_from_cache)
-            except NotCached:
-                self._go_slow(self._copy_slowly(effect))
-                return
-            except FaircopyError as error:
-                self._is_busy = True
-                self._on_damage(error)
-                return
-            placed = self._place_drafts(drafts, effect.base_offset)
-            if not self._write_inline(placed):
-                self._go_slow(self._write_slowly(placed))
-        else:
-            self._go_slow(self._copy_slowly(effect))
+        recent = self._journal.take_drafts(effect.transaction, effect.head)
+        if effect.size > INLINE_COPY_BYTES or effect.drafts > INLINE_COPY_DRAFTS:
+            self._go_slow(self._copy_slowly(effect, recent))
+            return
+        try:
+            drafts = self._walk(effect, recent, read_from_cache)
+        except NotCached:
+            self._go_slow(self._copy_slowly(effect, recent))
+            return
+        except FaircopyError as error:
+            self._is_busy = True
+            self._on_damage(error)
+            return
+        placed = self._place_drafts(drafts, effect.base_offset)
+        if not self._write_inline(placed):
+            self._go_slow(self._write_slowly(placed))
 
-    def _walk(self, effect: CopyTransaction, read: Callable[..., bytes]) -> list[Draft]:
-        drafts = Walk(self._journal, effect.transaction, read).collect(effect.head, KEPT_PAYLOAD_BYTES)
+    def _walk(self, effect: CopyTransaction, recent: list[Draft], read: Callable[..., bytes]) -> list[Draft]:
+        """The transaction's drafts, first to last: those before `recent` are found in the journal."""
+        head = recent[0].entry.previous if recent else effect.head
+        drafts = Walk(self._journal, effect.transaction, read).collect(head, KEPT_PAYLOAD_BYTES) + recent
         invariant(len(drafts) == effect.drafts, "I3: every draft of a transaction is on its list")
         return drafts
 
@@ -178,11 +182,12 @@ class LogCopier:
             base_offset += draft.entry.records
         return placed
 
-    async def _copy_slowly(self, effect: CopyTransaction) -> None:
-        drafts = await self._disk.run(self._walk, effect, read_from_disk)
+    async def _copy_slowly(self, effect: CopyTransaction, recent: list[Draft]) -> None:
+        drafts = await self._disk.run(self._walk, effect, recent, read_from_disk)
         base_offset = effect.base_offset
         for piece in pieces(drafts):
-            loaded = await self._disk.run(self._load, effect, piece)
+            is_loaded = all(draft.payload is not None for draft in piece)
+            loaded = piece if is_loaded else await self._disk.run(self._load, effect, piece)
             await self._write_slowly(self._place_drafts(loaded, base_offset))
             base_offset += sum(draft.entry.records for draft in piece)
 
@@ -231,7 +236,7 @@ class LogCopier:
             case CopyTransaction():
                 self._note_span(effect)
                 base_offset = effect.base_offset
-                for piece in pieces(self._walk(effect, read_from_disk)):
+                for piece in pieces(self._walk(effect, [], read_from_disk)):
                     self._write_at_once(self._place_drafts(self._load(effect, piece), base_offset))
                     base_offset += sum(draft.entry.records for draft in piece)
             case MoveStart():

@@ -155,6 +155,8 @@ class Partition:
         previous = known.head if known is not None else NOWHERE
         entry = self.journal.append(Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction)
         self.state.fold_draft(entry, header)
+        if self._has_batches:
+            self.journal.keep_draft(entry, batch)
         self.journal.when_written(written)
 
     def _producer(self, header: BatchHeader) -> Producer:

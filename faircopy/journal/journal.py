@@ -24,6 +24,7 @@ from faircopy.journal.entry import (
     TransactionId,
     encode_header,
 )
+from faircopy.journal.recent import Draft, RecentDrafts
 from faircopy.journal.recovery import Recovered, ensure_torn, read_entries
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import SUFFIX, DamagedJournal, Segment
@@ -44,6 +45,9 @@ class Durability(Enum):
     OS = "os"
 
 
+NOTHING_RECENT = RecentDrafts(0)
+
+
 class JournalFull(FaircopyError):
     """The disk is full: nothing more is taken until there is space; what was taken before waits."""
 
@@ -55,6 +59,7 @@ class JournalOptions(NamedTuple):
     segment_bytes: int
     new_salt: Callable[[], int]
     on_failure: Callable[[BaseException], None]
+    recent: RecentDrafts = NOTHING_RECENT
 
 
 class PendingWrite(NamedTuple):
@@ -93,6 +98,16 @@ class Journal:
         self._full: NoSpace | None = None
         self._is_waiting_for_space = False
         self._is_abandoned = False
+
+    # -- recent drafts -------------------------------------------------------------------------------------------
+
+    def keep_draft(self, entry: Entry, payload: Buffer) -> None:
+        """Keep a draft in memory for a while. `payload` must never change."""
+        self._options.recent.keep(self, entry, payload)
+
+    def take_drafts(self, transaction: TransactionId, head: int) -> list[Draft]:
+        """The last of a transaction's drafts, up to `head`, as far back as they are still in memory."""
+        return self._options.recent.take(self, transaction, head)
 
     # -- opening -------------------------------------------------------------------------------------------------
 

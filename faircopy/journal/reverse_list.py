@@ -7,22 +7,15 @@ they do when a transaction writes without much company, cost one read for many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId, check, decode_header
 from faircopy.journal.journal import Journal
+from faircopy.journal.recent import Draft
 from faircopy.journal.segment import DamagedJournal, Segment
 
 WINDOW_BYTES = 256 << 10
 
 Read = Callable[[Segment, int, int], bytes]
-
-
-class Draft(NamedTuple):
-    """One draft on the list; `payload` is its record batch, or None where the walk kept only its place."""
-
-    entry: Entry
-    payload: memoryview | None
 
 
 def read_from_disk(segment: Segment, position: int, size: int) -> bytes:
@@ -47,18 +40,19 @@ class Walk:
         self._data = memoryview(b"")
 
     def collect(self, head: int, keep_bytes: int) -> list[Draft]:
-        """The drafts from first to last. Payloads are kept up to `keep_bytes` in all, the others are None.
+        """The drafts from first to last. Payloads are kept up to `keep_bytes` in all, the others are None: of those
+        only the headers are read, and the payloads are checked when `payload` reads them.
 
         Raises DamagedJournal, StorageFailure; NotCached when reading from the cache.
         """
         drafts: list[Draft] = []
         position = head
         while position != NOWHERE:
-            entry, payload = self._sound(position)
+            entry = self._header(position)
             if entry.transaction != self._transaction or entry.previous >= position:
                 raise self._damaged(position, "an entry off the transaction's list")
-            keep_bytes -= len(payload)
-            drafts.append(Draft(entry, payload if keep_bytes >= 0 else None))
+            keep_bytes -= entry.payload_bytes
+            drafts.append(Draft(entry, self._sound(entry) if keep_bytes >= 0 else None))
             position = entry.previous
         drafts.reverse()
         return drafts
@@ -73,15 +67,20 @@ class Walk:
             raise self._damaged(entry.position, str(error)) from None
         return whole[HEADER_BYTES:]
 
-    def _sound(self, position: int) -> tuple[Entry, memoryview]:
-        segment = self._journal.segment_of(position)
+    def _header(self, position: int) -> Entry:
         try:
-            entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position)
-            whole = self._view(segment, position, entry.length)
-            check(whole, 0, entry.length, segment.seed)
+            return decode_header(self._view(self._journal.segment_of(position), position, HEADER_BYTES), 0, position)
         except BadEntry as error:
             raise self._damaged(position, str(error)) from None
-        return entry, whole[HEADER_BYTES:]
+
+    def _sound(self, entry: Entry) -> memoryview:
+        segment = self._journal.segment_of(entry.position)
+        whole = self._view(segment, entry.position, entry.length)
+        try:
+            check(whole, 0, entry.length, segment.seed)
+        except BadEntry as error:
+            raise self._damaged(entry.position, str(error)) from None
+        return whole[HEADER_BYTES:]
 
     def _view(self, segment: Segment, position: int, size: int) -> memoryview:
         at = position - self._first

@@ -16,6 +16,7 @@ from faircopy.journal.metadata_entry import Payload
 from faircopy.wire.error_codes import ErrorCode
 
 NOBODY = -1
+NEVER_MS = 1 << 62
 MAX_EPOCH = 32766  # the last one is kept back, as Kafka does, so that a fence can always be one higher
 
 
@@ -74,6 +75,11 @@ class Transaction:
         self.phase = Phase.ONGOING
         self.incarnations: dict[PartitionName, int] = {}
         self.prepared_position = -1
+
+    @property
+    def deadline_ms(self) -> int:
+        """When it times out, by the steady clock."""
+        return self.started_ms + self.timeout_ms
 
     @property
     def participants(self) -> list[PartitionName]:
@@ -157,6 +163,7 @@ class TransactionTable:
         self.producers: dict[str, Producer] = {}
         self.transactions: dict[TransactionId, Transaction] = {}
         self.changed: set[str] = set()
+        self._first_deadline_ms = 0
 
     # -- the fold ------------------------------------------------------------------------------------------------
 
@@ -211,6 +218,7 @@ class TransactionTable:
             entry.transaction, producer.transactional_id, entry.payload["timeout_ms"], entry.payload["at_ms"]
         )
         producer.current = self.transactions[entry.transaction] = transaction
+        self._first_deadline_ms = min(self._first_deadline_ms, transaction.deadline_ms)
         self.changed.add(producer.transactional_id)
 
     def _fold_step(self, entry: NewEntry, position: int) -> None:
@@ -329,11 +337,13 @@ class TransactionTable:
 
     def expired(self, now_ms: int) -> list[Transaction]:
         """Open transactions past their timeout. Prepared ones never expire."""
-        return [
-            producer.current
-            for producer in self.producers.values()
-            if producer.current is not None and now_ms - producer.current.started_ms > producer.current.timeout_ms
-        ]
+        if now_ms <= self._first_deadline_ms:
+            return []
+        current = [producer.current for producer in self.producers.values() if producer.current is not None]
+        expired = [transaction for transaction in current if now_ms > transaction.deadline_ms]
+        # Nobody needs to look again before the next one is due; what expired is looked at until it is ended.
+        self._first_deadline_ms = min((transaction.deadline_ms for transaction in current), default=NEVER_MS)
+        return expired
 
     def forgettable(self, now_ms: int, idle_ms: int) -> list[str]:
         """Transactional ids that have been idle for this long."""

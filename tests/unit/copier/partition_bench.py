@@ -15,6 +15,7 @@ from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.journal.recent import RecentDrafts
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
@@ -27,12 +28,18 @@ class PartitionBench:
     """One data directory with one partition; `restart` is what a kill -9 and a new process do."""
 
     def __init__(
-        self, path: Path, *, log_segment_bytes: int = 1 << 14, durability: Durability = Durability.FSYNC
+        self,
+        path: Path,
+        *,
+        log_segment_bytes: int = 1 << 14,
+        durability: Durability = Durability.FSYNC,
+        recent_bytes: int = 0,
     ) -> None:
         self.path = path
         self.loop = asyncio.get_running_loop()
         self.log_segment_bytes = log_segment_bytes
         self.durability = durability
+        self.recent_bytes = recent_bytes
         self.failures: list[BaseException] = []
         self.damages: list[FaircopyError] = []
         self._salt = 0
@@ -41,7 +48,8 @@ class PartitionBench:
     def open(self) -> None:
         self.disk = Disk(self.loop, threads=2)
         self.store = StateStore(self.path / "state", self.loop)
-        options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append)
+        recent = RecentDrafts(self.recent_bytes)
+        options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append, recent)
         self.journal = Journal(self.path / "journal", IDENTITY, self.disk, self.loop, options)
         self.log = DataLog(self.path / "log", IDENTITY, self.store, self.log_segment_bytes)
         self.copier = LogCopier(self.journal, self.log, self.store, self.disk, self.loop, self.damages.append)

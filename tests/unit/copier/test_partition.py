@@ -84,7 +84,10 @@ def test_a_transaction_is_forgotten_when_it_is_finished(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_a_large_transaction_is_copied_in_pieces(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recent_bytes", [0, 5_000_000, 100_000_000])
+def test_a_large_transaction_is_copied_in_pieces(tmp_path: Path, recent_bytes: int) -> None:
+    """From the journal, from memory, or the first part from here and the rest from there."""
+
     async def test(bench: PartitionBench) -> None:
         values = [bytes([n % 256]) * 100_000 for n in range(150)]
         for sequence, value in enumerate(values):
@@ -98,7 +101,7 @@ def test_a_large_transaction_is_copied_in_pieces(tmp_path: Path) -> None:
         bench.restart()
         assert await bench.visible() == [*values, b"behind"]
 
-    run(tmp_path, test, log_segment_bytes=1 << 20)
+    run(tmp_path, test, log_segment_bytes=1 << 20, recent_bytes=recent_bytes)
 
 
 def test_a_draft_needs_an_open_transaction(tmp_path: Path) -> None:
@@ -209,9 +212,12 @@ class Model:
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps=STEPS, durability=st.sampled_from(Durability))
+@given(steps=STEPS, durability=st.sampled_from(Durability), recent_bytes=st.sampled_from([0, 4_000, 1 << 20]))
 def test_what_is_visible_is_what_the_model_says(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]], durability: Durability
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str, int, int]],
+    durability: Durability,
+    recent_bytes: int,
 ) -> None:
     async def test(bench: PartitionBench) -> None:
         model = Model()
@@ -221,7 +227,7 @@ def test_what_is_visible_is_what_the_model_says(
         bench.restart()
         assert await bench.visible() == model.log
 
-    run(tmp_path_factory.mktemp("partition"), test, durability=durability)
+    run(tmp_path_factory.mktemp("partition"), test, durability=durability, recent_bytes=recent_bytes)
 
 
 async def carry_out(step: tuple[str, int, int], bench: PartitionBench, model: Model) -> None:

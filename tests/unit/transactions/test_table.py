@@ -193,6 +193,20 @@ def test_the_end_of_an_older_transaction_is_not_taken_for_that_of_the_newest() -
         bench.table.decide_end(producer, commit=True)
 
 
+def test_a_transaction_with_an_earlier_deadline_expires_first() -> None:
+    """Looking for the expired is skipped until the first deadline: one that comes in between must not be missed."""
+    bench = Bench()
+    bench.fence("orders/a", 1, 0)
+    bench.add("orders/a")
+    assert not bench.table.expired(now_ms=1_100)
+    bench.append(bench.table.decide_fence("orders/b", 2, 0, 500))
+    short = bench.add("orders/b")
+    assert not bench.table.expired(now_ms=1_500)
+    assert [transaction.id for transaction in bench.table.expired(now_ms=1_501)] == [short]
+    assert [transaction.id for transaction in bench.table.expired(now_ms=1_502)] == [short], "until it is ended"
+    assert len(bench.table.expired(now_ms=61_001)) == 2
+
+
 def test_prepared_transactions_do_not_expire() -> None:
     bench = Bench()
     bench.fence("orders/a", 1, 0)
