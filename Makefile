@@ -47,9 +47,13 @@ format: $(VENV)/.all-is-installed  ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: bench-quick
-bench-quick: $(VENV)/.all-is-installed  ## Speed and memory, in about two minutes
+bench-quick: $(VENV)/.all-is-installed  ## Commit protocols and Apache Kafka side by side, in less than three minutes
 	$(BIN)/python -m pytest -q bench/micro --benchmark-only --benchmark-columns=median,ops --benchmark-disable-gc
-	$(BIN)/python -m bench.quick
+	$(BIN)/python -m bench quick
+
+.PHONY: bench
+bench: $(VENV)/.all-is-installed java  ## The same and more, in about half an hour; bench/results gets figures and a page
+	$(BIN)/python -m bench full
 
 .PHONY: clean
 clean:  ## Remove what was installed and made

@@ -113,7 +113,7 @@ class Stall:
 class AbortCost:
     """Reading a log of `messages` messages of which `aborted_percent` belong to aborted transactions.
 
-    `wire_bytes` came to the consumer. `log_bytes` is the data log on disk, `disk_bytes` all that the broker keeps.
+    `wire_bytes` came to the consumer. `log_bytes` is the visible log on disk, `disk_bytes` the log with the journals.
     """
 
     system: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 Step = Callable[[str, Callable[[Progress], None]], None]
+REQUIRE_ALL = "FAIRCOPY_REQUIRE_ALL"
 FAILURES = (FaircopyError, KafkaException, OSError, RuntimeError, TimeoutError)
 
 
@@ -59,7 +61,7 @@ class Run:
         try:
             step(progress)
         except Unavailable as error:
-            self._skip(name, str(error))
+            self._cannot_be_had(name, error)
         except FAILURES as error:
             self.has_failed = True
             log.exception("%s failed", name)
@@ -67,6 +69,11 @@ class Run:
 
     def _skip(self, what: str, why: str) -> None:
         self.results.skipped.append(Skipped(what, why))
+
+    def _cannot_be_had(self, what: str, error: Unavailable) -> None:
+        """A peer is missing on this machine: no failure, unless everything is required."""
+        self.has_failed |= os.environ.get(REQUIRE_ALL) == "1"
+        self._skip(what, str(error))
 
     # -- systems -------------------------------------------------------------------------------------------------
 
@@ -81,7 +88,7 @@ class Run:
                 check(peer.address, self._seed, may_abort=not name.startswith("none"))
                 self.results.systems.append(peer.about)
             except Unavailable as error:
-                self._skip(f"system {name}", str(error))
+                self._cannot_be_had(f"system {name}", error)
 
     def _running(self, names: Iterable[str]) -> list[Peer]:
         return [self._peers[name] for name in names if name in self._peers]
@@ -103,7 +110,7 @@ class Run:
                 factory_of(name)(place)
                 factories[name] = factory_of(name)
             except Unavailable as error:
-                self._skip(f"starts of system {name}", str(error))
+                self._cannot_be_had(f"starts of system {name}", error)
         return factories
 
     # -- measures ------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def measure(
     seed: int,
     progress: Callable[[str], None],
 ) -> list[AbortCost]:
-    """The same input for each system; then all read it, in turn, several times. Disk space is that of all topics."""
+    """The same input for each system; then all read it, in turn, several times."""
     rows = []
     listed = list(systems)
     for percent in percents:
@@ -68,8 +68,8 @@ def row_of(peer: Peer, percent: int, messages: int, message_bytes: int, readings
         readings[0].delivered,
         [reading.seconds for reading in readings],
         max(reading.wire_bytes for reading in readings),
-        sum(size_bytes(path) for log in peer.log_directories for path in log.glob(f"*{TOPIC}*")),
-        size_bytes(peer.data_directory),
+        sum(map(size_bytes, peer.log_directories(TOPIC))),
+        sum(map(size_bytes, peer.topic_directories(TOPIC))),
     )
 
 

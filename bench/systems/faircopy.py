@@ -47,9 +47,11 @@ class Faircopy:
     def data_directory(self) -> Path:
         return self._broker.data_directory
 
-    @property
-    def log_directories(self) -> list[Path]:
-        return [self._broker.data_directory / "log"]
+    def log_directories(self, topic: str) -> list[Path]:
+        return sorted(self.data_directory.glob(f"log/{topic}.*"))
+
+    def topic_directories(self, topic: str) -> list[Path]:
+        return self.log_directories(topic) + sorted(self.data_directory.glob(f"journal/{topic}.*"))
 
     def start(self) -> None:
         self._broker.start()

@@ -118,11 +118,11 @@ class Kafka:
         assert self._process is not None
         return self._process.pid
 
-    @property
-    def log_directories(self) -> list[Path]:
-        """The directories of topics' partitions; internal topics are left out."""
-        found = self.data_directory.glob("*-[0-9]*")
-        return sorted(path for path in found if path.is_dir() and not path.name.startswith("__"))
+    def log_directories(self, topic: str) -> list[Path]:
+        return sorted(self.data_directory.glob(f"{topic}-[0-9]*"))
+
+    def topic_directories(self, topic: str) -> list[Path]:
+        return self.log_directories(topic)
 
     @property
     def log(self) -> str:

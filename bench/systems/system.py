@@ -29,9 +29,11 @@ class Peer(Protocol):
     def data_directory(self) -> Path:
         """All that it keeps."""
 
-    @property
-    def log_directories(self) -> list[Path]:
-        """Where the visible log of topics lies, below `data_directory`; not journals, indexes or tables."""
+    def log_directories(self, topic: str) -> list[Path]:
+        """Where the visible log of a topic lies, below `data_directory`."""
+
+    def topic_directories(self, topic: str) -> list[Path]:
+        """Where all that is kept of a topic lies: its log, and its journals if it has some."""
 
     def start(self) -> None:
         """Start it on what its directory holds, and return when it serves clients. Raises RuntimeError."""

@@ -71,5 +71,5 @@ def test_transactions_over_a_kill(kafka: Kafka) -> None:
     assert committed(kafka, 2) == [b"yes", b"again"]
 
     assert memory_bytes(kafka.pid) > 100 << 20
-    assert [path.name for path in kafka.log_directories] == ["orders-0", "orders-1"]
-    assert all(size_bytes(path) for path in kafka.log_directories)
+    assert [path.name for path in kafka.log_directories("orders")] == ["orders-0", "orders-1"]
+    assert all(size_bytes(path) for path in kafka.log_directories("orders"))
