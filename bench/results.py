@@ -183,15 +183,19 @@ class SparkSource:
 
 @dataclass(frozen=True)
 class Distance:
-    """The model's commit latency of a protocol, `formula` its terms, at one distance, disk and number of partitions.
+    """The model's latency of a protocol, with or without replicas, at one distance, disk and number of partitions.
 
-    `commit_ms` is from the call of commit to its ack, `visible_ms` to the moment when a consumer has the messages.
+    `commit_ms` is from the call of commit to its ack, `visible_ms` to the moment when a consumer has the messages; the
+    formulas are their terms. `processing_ms` is the work on each message that reaches a node.
     """
 
     protocol: str
-    formula: str
+    is_replicated: bool
+    commit_formula: str
+    visible_formula: str
     round_trip_ms: float
     durable_write_ms: float
+    processing_ms: float
     partitions: int
     commit_ms: float
     visible_ms: float
@@ -199,9 +203,13 @@ class Distance:
 
 @dataclass(frozen=True)
 class Checked:
-    """The model with this run's round trip and durable write, beside what the run measured on loopback."""
+    """The model with this run's round trip and durable write, beside what the run measured on loopback.
+
+    Both are from the call of commit to its ack; `is_flushed` says that all messages were acked before the call.
+    """
 
     protocol: str
+    is_flushed: bool
     formula: str
     partitions: int
     round_trip_ms: float

@@ -16,8 +16,6 @@ DURABLE_WRITES_MS = (0.1, 2.0, 10.0)
 PARTITIONS = (1, 4, 16, 64, 256, 1000)
 # A broker that works on a hundred thousand messages a second.
 PROCESSING_MS = 0.01
-REPLICATED = ", replicated"
-FLUSHED = ", flushed"
 
 
 def distances() -> list[Distance]:
@@ -31,14 +29,16 @@ def distances() -> list[Distance]:
 
 
 def distance(protocol: str, conditions: Conditions) -> Distance:
-    """One row, by simulation. Replicated, the protocol's name says so."""
+    """One row, by simulation."""
     happened = moments(protocol, conditions)
-    terms = [formulas[protocol].text(is_replicated=conditions.is_replicated) for formulas in (COMMIT, VISIBLE)]
     return Distance(
-        protocol + (REPLICATED if conditions.is_replicated else ""),
-        "commit {}; visible {}".format(*terms),
+        protocol,
+        conditions.is_replicated,
+        COMMIT[protocol].text(is_replicated=conditions.is_replicated),
+        VISIBLE[protocol].text(is_replicated=conditions.is_replicated),
         conditions.round_trip_ms,
         conditions.durable_write_ms,
+        conditions.processing_ms,
         conditions.partitions,
         happened["acked"] - happened["registered"],
         happened["visible"] - happened["registered"],
@@ -71,13 +71,14 @@ def measured(results: Results) -> Iterator[tuple[str, Latency]]:
 
 
 def beside(protocol: str, row: Latency, floors: dict[str, float], *, is_flushed: bool) -> Checked:
-    """One measured figure and the model's. Flushed before, the protocol's name says so."""
+    """One measured figure and the model's."""
     files = files_at_once(protocol, row.partitions, is_flushed=is_flushed)
     conditions = one_broker(floors["loopback round trip"], write_ms(floors, files), row.partitions)
     happened = moments(protocol, conditions, is_following=True)
     formulas = ONE_BROKER_FLUSHED if is_flushed else ONE_BROKER
     return Checked(
-        protocol + (FLUSHED if is_flushed else ""),
+        protocol,
+        is_flushed,
         formulas[protocol].text(),
         row.partitions,
         conditions.round_trip_ms,

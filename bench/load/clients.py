@@ -51,7 +51,8 @@ def throughput_producer(address: str, transactional_id: str | None = None) -> Pr
         "enable.idempotence": True,
         "linger.ms": 5,
         "batch.size": 1_000_000,
-        "queue.buffering.max.kbytes": 1 << 19,
+        # The default would hold 100,000 messages, of any size.
+        "queue.buffering.max.kbytes": 64 << 10,
         "queue.buffering.max.messages": 1_000_000,
     }
     return initialised(settings, transactional_id)

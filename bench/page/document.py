@@ -78,14 +78,16 @@ class Folded:
 
 @dataclass(frozen=True)
 class Section:
-    """`keywords` find the reasons in the run's list of what was skipped. Without blocks it was not measured."""
+    """Without blocks it was not measured. `steps` are those parts of a run, by the names that the run gives them,
+    without which something is missing here: they find the reasons in the list of what was skipped.
+    """
 
     anchor: str
     title: str
     text: Sequence[str]
     blocks: Sequence[Table | Plots | Folded]
     systems: Sequence[str] = ()
-    keywords: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
 
 def number(value: float | None) -> Cell:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from bench.results import Latency, Results, Stall, Start, Throughput
+from bench.results import Histogram, Latency, Results, Stall, Start, Throughput
 
 FSYNC, OS = "local-copy fsync", "local-copy os"
 KIB = 1 << 10
@@ -46,11 +46,16 @@ def row(results: Results, kind: type[Any], system: str, chosen: Callable[[Any], 
     return next((row for row in results.of(kind) if row.system == system and chosen(row)), None)
 
 
-def of_partitions(results: Results, partitions: int) -> Latency | None:
+def of_partitions(results: Results, partitions: int, measure: str) -> Histogram | None:
+    """A distribution of one producer's transactions; None of nothing at all, which would look fast."""
     found: Latency | None = row(
         results, Latency, FSYNC, lambda each: (each.partitions, each.producers) == (partitions, 1)
     )
-    return found
+    return some(getattr(found, measure)) if found is not None else None
+
+
+def some(histogram: Histogram) -> Histogram | None:
+    return histogram if histogram.count else None
 
 
 def ready(results: Results) -> Limit | None:
@@ -70,30 +75,30 @@ def idle_memory(results: Results) -> Limit | None:
 
 
 def commit(results: Results) -> Limit | None:
-    latency = of_partitions(results, 4)
+    latency = of_partitions(results, 4, "flushed_commit_to_ack")
     floor = next((each.value for each in results.floors if each.name == "parallel fdatasync of 5 files"), None)
     if latency is None or floor is None:
         return None
-    measured = latency.flushed_commit_to_ack.p50_ms
+    measured = latency.p50_ms
     ratio = measured / floor
     name = "commit call to ack, 4 partitions, flushed before, fsync, p50"
     return Limit(name, measured, "ms", ratio, "one parallel fdatasync of 5 files", "at most 4 times", ratio <= 4)
 
 
 def commit_of_many(results: Results) -> Limit | None:
-    one, many = of_partitions(results, 1), of_partitions(results, 16)
+    one, many = (of_partitions(results, partitions, "flushed_commit_to_ack") for partitions in (1, 16))
     if one is None or many is None:
         return None
-    measured = many.flushed_commit_to_ack.p50_ms
-    ratio = measured / one.flushed_commit_to_ack.p50_ms
+    measured = many.p50_ms
+    ratio = measured / one.p50_ms
     return Limit("the same, 16 partitions", measured, "ms", ratio, "1 partition", "at most 4 times", ratio <= 4)
 
 
 def visible(results: Results) -> Limit | None:
-    latency = of_partitions(results, 1)
+    latency = of_partitions(results, 1, "ack_to_visible")
     if latency is None:
         return None
-    measured = latency.ack_to_visible.p50_ms
+    measured = latency.p50_ms
     return Limit("commit ack to delivered, p50", measured, "ms", None, "", "at most 2 ms", measured <= 2)
 
 
@@ -124,7 +129,7 @@ def plain_produce_beside_writing(results: Results) -> Limit | None:
 
 def open_transaction(results: Results, percent: int) -> Limit | None:
     stall: Stall | None = row(results, Stall, FSYNC)
-    if stall is None:
+    if stall is None or not (some(stall.before) and some(stall.during)):
         return None
     name = f"p{percent}_ms"
     measured = getattr(stall.during, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def write_page(results: Results, path: Path) -> None:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals.update(look_of=look_of, reasons_for=lambda section: reasons(results, section.keywords))
+    environment.globals.update(look_of=look_of, reasons_for=lambda section: reasons(results, section.steps))
     page = environment.get_template("page.html").render(
         style=(HERE / "style.css").read_text(),
         looks=[*LOOKS, OTHER],
@@ -45,6 +46,17 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def reasons(results: Results, keywords: tuple[str, ...]) -> list[Skipped]:
-    """Why a section has nothing to show, as far as the run says it."""
-    return [each for each in results.skipped if any(word in each.what.lower() for word in keywords)]
+def reasons(results: Results, steps: tuple[str, ...]) -> list[Skipped]:
+    """Why a section lacks something, as far as the run says it: each reason once, and its first line only."""
+    found = (Skipped(each.what, first_line(each.why)) for each in results.skipped if is_of(each.what, steps))
+    return list(dict.fromkeys(found))
+
+
+def is_of(what: str, steps: tuple[str, ...]) -> bool:
+    """Whether it is one of these steps, or a part of one: such as "stall", "system kafka", "growth: kafka with ..."."""
+    return any(re.match(rf"{re.escape(step)}(\W|$)", what, re.IGNORECASE) for step in steps)
+
+
+def first_line(text: str) -> str:
+    """An error may bring a whole log with it."""
+    return text.strip().partition("\n")[0].rstrip(".")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.results import AbortCost, Latency, Results, Stall, Start, Throughput
+from bench.results import AbortCost, Histogram, Latency, Results, Stall, Start, Throughput
 
 KAFKA = "kafka"
 DURABILITIES = ("fsync", "os")
@@ -97,29 +97,34 @@ def row_of(results: Results, kind: type[Any], system: str, **where: int) -> Any 
     return None
 
 
+def of_some(histogram: Histogram, percentile: str) -> float | None:
+    """A percentile; None of nothing at all, whose percentiles are zero and would win."""
+    return float(getattr(histogram, percentile)) if histogram.count else None
+
+
 def commit_p50_ms(results: Results, system: str) -> float | None:
     row = row_of(results, Latency, system, partitions=4, producers=1)
-    return row and row.commit_to_ack.p50_ms
+    return row and of_some(row.commit_to_ack, "p50_ms")
 
 
 def commit_p99_ms(results: Results, system: str) -> float | None:
     row = row_of(results, Latency, system, partitions=4, producers=1)
-    return row and row.commit_to_ack.p99_ms
+    return row and of_some(row.commit_to_ack, "p99_ms")
 
 
 def end_to_end_p50_ms(results: Results, system: str) -> float | None:
     row = row_of(results, Latency, system, partitions=4, producers=1)
-    return row and row.end_to_end.p50_ms
+    return row and of_some(row.end_to_end, "p50_ms")
 
 
 def stalled_p99_ms(results: Results, system: str) -> float | None:
     row = row_of(results, Stall, system)
-    return row and row.during.p99_ms
+    return row and of_some(row.during, "p99_ms")
 
 
 def unstalled_p99_ms(results: Results, system: str) -> float | None:
     row = row_of(results, Stall, system)
-    return row and row.before.p99_ms
+    return row and of_some(row.before, "p99_ms")
 
 
 def produced_mb_per_second(results: Results, system: str, commit_every_ms: int = 0) -> float | None:

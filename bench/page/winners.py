@@ -9,7 +9,6 @@ from bench.results import Distance
 
 # Plain messages promise less, so they take no part.
 WITHOUT_TRANSACTIONS = "none"
-REPLICATED = ", replicated"
 # Protocols are level when the model's difference is less than this.
 LEVEL = 1.005
 
@@ -34,11 +33,9 @@ def ranking(rows: Iterable[Distance], *, by_visible: bool = False) -> dict[Place
     """The transactional protocols at each place, fastest first, by commit latency or by visibility."""
     found: dict[Place, list[Ranked]] = {}
     for row in rows:
-        protocol = row.protocol.removesuffix(REPLICATED)
-        if protocol != WITHOUT_TRANSACTIONS:
-            is_replicated = protocol != row.protocol
-            place = Place(is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
-            found.setdefault(place, []).append(Ranked(protocol, row.visible_ms if by_visible else row.commit_ms))
+        if row.protocol != WITHOUT_TRANSACTIONS:
+            place = Place(row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
+            found.setdefault(place, []).append(Ranked(row.protocol, row.visible_ms if by_visible else row.commit_ms))
     return {place: sorted(ranked, key=lambda each: each.milliseconds) for place, ranked in found.items()}
 
 

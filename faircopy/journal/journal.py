@@ -93,7 +93,8 @@ class Journal:
         self._when_written: deque[tuple[int, Callback]] = deque()
         self._when_durable: deque[tuple[int, Callback]] = deque()
         self._sync_up_to = 0
-        self._busy = False
+        self._is_writing = False
+        self._is_syncing = False
         self._flush_is_due = False
         self._full: NoSpace | None = None
         self._is_waiting_for_space = False
@@ -266,29 +267,25 @@ class Journal:
 
     def _schedule_flush(self) -> None:
         """Write once this tick of the loop is over, so that all its requests go in one write."""
-        if not self._flush_is_due and not self._busy:
+        if not self._flush_is_due and not self._is_writing:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Write what is pending. What is written already is synced at the same time, so neither waits for the other."""
         self._flush_is_due = False
-        if self._busy or self._is_waiting_for_space or self._is_abandoned:
+        if self._is_writing or self._is_waiting_for_space or self._is_abandoned or self._must_sync_first():
             return
         writes, self._pending = self._pending, []
-        must_sync = self._must_sync()
-        if not writes and not must_sync:
-            return
-        if not must_sync and self._is_small(writes):
+        if writes and self._is_small(writes):
             self._write_inline(writes)
-        else:
-            self._busy = True
-            self._submit(writes, must_sync)
+        elif writes:
+            self._submit_writes(writes)
+        self._sync_if_wanted()
 
-    def _must_sync(self) -> bool:
-        if self._options.durability is Durability.OS:
-            return False
-        unsynced = self.next_position - self.synced_position
-        return self._sync_up_to > self.synced_position or unsynced > UNSYNCED_LIMIT_BYTES
+    def _must_sync_first(self) -> bool:
+        """Whether so much is unsynced that a commit would wait long for its fdatasync."""
+        return self._is_syncing and self.written_position - self.synced_position > 2 * UNSYNCED_LIMIT_BYTES
 
     def _is_small(self, writes: list[PendingWrite]) -> bool:
         segment = writes[0].segment
@@ -302,39 +299,31 @@ class Journal:
         except Exception as error:
             self._fail(error)
             raise
-        self._wrote(self.next_position, synced=False)
+        self._wrote(self.next_position)
 
-    def _submit(self, writes: list[PendingWrite], must_sync: bool) -> None:
-        up_to = self.next_position if writes else self.written_position
-        segments = [segment for segment in self._segments if self._holds_unsynced(segment)] if must_sync else []
+    def _submit_writes(self, writes: list[PendingWrite]) -> None:
+        self._is_writing = True
+        up_to = self.next_position
 
         def done(_result: object, error: BaseException | None) -> None:
-            self._finished(writes, up_to, must_sync, error)
+            self._is_writing = False
+            if isinstance(error, NoSpace):
+                self._wait_for_space(writes, error)
+            elif error is not None:
+                self._fail(error)
+            else:
+                self._wrote(up_to)
+                self._flush()
 
-        self._disk.submit(self._write_blocking, (writes, segments, must_sync), done)
+        self._disk.submit(self._write_blocking, (writes,), done)
 
-    def _write_blocking(self, writes: list[PendingWrite], segments: list[Segment], must_sync: bool) -> None:
+    def _write_blocking(self, writes: list[PendingWrite]) -> None:
         for write in writes:
             segment = write.segment
             if segment.file is None:
                 segment.make(self._identity, self._options.segment_bytes)
-            if segment not in segments:
-                segments.append(segment)
             segment.reserve(segment.at(write.position + write.size), self._options.segment_bytes)
         write_all(writes)
-        if must_sync:
-            sync_segments(segments)
-
-    def _finished(self, writes: list[PendingWrite], up_to: int, synced: bool, error: BaseException | None) -> None:
-        self._busy = False
-        if isinstance(error, NoSpace):
-            self._wait_for_space(writes, error)
-        elif error is not None:
-            self._fail(error)
-        else:
-            self._wrote(up_to, synced)
-            if self._pending or self._must_sync():
-                self._flush()
 
     def _wait_for_space(self, writes: list[PendingWrite], error: NoSpace) -> None:
         """Keep what was taken, take no more, and try again: what was appended already has its place in the order."""
@@ -347,13 +336,41 @@ class Journal:
         self._is_waiting_for_space = False
         self._flush()
 
-    def _wrote(self, up_to: int, synced: bool) -> None:
+    def _wrote(self, up_to: int) -> None:
         self._full = None
         self.written_position = up_to
-        if synced:
-            self.synced_position = up_to
         release(self._when_written, self.written_position)
         release(self._when_durable, self.durable_position)
+
+    # -- syncing -------------------------------------------------------------------------------------------------
+
+    def _sync_if_wanted(self) -> None:
+        """One fdatasync at a time; those who come meanwhile share the next."""
+        if self._is_syncing or self._is_abandoned or not self._wants_sync():
+            return
+        self._is_syncing = True
+        up_to = self.written_position
+        segments = [segment for segment in self._segments if self._holds_unsynced(segment)]
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._is_syncing = False
+            if error is not None:
+                self._fail(error)
+            else:
+                self._synced(up_to)
+
+        self._disk.submit(sync_segments, (segments,), done)
+
+    def _wants_sync(self) -> bool:
+        unsynced = self.written_position - self.synced_position
+        if self._options.durability is Durability.OS or not unsynced:
+            return False
+        return self._sync_up_to > self.synced_position or unsynced > UNSYNCED_LIMIT_BYTES
+
+    def _synced(self, up_to: int) -> None:
+        self.synced_position = max(self.synced_position, up_to)
+        release(self._when_durable, self.durable_position)
+        self._flush()
 
     # -- reading and reclaiming ----------------------------------------------------------------------------------
 

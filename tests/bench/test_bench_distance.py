@@ -9,7 +9,7 @@ import pytest
 from bench.distance import check, distances
 from bench.distance.conditions import Conditions, apart, one_broker
 from bench.distance.formulas import COMMIT, ONE_BROKER, ONE_BROKER_FLUSHED, VISIBLE, Formula
-from bench.distance.grid import DURABLE_WRITES_MS, PARTITIONS, PROCESSING_MS, REPLICATED, ROUND_TRIPS_MS
+from bench.distance.grid import DURABLE_WRITES_MS, PARTITIONS, PROCESSING_MS, ROUND_TRIPS_MS
 from bench.distance.protocols import PROTOCOLS, moments
 from bench.results import Distance, Floor, Histogram, Latency, Results
 
@@ -20,22 +20,26 @@ def grid() -> list[Distance]:
 
 
 def test_the_grid_is_full(grid: list[Distance]) -> None:
-    places = {(row.protocol, row.round_trip_ms, row.durable_write_ms, row.partitions) for row in grid}
+    places = {
+        (row.protocol, row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions) for row in grid
+    }
     assert len(places) == len(grid) == 2 * len(PROTOCOLS) * 4 * 3 * 6
 
 
 def test_simulation_is_formula_on_the_whole_grid(grid: list[Distance]) -> None:
     for row in grid:
-        protocol = row.protocol.removesuffix(REPLICATED)
-        conditions = apart(
-            row.round_trip_ms,
-            row.durable_write_ms,
-            row.partitions,
-            PROCESSING_MS,
-            is_replicated=protocol != row.protocol,
-        )
-        assert row.commit_ms == pytest.approx(COMMIT[protocol].milliseconds(conditions)), row
-        assert row.visible_ms == pytest.approx(VISIBLE[protocol].milliseconds(conditions)), row
+        place = row.round_trip_ms, row.durable_write_ms, row.partitions
+        conditions = apart(*place, row.processing_ms, is_replicated=row.is_replicated)
+        assert row.commit_ms == pytest.approx(COMMIT[row.protocol].milliseconds(conditions)), row
+        assert row.visible_ms == pytest.approx(VISIBLE[row.protocol].milliseconds(conditions)), row
+
+
+def test_a_row_says_its_formulas_and_its_work(grid: list[Distance]) -> None:
+    rows = {row.is_replicated: row for row in grid if row.protocol == "local-copy"}
+    assert {row.processing_ms for row in grid} == {PROCESSING_MS}
+    assert rows[False].commit_formula == "3 RTT + W + (2N + 4) p"
+    assert rows[False].visible_formula == "3.5 RTT + 2 W + (3N + 4) p"
+    assert rows[True].commit_formula == "4 RTT + W + (2N + 4) p"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -117,18 +121,21 @@ def test_the_model_takes_the_floors_of_the_run() -> None:
         latency("local-copy os", 4, 1.0),
         latency("kafka fsync", 4, 20.0),
     )
-    checked = [(row.protocol, row.partitions, row.durable_write_ms, row.commit_model_ms) for row in check(results)]
+    checked = [
+        (row.protocol, row.is_flushed, row.partitions, row.durable_write_ms, row.commit_model_ms)
+        for row in check(results)
+    ]
     assert checked == [
-        ("local-copy", 1, 1.0, pytest.approx(1 + 3 * 0.1 + 1)),
-        ("local-copy, flushed", 1, 1.0, pytest.approx(0.1 + 1)),
-        ("local-copy", 4, 2.0, pytest.approx(1 + 3 * 0.1 + 2)),
-        ("local-copy, flushed", 4, 2.0, pytest.approx(0.1 + 2)),
-        ("local-copy", 16, 2.0, pytest.approx(1 + 6 * 0.1 + 2)),
-        ("local-copy, flushed", 16, 2.0, pytest.approx(0.1 + 2)),
-        ("markers", 16, 2.0, pytest.approx(1 + 0.9 + 6 * (0.1 + 2))),
-        ("markers, flushed", 16, 1.0, pytest.approx(0.1 + 1)),
-        ("remote-copy", 16, 1.0, pytest.approx(1 + 6 * 0.1 + 1)),
-        ("remote-copy, flushed", 16, 1.0, pytest.approx(0.1 + 1)),
+        ("local-copy", False, 1, 1.0, pytest.approx(1 + 3 * 0.1 + 1)),
+        ("local-copy", True, 1, 1.0, pytest.approx(0.1 + 1)),
+        ("local-copy", False, 4, 2.0, pytest.approx(1 + 3 * 0.1 + 2)),
+        ("local-copy", True, 4, 2.0, pytest.approx(0.1 + 2)),
+        ("local-copy", False, 16, 2.0, pytest.approx(1 + 6 * 0.1 + 2)),
+        ("local-copy", True, 16, 2.0, pytest.approx(0.1 + 2)),
+        ("markers", False, 16, 2.0, pytest.approx(1 + 0.9 + 6 * (0.1 + 2))),
+        ("markers", True, 16, 1.0, pytest.approx(0.1 + 1)),
+        ("remote-copy", False, 16, 1.0, pytest.approx(1 + 6 * 0.1 + 1)),
+        ("remote-copy", True, 16, 1.0, pytest.approx(0.1 + 1)),
     ]
     measured = [row.commit_measured_ms for row in check(results)]
     assert measured == [3.0, 1.5, 4.0, 2.0, 5.0, 2.5, 30.0, 15.0, 6.0, 3.0]

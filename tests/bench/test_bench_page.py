@@ -10,15 +10,19 @@ import pytest
 
 from bench.page import write_page
 from bench.page.chart import for_page
+from bench.page.limits import limits
 from bench.page.numerals import significant
+from bench.page.page import reasons
 from bench.page.palette import LOOKS, OTHER, in_order, look_of
 from bench.page.sections import sections
 from bench.page.sections.growth import power
 from bench.page.targets import Target, targets
 from bench.page.winners import Place, ranking, winners
+from bench.profile import FULL
 from bench.results import (
     AbortCost,
     Distance,
+    Floor,
     Histogram,
     Latency,
     Results,
@@ -29,12 +33,22 @@ from bench.results import (
     load,
     save,
 )
+from bench.run import Run
 from tests.bench.synthetic_results import CHARACTERS, full, quick
+
+OF_RUNNING_SYSTEMS = {"systems", "latency", "scaling", "plain-latency", "stall", "throughput", "aborts"}
+# What a run may skip within a step: a system that it can't start.
+PARTS_OF_STEPS = {"system", "starts of system"}
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return written(full(), tmp_path_factory.mktemp("page"))
+
+
+def section_of(page: str, anchor: str) -> str:
+    """One section's source."""
+    return page.partition(f'<section id="{anchor}">')[2].partition("</section>")[0]
 
 
 def written(results: Results, directory: Path) -> str:
@@ -96,8 +110,57 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
     page = written(quick(), tmp_path)
     ElementTree.fromstring(page)
     assert "growth: the quick profile" in page
-    assert "no Java 17 or newer was found" in page
     assert page.count("This run did not measure this") == 7
+    assert "Not all was measured. system kafka: no Java 17 or newer was found." in section_of(page, "latency")
+    assert "starts of system kafka: no Java 17 or newer was found." in section_of(page, "starts")
+
+
+@pytest.mark.parametrize(
+    ("what", "shown_in"),
+    [
+        ("floors", {"floors"}),
+        ("starts", {"starts"}),
+        ("starts of system kafka", {"starts", "growth"}),
+        ("growth", {"growth"}),
+        ("growth: kafka with 1,000 partitions", {"growth"}),
+        ("Spark", {"spark"}),
+        ("systems", OF_RUNNING_SYSTEMS),
+        ("system kafka fsync", OF_RUNNING_SYSTEMS),
+        ("latency", {"latency", "scaling", "plain-latency"}),
+        ("stall", {"stall"}),
+        ("aborts", {"aborts"}),
+        ("throughput", {"throughput"}),
+        ("distance", {"distance"}),
+        ("model", {"distance"}),
+    ],
+)
+def test_reasons_stand_where_something_is_missing(what: str, shown_in: set[str]) -> None:
+    results = Results({})
+    results.skipped = [
+        Skipped(what, "failed: it was dark.\nIn the log:\nnothing"),
+        Skipped(what, "failed: it was dark"),
+    ]
+    shown = {section.anchor: reasons(results, section.steps) for section in sections(results)}
+    assert {anchor for anchor, found in shown.items() if found} == shown_in
+    assert {tuple(found) for found in shown.values() if found} == {(Skipped(what, "failed: it was dark"),)}
+
+
+def test_every_step_of_a_run_has_a_section(tmp_path: Path) -> None:
+    steps = {name for name, _ in Run(FULL, Results({}), tmp_path, 1).steps()}
+    assert steps == {step for section in sections(Results({})) for step in section.steps} - PARTS_OF_STEPS
+
+
+def test_the_summary_stands_beside_kafka_and_beside_the_machine(page: str) -> None:
+    summary = section_of(page, "summary")
+    assert summary.index("What a commit".lower()) < summary.index("faircopy beside what this machine can do by itself")
+    assert "one parallel fdatasync of 5 files" in summary
+    assert "commit call to ack, 4 partitions, flushed before, fsync, p50" in summary
+
+
+def test_the_stall_says_that_it_is_a_single_run(page: str) -> None:
+    stall = section_of(page, "stall")
+    assert re.search(r"was run once, for about 60 seconds: 1\d before the transaction, 30 while it hangs", stall)
+    assert "of a single run" in stall
 
 
 def test_an_empty_run_makes_a_page(tmp_path: Path) -> None:
@@ -186,6 +249,20 @@ def test_without_kafka_only_what_needs_it_is_not_measured() -> None:
     }
 
 
+def test_a_measure_without_a_single_time_wins_nothing() -> None:
+    results = Results({})
+    nothing = Histogram(0, 0.0, 0.0, 0.0, 0.0, 0.0, [])
+    results.floors = [Floor("parallel fdatasync of 5 files", 1.0, "ms", "")]
+    for system in ("local-copy fsync", "kafka"):
+        results.add(
+            *(Latency(system, count, 1, 1, 0, [1.0], *[nothing] * 5) for count in (1, 4, 16)),
+            Stall(system, histogram(1, 2), nothing, nothing, 10, 40, []),
+        )
+    assert limits(results) == []
+    measured = {each.figure for each in targets(results) if each.verdict != "not measured"}
+    assert measured == {"transactions of one message, one producer"}
+
+
 def test_aims_read_as_they_are_written() -> None:
     found: list[Target] = targets(Results({}))
     aims = {each.aim for each in found}
@@ -209,11 +286,11 @@ def test_aims_read_as_they_are_written() -> None:
 
 def test_winners_are_the_fastest_and_those_level_with_it() -> None:
     rows = [
-        Distance("local-copy", "", 1, 2, 4, 5.0, 9.0),
-        Distance("parallel-prepare", "", 1, 2, 4, 5.001, 11.0),
-        Distance("markers", "", 1, 2, 4, 6.0, 8.5),
-        Distance("none", "", 1, 2, 4, 3.0, 3.0),
-        Distance("markers, replicated", "", 1, 2, 4, 8.0, 8.0),
+        Distance("local-copy", False, "", "", 1, 2, 0.01, 4, 5.0, 9.0),
+        Distance("parallel-prepare", False, "", "", 1, 2, 0.01, 4, 5.001, 11.0),
+        Distance("markers", False, "", "", 1, 2, 0.01, 4, 6.0, 8.5),
+        Distance("none", False, "", "", 1, 2, 0.01, 4, 3.0, 3.0),
+        Distance("markers", True, "", "", 1, 2, 0.01, 4, 8.0, 8.0),
     ]
     by_commit = ranking(rows)
     assert [each.protocol for each in winners(by_commit[Place(False, 1, 2, 4)])] == ["local-copy", "parallel-prepare"]

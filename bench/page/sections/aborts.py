@@ -29,7 +29,7 @@ def aborts(results: Results) -> Section:
         ],
         [Plots(plots(rows), CAPTION)] if rows else [],
         in_order(row.system for row in rows),
-        ("abort",),
+        ("aborts", "systems", "system"),
     )
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench.page.document import Cell, Folded, Plot, Plots, Section, Stack, Table, number
+from bench.page.document import Cell, Folded, Plot, Plots, Section, Stack, Table, number, system
 from bench.page.lines import line_plot
 from bench.page.numerals import counted, significant
 from bench.page.palette import in_order
-from bench.page.winners import REPLICATED, Place, Ranked, ranking, winners
+from bench.page.winners import Place, Ranked, ranking, winners
 from bench.results import Checked, Distance, Results
 
 TEXT = [
     "A model of each protocol's messages and durable writes, run on a virtual clock. Client, coordinator and the "
     "leader of each partition are on nodes of their own, all one round trip (RTT) apart. A durable write takes W, "
-    "those of several files go on side by side; a node works on its messages one after the other, 0.01 ms (p) on "
-    "each. N is the number of partitions. Replicated, a durable write also waits for a follower: W + RTT.",
+    "those of several files go on side by side; a node works on its messages one after the other, p on each. N is "
+    "the number of partitions. Replicated, a durable write also waits for a follower: W + RTT.",
     "The last message is sent right before commit is called. The partitions are registered before that, which takes "
     "2 RTT with local-copy and parallel-prepare (leaders are told), RTT + W with markers, RTT with remote-copy and "
     "none, which is the same requests with nothing behind them.",
@@ -23,8 +23,6 @@ TEXT = [
     "the wait for older open transactions of the same partition, and that of a producer's next transaction for the "
     "markers, both with markers and parallel-prepare; queues and retries.",
 ]
-# What the name of a protocol ends with where the messages were acked before the measured call.
-FLUSHED = ", flushed"
 PARTITIONS_AT_FIRST = 4
 # From here on the tint is strong: one takes half again as long as the other.
 STRONG = 1.5
@@ -38,8 +36,8 @@ def distance(results: Results) -> Section:
     blocks = [formulas(rows), curves(rows), *win_tables(rows)] if rows else []
     if checked:
         blocks.insert(0, check_table(checked))
-    names = in_order(row.protocol.removesuffix(REPLICATED) for row in rows)
-    return Section("distance", "Distance", TEXT, blocks, names, ("distance", "model", "round trip"))
+    names = in_order(row.protocol for row in rows)
+    return Section("distance", "Distance", TEXT, blocks, names, ("distance", "model"))
 
 
 # -- beside the measurement -------------------------------------------------------------------------------------------
@@ -47,11 +45,11 @@ def distance(results: Results) -> Section:
 
 def check_table(checked: list[Checked]) -> Table:
     columns = [
-        "Protocol", "Partitions", "Formula, one broker", "RTT, ms", "W, ms", "Model, ms", "Measured p50, ms",
-        "Measured / model",
+        "Protocol", "Flushed before", "Partitions", "Formula, one broker", "RTT, ms", "W, ms", "Model, ms",
+        "Measured p50, ms", "Measured / model",
     ]  # fmt: skip
-    order = in_order(protocol_of(row) for row in checked)
-    ordered = sorted(checked, key=lambda row: (row.partitions, FLUSHED in row.protocol, order.index(protocol_of(row))))
+    order = in_order(row.protocol for row in checked)
+    ordered = sorted(checked, key=lambda row: (row.partitions, row.is_flushed, order.index(row.protocol)))
     caption = (
         "The model with this run's floors, beside this run. On one broker nothing lies between coordinator and "
         "leaders. The call of commit holds the client library's timer of 1 ms (T) before it registers partitions, "
@@ -62,43 +60,37 @@ def check_table(checked: list[Checked]) -> Table:
     return Table(caption, columns, [check_line(row) for row in ordered])
 
 
-def protocol_of(row: Checked) -> str:
-    return row.protocol.removesuffix(FLUSHED)
-
-
 def check_line(row: Checked) -> list[Cell]:
     figures = (row.round_trip_ms, row.durable_write_ms, row.commit_model_ms, row.commit_measured_ms)
     ratio = row.commit_measured_ms / row.commit_model_ms if row.commit_model_ms else None
     partitions = Cell(f"{row.partitions}", "number")
-    protocol = Cell(row.protocol, "heading", protocol_of(row))
-    return [protocol, partitions, Cell(row.formula, "formula"), *map(number, figures), number(ratio)]
+    case = [system(row.protocol), yes_or_no(row.is_flushed), partitions, Cell(row.formula, "formula")]
+    return [*case, *map(number, figures), number(ratio)]
+
+
+def yes_or_no(value: bool) -> Cell:
+    return Cell("yes" if value else "no")
 
 
 # -- the model --------------------------------------------------------------------------------------------------------
 
 
 def formulas(rows: list[Distance]) -> Table:
-    """Each protocol's terms, as the rows say them: "commit …; visible …"."""
-    texts = {row.protocol: row.formula for row in rows}
-    plain = in_order(name for name in texts if not name.endswith(REPLICATED))
-    ordered = [*plain, *(name + REPLICATED for name in plain if name + REPLICATED in texts)]
-    lines = [
-        [
-            Cell(name, "heading", name.removesuffix(REPLICATED)),
-            *(Cell(part, "formula") for part in parts_of(texts[name])),
-        ]
-        for name in ordered
-    ]
+    """Each protocol's terms, without replicas and with them."""
+    order = in_order(row.protocol for row in rows)
+    found = {(row.is_replicated, order.index(row.protocol)): row for row in rows}
+    processing_ms = rows[0].processing_ms
     caption = (
         "From the call of commit to its ack, and to the moment when a consumer has the messages. The simulation is "
-        "tested against these sums."
+        f"tested against these sums. Here p is {processing_ms:g} ms."
     )
-    return Table(caption, ["Protocol", "Commit call to ack", "Commit call to visible"], lines)
+    columns = ["Protocol", "Replicated", "Commit call to ack", "Commit call to visible"]
+    return Table(caption, columns, [formula_line(row) for _, row in sorted(found.items())])
 
 
-def parts_of(formula: str) -> list[str]:
-    commit, _, visible = formula.partition("; ")
-    return [commit.removeprefix("commit "), visible.removeprefix("visible ")]
+def formula_line(row: Distance) -> list[Cell]:
+    terms = (Cell(formula, "formula") for formula in (row.commit_formula, row.visible_formula))
+    return [system(row.protocol), yes_or_no(row.is_replicated), *terms]
 
 
 def curves(rows: list[Distance]) -> Plots:
@@ -117,16 +109,13 @@ def curves(rows: list[Distance]) -> Plots:
 
 
 def curve(rows: list[Distance], is_replicated: bool, title: str) -> Plot | None:
-    lines = {
-        row.protocol.removesuffix(REPLICATED): sorted(
-            (each.round_trip_ms, each.commit_ms) for each in rows if each.protocol == row.protocol
-        )
-        for row in rows
-        if row.protocol.endswith(REPLICATED) == is_replicated
-    }
-    if not lines:
+    drawn = [row for row in rows if row.is_replicated == is_replicated]
+    if not drawn:
         return None
-    ordered = {name: lines[name] for name in in_order(lines)}
+    ordered = {
+        name: sorted((row.round_trip_ms, row.commit_ms) for row in drawn if row.protocol == name)
+        for name in in_order(row.protocol for row in drawn)
+    }
     name = f"distance-{'replicated' if is_replicated else 'single'}"
     labels = ("round trip, ms", "commit call to ack, ms")
     return line_plot(name, title, ordered, labels, logarithmic_axes="xy", show_x="{:g}".format)

@@ -15,7 +15,7 @@ def floors(results: Results) -> Section:
         "Floors of this machine",
         ["Measured in the same run, so that figures of different machines can be compared as multiples of them."],
         [Table(caption, ["Floor", "Value", "Unit", "What was done"], rows)] if rows else [],
-        keywords=("floor",),
+        steps=("floors",),
     )
 
 

@@ -48,7 +48,7 @@ def growth(results: Results) -> Section:
         ["What happens to a commit, to the speed, to memory and to a restart when there is more of everything."],
         [Plots(plots, CAPTION), table(rows, kinds)] if rows else [],
         in_order(row.system for row in rows),
-        ("growth", "grow"),
+        ("growth", "starts of system"),
     )
 
 

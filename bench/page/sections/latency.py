@@ -34,7 +34,7 @@ def latency(results: Results) -> Section:
         ],
         blocks(by_cell(rows)) if rows else [],
         in_order(row.system for row in rows),
-        ("latency", "transaction"),
+        ("latency", "systems", "system"),
     )
 
 

@@ -20,7 +20,7 @@ def plain_latency(results: Results) -> Section:
         ["One message at a time, without a transaction: what is left when no commit protocol is in the way."],
         [Plots(plots([rows[name] for name in names]), CAPTION)] if names else [],
         names,
-        ("plain",),
+        ("latency", "systems", "system"),
     )
 
 

@@ -26,7 +26,7 @@ def scaling(results: Results) -> Section:
         [],
         [Plots(plots(rows), CAPTION)] if rows else [],
         in_order(row.system for row in rows),
-        ("latency", "transaction"),
+        ("latency", "systems", "system"),
     )
 
 

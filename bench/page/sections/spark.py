@@ -31,7 +31,7 @@ def spark(results: Results) -> Section:
         ],
         [Table(caption, columns, [line(row) for row in ordered])] if rows else [],
         order,
-        ("spark",),
+        ("Spark",),
     )
 
 

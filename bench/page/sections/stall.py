@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 from matplotlib.axes import Axes
 
 from bench.page.chart import SHADE, chart, logarithmic
@@ -23,12 +25,32 @@ def stall(results: Results) -> Section:
         [
             "One transaction writes a message and then hangs. Others go on to write to the same partition, and a "
             "consumer that sees committed data only reads it. Where a consumer waits for the oldest open "
-            "transaction, it waits for all behind it."
+            "transaction, it waits for all behind it.",
+            single_run(rows),
         ],
         [Plots([plot(rows)]), table(rows)] if rows else [],
         [row.system for row in rows],
-        ("stall", "hang"),
+        ("stall", "systems", "system"),
     )
+
+
+def single_run(rows: list[Stall]) -> str:
+    """How long the figures are of; empty without rows."""
+    if not rows:
+        return ""
+    before, during, after = (statistics.median(spans) for spans in zip(*map(spans_seconds, rows), strict=True))
+    return (
+        f"Each system was run once, for about {before + during + after:.0f} seconds: {before:.0f} before the "
+        f"transaction, {during:.0f} while it hangs and {after:.0f} after it. So each figure below is of one stretch of "
+        "one run, not of several rounds, and the machine's noise in that stretch is in it. The fewer the messages, the "
+        "less a 99th percentile says."
+    )
+
+
+def spans_seconds(row: Stall) -> tuple[float, float, float]:
+    """Before, while and after."""
+    end = max((second for second, _ in row.timeline), default=row.closed_seconds)
+    return row.opened_seconds, row.closed_seconds - row.opened_seconds, max(end - row.closed_seconds, 0.0)
 
 
 def plot(rows: list[Stall]) -> Plot:
@@ -64,9 +86,10 @@ def slowest(row: Stall) -> list[tuple[float, float]]:
 def table(rows: list[Stall]) -> Table:
     columns = [
         "System", "Before p50, ms", "p99", "While it hangs p50, ms", "p99", "max", "After p50, ms", "p99",
-        "p99 while it hangs / before", "Hung, s",
+        "p99 while it hangs / before", "Messages before", "while it hangs", "after", "Hung, s",
     ]  # fmt: skip
-    return Table("A ratio of 1 means that the others noticed nothing.", columns, [line(row) for row in rows])
+    caption = "A ratio of 1 means that the others noticed nothing. All figures of a line are of a single run."
+    return Table(caption, columns, [line(row) for row in rows])
 
 
 def line(row: Stall) -> list[Cell]:
@@ -74,6 +97,6 @@ def line(row: Stall) -> list[Cell]:
     ratio = during.p99_ms / before.p99_ms if before.p99_ms else None
     figures = (
         before.p50_ms, before.p99_ms, during.p50_ms, during.p99_ms, during.max_ms, after.p50_ms, after.p99_ms, ratio,
-        row.closed_seconds - row.opened_seconds,
     )  # fmt: skip
-    return [system(row.system), *map(number, figures)]
+    counts = (Cell(f"{histogram.count:,}", "number") for histogram in (before, during, after))
+    return [system(row.system), *map(number, figures), *counts, number(row.closed_seconds - row.opened_seconds)]

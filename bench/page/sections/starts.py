@@ -34,7 +34,7 @@ def starts(results: Results) -> Section:
         ["From the start of the process until the first client is served, and the resident memory of the process."],
         [Plots(plots, CAPTION)] if names else [],
         names,
-        ("start", "memory"),
+        ("starts",),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from bench.page.document import Cell, Section, Table, number
+from bench.page.limits import Limit, limits
 from bench.page.targets import Target, targets
 from bench.results import Results
 
@@ -12,8 +13,8 @@ KINDS = {"met": "good", "missed": "bad", "not measured": "quiet"}
 
 
 def summary(results: Results) -> Section:
-    """The table of targets."""
-    found = targets(results)
+    """The table of targets, beside Kafka, and that of limits, beside this machine."""
+    found, beside_machine = targets(results), limits(results)
     return Section(
         "summary",
         "Targets",
@@ -22,7 +23,7 @@ def summary(results: Results) -> Section:
             "enough. Kafka is Apache Kafka with its own defaults, which do not fsync.",
             sentence(found),
         ],
-        [table(found)],
+        [table(found), *([limit_table(beside_machine)] if beside_machine else [])],
     )
 
 
@@ -53,4 +54,28 @@ def row(each: Target) -> list[Cell]:
         number(each.ratio),
         Cell(each.aim, "quiet"),
         Cell(each.verdict, KINDS[each.verdict]),
+    ]
+
+
+def limit_table(found: list[Limit]) -> Table:
+    """A row for each limit."""
+    columns = ["Figure", "faircopy", "Unit", "Ratio", "To", "Aim", "Verdict"]
+    return Table(
+        "faircopy beside what this machine can do by itself. The ratio, where there is one, is to a floor of the "
+        "machine or to another figure of the same run.",
+        columns,
+        [limit_row(each) for each in found],
+        is_cards=True,
+    )
+
+
+def limit_row(each: Limit) -> list[Cell]:
+    return [
+        Cell(each.figure, "heading"),
+        number(each.measured),
+        Cell(each.unit, "quiet"),
+        number(each.ratio),
+        Cell(each.floor, "quiet"),
+        Cell(each.aim, "quiet"),
+        Cell("met", "good") if each.is_met else Cell("missed", "bad"),
     ]

@@ -33,5 +33,5 @@ def systems(results: Results) -> Section:
         ],
         [Table(caption, columns, rows)] if rows else [],
         names,
-        ("system",),
+        ("systems", "system"),
     )

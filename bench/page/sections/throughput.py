@@ -11,7 +11,7 @@ from bench.page.palette import in_order
 from bench.results import Results, Throughput
 
 TITLE = "Throughput"
-KEYWORDS = ("throughput", "produce")
+STEPS = ("throughput", "systems", "system")
 MAIN_BYTES = 1024
 PRODUCE = "One producer at full speed; longer is better. The thin line spans the rounds."
 CONSUME = "One consumer that reads what was produced; longer is better."
@@ -22,7 +22,7 @@ def throughput(results: Results) -> Section:
     rows: list[Throughput] = results.of(Throughput)
     sizes = sorted({row.message_bytes for row in rows}, key=lambda size: (size != MAIN_BYTES, size))
     if not rows:
-        return Section("throughput", TITLE, [], [], keywords=KEYWORDS)
+        return Section("throughput", TITLE, [], [], steps=STEPS)
     folded = [Folded(f"Messages of {size(each)}", bars(rows, each)) for each in sizes[1:]]
     return Section(
         "throughput",
@@ -30,7 +30,7 @@ def throughput(results: Results) -> Section:
         ["Hatched bars are systems that do not fsync. CPU, memory and writes are the broker's alone."],
         [*bars(rows, sizes[0]), *folded, Folded("All figures, with CPU, memory and bytes written", [table(rows)])],
         in_order(row.system for row in rows),
-        KEYWORDS,
+        STEPS,
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions
+from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions, sync_segments
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
-from faircopy.journal.segment import DamagedJournal
+from faircopy.journal.segment import DamagedJournal, Segment
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import File, NoSpace, StorageFailure
 
@@ -371,3 +373,41 @@ def test_the_reverse_list_gives_each_draft_of_its_transaction(
             assert again == expected[owner]
 
     run(tmp_path_factory.mktemp("journal"), test)
+
+
+def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts are acked when they are written, while another's fdatasync is under way; and share the next one."""
+    synced: list[int] = []
+    go_on = threading.Event()
+
+    def slow_sync(segments: list[Segment]) -> None:
+        synced.append(len(segments))
+        assert go_on.wait(10)
+        sync_segments(segments)
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        monkeypatch.setattr("faircopy.journal.journal.sync_segments", slow_sync)
+        done: list[str] = []
+        journal.append(Kind.PLAIN, b"second")
+        journal.when_durable(lambda: done.append("second is durable"))
+        while not synced:
+            await asyncio.sleep(0.001)
+        for size in (10, 1_000_000):
+            written: asyncio.Future[None] = bench.loop.create_future()
+            journal.append(Kind.DRAFT, b"x" * size)
+            journal.when_written(partial(written.set_result, None))
+            await asyncio.wait_for(written, 10)
+            journal.when_durable(lambda: done.append("draft is durable"))
+        assert done == []
+        assert len(synced) == 1
+        go_on.set()
+        await journal.durable()
+        assert done == ["second is durable", "draft is durable", "draft is durable"]
+        assert len(synced) <= 3
+        assert [payload[:1] for _, payload in bench.recovered()[1]] == [b"f", b"s", b"x", b"x"]
+        assert not bench.failures
+
+    run(tmp_path, test)
