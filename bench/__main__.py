@@ -40,7 +40,7 @@ def measured(profile: Profile, only: tuple[str, ...], seed: int | None, output: 
         results = Results(about(profile.name, seed, Path(name)))
         has_failed = run(Run(profile, results, Path(name), seed), only, console)
     output.mkdir(parents=True, exist_ok=True)
-    path = output / f"{profile.name}.json"
+    path = output / f"{'-'.join([profile.name, *only])}.json"
     save(results, path)
     page = path.with_suffix(".html")
     write_page(load(path), page)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,19 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Latency:
-    """Transactions of one message in each of `partitions` partitions, by `producers` producers at once.
+    """Transactions of one message in each of `partitions` partitions, by `producers` producers at once, each of which
+    pauses for `pause_ms` between two.
 
     `begin_to_ack` is from begin_transaction to the commit's ack, `commit_to_ack` from the call of commit_transaction to
-    its ack, while the messages sent just before are still under way; `flushed_commit_to_ack` is the same of other
-    transactions, which were flushed before the call. `ack_to_visible` is from the ack to the delivery of the last
+    its ack, while the messages sent just before are still under way. `flushed_commit_to_ack` is of other transactions,
+    every second one, which were flushed before the call. `ack_to_visible` is from the ack to the delivery of the last
     message, `end_to_end` from each message's send to its delivery, at a consumer that sees committed data only.
     """
 
     system: str
     partitions: int
     producers: int
+    pause_ms: int
     rounds: int
     transactions: int
     per_second: list[float]

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 Step = Callable[[str, Callable[[Progress], None]], None]
+WARM_UP_CASES = [throughput.Case(throughput.WITHOUT_TRANSACTIONS, 1 << 10), throughput.Case(10, 100)]
+WARM_UP_BYTES_MAX = 500_000_000
 REQUIRE_ALL = "FAIRCOPY_REQUIRE_ALL"
 FAILURES = (FaircopyError, KafkaException, OSError, RuntimeError, TimeoutError)
 
@@ -63,9 +65,12 @@ class Run:
         except Unavailable as error:
             self._cannot_be_had(name, error)
         except FAILURES as error:
-            self.has_failed = True
-            log.exception("%s failed", name)
-            self._skip(name, f"failed: {error}")
+            self._fail(name, error)
+
+    def _fail(self, what: str, error: BaseException) -> None:
+        self.has_failed = True
+        log.error("%s failed", what, exc_info=error)
+        self._skip(what, f"failed: {error}")
 
     def _skip(self, what: str, why: str) -> None:
         self.results.skipped.append(Skipped(what, why))
@@ -78,17 +83,25 @@ class Run:
     # -- systems -------------------------------------------------------------------------------------------------
 
     def _start_all(self, progress: Progress) -> None:
-        """Start every system, and let only those stay that do what they must."""
+        """Start every system, warm it up, and let only those stay that do what they must."""
         for name in self._profile.systems:
             progress(name)
             try:
                 peer = factory_of(name)(self._directory / name.replace(" ", "-"))
-                peer.start()
-                self._peers[name] = peer
-                check(peer.address, self._seed, may_abort=not name.startswith("none"))
-                self.results.systems.append(peer.about)
             except Unavailable as error:
                 self._cannot_be_had(f"system {name}", error)
+                continue
+            try:
+                peer.start()
+                check(peer.address, self._seed, may_abort=not name.startswith("none"))
+                for case in WARM_UP_CASES:
+                    throughput.run(peer, case, self._profile.warm_up_seconds, WARM_UP_BYTES_MAX)
+            except FAILURES as error:
+                self._fail(f"system {name}", error)
+                peer.stop()
+                continue
+            self._peers[name] = peer
+            self.results.systems.append(peer.about)
 
     def _running(self, names: Iterable[str]) -> list[Peer]:
         return [self._peers[name] for name in names if name in self._peers]

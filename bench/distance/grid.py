@@ -66,7 +66,7 @@ def measured(results: Results) -> Iterator[tuple[str, Latency]]:
     """The rows that the model speaks of, with their protocols."""
     for row in results.of(Latency):
         protocol = row.system.removesuffix(" fsync")
-        if row.producers == 1 and protocol != row.system and protocol in PROTOCOLS:
+        if (row.producers, row.pause_ms) == (1, 0) and protocol != row.system and protocol in PROTOCOLS:
             yield protocol, row
 
 

@@ -7,17 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 
 from bench.load.clients import latency_producer
 from bench.load.message import UNMEASURED, stamped
 from bench.load.timing import Timer
-from bench.load.watcher import Watcher
+from bench.load.watcher import Arrival, Watcher
+from faircopy.errors import FaircopyError
 
 COMMIT_SECONDS_MAX = 60.0
 WAKE_SECONDS_MAX = 30.0
-LINGER_SECONDS = 5.0
+LINGER_SECONDS = 30.0
+
+
+class MissingMessages(FaircopyError):
+    """What was committed did not come to the consumer, or more than that."""
 
 
 class TransactionTimes:
@@ -40,6 +46,15 @@ class TransactionTimes:
         self.begin_to_ack.merge(other.begin_to_ack)
         self.commit_to_ack.merge(other.commit_to_ack)
         self.flushed_commit_to_ack.merge(other.flushed_commit_to_ack)
+
+
+class Load(NamedTuple):
+    """What each producer does: transactions of a message in each of the first partitions, with a pause between."""
+
+    topic: str
+    partitions: int
+    producers: int
+    pause_seconds: float = 0.0
 
 
 class Crowd:
@@ -65,30 +80,36 @@ class Crowd:
             for done in [pool.submit(work, producer) for producer in self._producers[:producers]]:
                 done.result()
 
-    def run(
-        self, watcher: Watcher, topic: str, partitions: int, producers: int, seconds: float, times: TransactionTimes
-    ) -> None:
-        """Measure for some seconds, after a warm-up; `watcher` sees when what becomes visible."""
-        watcher.assign(topic, partitions)
-        self.warm_up(watcher, topic, partitions, producers)
+    def run(self, watcher: Watcher, load: Load, seconds: float, least: int, times: TransactionTimes) -> None:
+        """Measure for some seconds, after a warm-up; `watcher` sees when what becomes visible.
+
+        Until there were `least` transactions it goes on, for at most ten times as long.
+        """
+        watcher.assign(load.topic, load.partitions)
+        self.warm_up(watcher, load.topic, load.partitions, load.producers)
         acked_ns: dict[int, int] = {}
         lock = threading.Lock()
         began = time.monotonic()
 
+        def is_wanted(done: int) -> bool:
+            elapsed = time.monotonic() - began
+            return elapsed < seconds or (done * load.producers < least and elapsed < 10 * seconds)
+
         def repeat(producer: Producer) -> None:
             mine = TransactionTimes()
             acks: dict[int, int] = {}
-            while time.monotonic() < began + seconds:
+            while is_wanted(len(acks)):
                 number = self.next_number()
                 is_flushed = len(acks) % 2 == 1
-                acks[number] = transact(producer, topic, partitions, number, mine, is_flushed=is_flushed)
+                acks[number] = transact(producer, load.topic, load.partitions, number, mine, is_flushed=is_flushed)
+                time.sleep(load.pause_seconds)
             with lock:
                 acked_ns.update(acks)
                 times.merge_acks(mine)
 
-        self.each(producers, repeat)
+        self.each(load.producers, repeat)
         times.per_second.append(len(acked_ns) / (time.monotonic() - began))
-        count_arrivals(watcher, len(acked_ns) * partitions, acked_ns, times)
+        count_arrivals(watcher, len(acked_ns) * load.partitions, acked_ns, times)
 
     def warm_up(self, watcher: Watcher, topic: str, partitions: int, producers: int) -> None:
         """Until the watcher has heard of every partition."""
@@ -128,11 +149,22 @@ def transact(
 
 
 def count_arrivals(watcher: Watcher, expected: int, acked_ns: dict[int, int], times: TransactionTimes) -> None:
-    """Join what the watcher saw with the acks. A transaction is visible when its last message is."""
+    """Join what the watcher saw with the acks. A transaction is visible when its last message is.
+
+    Raises MissingMessages.
+    """
     visible_ns: dict[int, int] = {}
-    for transaction, sent_ns, arrived_ns in watcher.take(expected, LINGER_SECONDS):
+    for transaction, sent_ns, arrived_ns in all_of(watcher, expected):
         times.end_to_end.record((arrived_ns - sent_ns) / 1e9)
         visible_ns[transaction] = max(visible_ns.get(transaction, 0), arrived_ns)
     for transaction, arrived_ns in visible_ns.items():
         if transaction in acked_ns:
             times.ack_to_visible.record((arrived_ns - acked_ns[transaction]) / 1e9)
+
+
+def all_of(watcher: Watcher, expected: int) -> list[Arrival]:
+    """What the watcher saw, when it is all that is expected. Raises MissingMessages: who loses some is not faster."""
+    arrivals = watcher.take(expected, LINGER_SECONDS)
+    if len(arrivals) != expected:
+        raise MissingMessages(f"{len(arrivals)} of {expected} committed messages came within {LINGER_SECONDS:.0f} s")
+    return arrivals

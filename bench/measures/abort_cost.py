@@ -12,6 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bench.load.clients import committed_consumer, delete_topic, make_topic, places, throughput_producer
+from bench.protocols.correctness import Incorrect
 from bench.results import AbortCost
 from bench.systems.system import Peer, size_bytes
 
@@ -50,7 +51,8 @@ def measure(
         readings: dict[str, list[Reading]] = {peer.about.name: [] for peer in listed}
         committed = messages - messages * percent // 100
         for number in range(rounds):
-            for peer in listed:
+            for place in range(len(listed)):
+                peer = listed[(place + number) % len(listed)]
                 progress(f"{peer.about.name}: reading, {percent} % aborted, round {number + 1} of {rounds}")
                 readings[peer.about.name].append(read(peer.address, committed))
         for peer in listed:
@@ -101,7 +103,7 @@ def send(producer: Producer, value: bytes) -> None:
 
 
 def read(address: str, expected: int) -> Reading:
-    """Read all that is committed, from the first message to the last. Raises TimeoutError."""
+    """Read all that is committed, from the first message to the last. Raises TimeoutError, Incorrect."""
     received: list[int] = [0]
 
     def note(statistics: str) -> None:
@@ -123,7 +125,9 @@ def read(address: str, expected: int) -> Reading:
         if time.monotonic() > began + READ_SECONDS_MAX:
             raise TimeoutError(f"{delivered} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s")
     seconds = time.monotonic() - began
-    # Once more, so that the statistics have counted the last bytes.
-    consumer.poll(2 * STATISTICS_MS / 1000)
+    # The statistics have still to count the last bytes; and whoever shows aborted messages shows more.
+    more = [message for message in consumer.consume(READ_AT_ONCE, 2 * STATISTICS_MS / 1000) if message.error() is None]
     consumer.close()
+    if more or delivered != expected:
+        raise Incorrect(f"{address} shows {delivered + len(more)} messages, not the {expected} that were committed")
     return Reading(delivered, seconds, max(received))

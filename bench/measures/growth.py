@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.load.clients import committed_consumer, make_topic, throughput_producer
 from bench.load.open_transactions import open_transactions
-from bench.load.transactions import Crowd, TransactionTimes
+from bench.load.transactions import Crowd, Load, TransactionTimes
 from bench.load.watcher import Watcher
 from bench.measures.start import Factory, seconds_to_start
 from bench.results import Growth, Histogram, Skipped
@@ -161,7 +161,7 @@ def figures_of(peer: Peer, partitions: int, seconds: float) -> Figures:
     times = TransactionTimes()
     crowd = Crowd(peer.address, TOPIC, 1)
     with Watcher(peer.address) as watcher:
-        crowd.run(watcher, TOPIC, min(COMMIT_PARTITIONS_MAX, partitions), 1, seconds, times)
+        crowd.run(watcher, Load(TOPIC, min(COMMIT_PARTITIONS_MAX, partitions), 1), seconds, 0, times)
     produced = produced_bytes_per_second(peer.address, min(PRODUCE_PARTITIONS_MAX, partitions), seconds)
     return Figures(times.commit_to_ack.histogram(), produced, memory_bytes(peer.pid))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.load.clients import delete_topic, latency_producer, make_topic
 from bench.load.message import UNMEASURED, stamped
 from bench.load.timing import Timer
-from bench.load.transactions import LINGER_SECONDS, Crowd, TransactionTimes
+from bench.load.transactions import Crowd, Load, TransactionTimes, all_of
 from bench.load.watcher import Watcher
 from bench.results import Latency, PlainLatency
 from bench.systems.system import Peer
@@ -19,10 +19,12 @@ TOPIC = "latency"
 
 
 class Cell(NamedTuple):
-    """One combination."""
+    """One combination. A round takes the profile's seconds, and longer until there are so many transactions."""
 
     partitions: int
     producers: int
+    pause_ms: int = 0
+    least: int = 20
 
 
 class PlainTimes:
@@ -69,7 +71,8 @@ def turn(
     crowd = Crowd(peer.address, topic, max(cell.producers for cell in cells))
     with Watcher(peer.address) as watcher:
         for cell in cells:
-            crowd.run(watcher, topic, *cell, seconds, times[peer.about.name, cell])
+            load = Load(topic, cell.partitions, cell.producers, cell.pause_ms / 1000)
+            crowd.run(watcher, load, seconds, cell.least, times[peer.about.name, cell])
         measure_plain(peer.address, watcher, topic, seconds, plain)
     delete_topic(peer.address, topic)
 
@@ -77,7 +80,9 @@ def turn(
 def row_of(system: str, cell: Cell, rounds: int, times: TransactionTimes) -> Latency:
     return Latency(
         system,
-        *cell,
+        cell.partitions,
+        cell.producers,
+        cell.pause_ms,
         rounds,
         times.count,
         times.per_second,
@@ -112,5 +117,5 @@ def measure_plain(address: str, watcher: Watcher, topic: str, seconds: float, ti
     while time.monotonic() < end:
         send(1)
         count += 1
-    for _, sent_ns, arrived_ns in watcher.take(count, LINGER_SECONDS):
+    for _, sent_ns, arrived_ns in all_of(watcher, count):
         times.end_to_end.record((arrived_ns - sent_ns) / 1e9)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.load.clients import delete_topic, latency_producer, make_topic
 from bench.load.message import UNMEASURED, stamped
 from bench.load.timing import Timer
-from bench.load.transactions import Crowd, TransactionTimes, transact
+from bench.load.transactions import Crowd, TransactionTimes, all_of, transact
 from bench.load.watcher import Arrival, Watcher
 from bench.results import Stall
 from bench.systems.system import Peer
@@ -19,7 +19,6 @@ TOPIC = "stall"
 PRODUCERS = 4
 PAUSE_SECONDS = 0.04
 SETTLE_SECONDS = 1.0
-CATCH_UP_SECONDS = 30.0
 POINTS_MAX = 3_000
 
 
@@ -57,15 +56,15 @@ def stall_of(peer: Peer, spans: Spans) -> Stall:
         sender = threading.Thread(target=keep_committing, args=(crowd, began + spans.total))
         sender.start()
         sleep_until(began + spans.before)
+        opened = time.monotonic()
         hanging.begin_transaction()
         hanging.produce(TOPIC, stamped(UNMEASURED), partition=0)
         hanging.flush(10)
-        opened = time.monotonic()
         sleep_until(began + spans.before + spans.during)
         closed = time.monotonic()
         hanging.commit_transaction(30)
         sender.join()
-        arrivals = watcher.take(crowd.transactions, CATCH_UP_SECONDS)
+        arrivals = all_of(watcher, crowd.transactions)
     delete_topic(peer.address, TOPIC)
     return row_of(peer.about.name, arrivals, began, opened, closed)
 

@@ -78,22 +78,20 @@ def run(peer: Peer, case: Case, seconds: float, bytes_max: int) -> Run:
     make_topic(peer.address, TOPIC, 1)
     transactional_id = TOPIC if case.commit_every_ms else None
     producer = throughput_producer(peer.address, transactional_id)
-    warm = produce(producer, case, WARM_UP_SECONDS, bytes_max // 10)
     with Costs(peer.pid) as costs:
+        warm = produce(producer, case, WARM_UP_SECONDS, bytes_max // 10)
         began = time.monotonic()
         messages = produce(producer, case, seconds, bytes_max)
         produced = time.monotonic() - began
-        began = time.monotonic()
-        consume(peer.address, warm + messages)
-        consumed = time.monotonic() - began
+        consumed = consume(peer.address, warm + messages)
     delete_topic(peer.address, TOPIC)
-    sent_bytes = messages * case.message_bytes
+    all_bytes = (warm + messages) * case.message_bytes
     return Run(
-        sent_bytes / produced,
-        (warm + messages) * case.message_bytes / consumed,
-        costs.cpu_seconds / messages * 1e6,
+        messages * case.message_bytes / produced,
+        all_bytes / consumed,
+        costs.cpu_seconds / (warm + messages) * 1e6,
         costs.peak_memory_bytes,
-        costs.written_bytes / sent_bytes,
+        costs.written_bytes / all_bytes,
     )
 
 
@@ -128,13 +126,14 @@ def send(producer: Producer, value: bytes, until: float, most: int) -> int:
     return sent
 
 
-def consume(address: str, expected: int) -> None:
-    """Read so many messages from the begin. Raises TimeoutError."""
+def consume(address: str, expected: int) -> float:
+    """Read so many messages from the begin; the seconds until the last came. Raises TimeoutError."""
     consumer = committed_consumer(
         address, {"fetch.message.max.bytes": 10 << 20, "queued.max.messages.kbytes": 256 << 10}
     )
+    began = time.monotonic()
     consumer.assign(places(TOPIC, 1, 0))
-    deadline = time.monotonic() + READ_SECONDS_MAX
+    deadline = began + READ_SECONDS_MAX
     received = 0
     while received < expected:
         for message in consumer.consume(10_000, 0.05):
@@ -145,7 +144,9 @@ def consume(address: str, expected: int) -> None:
                 raise KafkaException(error)
         if time.monotonic() > deadline:
             raise TimeoutError(f"{received} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s")
+    seconds = time.monotonic() - began
     consumer.close()
+    return seconds
 
 
 class Costs:

@@ -49,7 +49,7 @@ def row(results: Results, kind: type[Any], system: str, chosen: Callable[[Any], 
 def of_partitions(results: Results, partitions: int, measure: str) -> Histogram | None:
     """A distribution of one producer's transactions; None of nothing at all, which would look fast."""
     found: Latency | None = row(
-        results, Latency, FSYNC, lambda each: (each.partitions, each.producers) == (partitions, 1)
+        results, Latency, FSYNC, lambda each: (each.partitions, each.producers, each.pause_ms) == (partitions, 1, 0)
     )
     return some(getattr(found, measure)) if found is not None else None
 

@@ -157,7 +157,7 @@ def add_latency(results: Results, rng: random.Random, each: Character) -> None:
             visible_ms = each.visible_ms * producers**0.3
             results.add(
                 Latency(
-                    each.name, partitions, producers, 3, 2000,
+                    each.name, partitions, producers, 0, 3, 2000,
                     rounds(rng, 1000 * producers / (commit_ms + 0.6), 3),
                     histogram(rng, commit_ms + 0.3), histogram(rng, commit_ms), histogram(rng, commit_ms * 0.5),
                     histogram(rng, visible_ms, 0.5), histogram(rng, commit_ms + visible_ms),

@@ -97,7 +97,9 @@ def test_formulas_read_as_they_are_written() -> None:
 
 def latency(system: str, partitions: int, commit_ms: float, producers: int = 1) -> Latency:
     taken = histogram(commit_ms)
-    return Latency(system, partitions, producers, 1, 100, [1.0], taken, taken, histogram(commit_ms / 2), taken, taken)
+    return Latency(
+        system, partitions, producers, 0, 1, 100, [1.0], taken, taken, histogram(commit_ms / 2), taken, taken
+    )
 
 
 def histogram(milliseconds: float) -> Histogram:

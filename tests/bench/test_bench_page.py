@@ -168,7 +168,7 @@ def test_an_empty_run_makes_a_page(tmp_path: Path) -> None:
     page = written(results, tmp_path)
     ElementTree.fromstring(page)
     assert page.count("The result file says no reason") == len(sections(results)) - 1
-    assert "0 met, 0 missed, 20 not measured" in page
+    assert "0 met, 0 missed, 28 not measured" in page
     assert "Nothing was skipped" in page
 
 
@@ -194,9 +194,10 @@ def add_system(results: Results, system: str, factor: float) -> None:
     short, long = histogram(3 * factor, 10 * factor), histogram(5 * factor, 20 * factor)
     wrong = histogram(900, 900)
     results.add(
-        Latency(system, 4, 16, 1, 100, [1.0], long, wrong, wrong, long, wrong),
-        Latency(system, 4, 1, 1, 100, [1.0], long, short, wrong, long, long),
-        Latency(system, 1, 1, 3, 100, [100 / factor, 90 / factor, 500 / factor], long, short, wrong, long, long),
+        Latency(system, 4, 16, 0, 1, 100, [1.0], long, wrong, wrong, long, wrong),
+        Latency(system, 4, 1, 0, 1, 100, [1.0], long, short, long, long, long),
+        Latency(system, 4, 1, 50, 1, 100, [1.0], wrong, long, wrong, wrong, wrong),
+        Latency(system, 1, 1, 0, 3, 100, [100 / factor, 90 / factor, 500 / factor], long, short, wrong, long, long),
         Stall(system, histogram(1, 2), histogram(1, 2 * factor), histogram(1, 2), 10, 40, []),
         Throughput(system, 0, 100, [1.0], [1.0], [1.0], int(90 * factor * 2**20), [1.0]),
         Throughput(system, 0, 1024, [2e8 / factor], [1.0], [1.0], int(80 * factor * 2**20), [1.0]),
@@ -214,6 +215,7 @@ def test_targets_of_a_case_made_by_hand() -> None:
     assert [(each.ours, each.kafka, each.ratio, each.verdict) for each in by_fsync] == [
         (3.0, 12.0, 0.25, "met"),
         (10.0, 40.0, 0.25, "met"),
+        *2 * [(5.0, 20.0, 0.25, "met"), (20.0, 80.0, 0.25, "met")],
         (5.0, 20.0, 0.25, "met"),
         (2.0, 8.0, 1.0, "met"),
         (200.0, 50.0, 4.0, "met"),
@@ -255,7 +257,7 @@ def test_a_measure_without_a_single_time_wins_nothing() -> None:
     results.floors = [Floor("parallel fdatasync of 5 files", 1.0, "ms", "")]
     for system in ("local-copy fsync", "kafka"):
         results.add(
-            *(Latency(system, count, 1, 1, 0, [1.0], *[nothing] * 5) for count in (1, 4, 16)),
+            *(Latency(system, count, 1, 0, 1, 0, [1.0], *[nothing] * 5) for count in (1, 4, 16)),
             Stall(system, histogram(1, 2), nothing, nothing, 10, 40, []),
         )
     assert limits(results) == []

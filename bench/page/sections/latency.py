@@ -12,6 +12,7 @@ from bench.page.percentiles import percentile_plot
 from bench.results import Histogram, Latency, Results
 
 Row = dict[str, Latency]
+Place = tuple[int, int, int]  # partitions, producers, pause in milliseconds
 COMMIT = "The call of commit until its ack. Lower is better, and a steep end is a long tail. Marks are at 50 and 99 %."
 FLUSHED = "The same when all messages were acked before: a round trip and what the protocol makes durable."
 VISIBLE = "What the consumer still waits for after the ack. Systems that publish after they ack pay here."
@@ -30,7 +31,8 @@ def latency(results: Results) -> Section:
             "Each transaction has one message in each of its partitions. In half of them commit is called right "
             "after the last send, so the time from that call to its ack has the registration of the partitions, the "
             "acks of the messages and the commit itself. The other half is flushed before the call: what is left is "
-            "the commit.",
+            "the commit. Transactions follow one another at once, unless a pause is named: with some protocols a "
+            "transaction that begins early waits for the last one's markers.",
         ],
         blocks(by_cell(rows)) if rows else [],
         in_order(row.system for row in rows),
@@ -38,7 +40,7 @@ def latency(results: Results) -> Section:
     )
 
 
-def blocks(cells: dict[tuple[int, int], Row]) -> list[Table | Plots | Folded]:
+def blocks(cells: dict[Place, Row]) -> list[Table | Plots | Folded]:
     """Plots of the main cells, then what is folded."""
     main, others = chosen(list(cells))
     found: list[Table | Plots | Folded] = [
@@ -57,26 +59,31 @@ def commit_to_ack(row: Latency) -> Histogram:
     return row.commit_to_ack
 
 
-def by_cell(rows: list[Latency]) -> dict[tuple[int, int], Row]:
+def by_cell(rows: list[Latency]) -> dict[Place, Row]:
     """The systems' rows of each (partitions, producers), in the page's order."""
     order = in_order(row.system for row in rows)
-    found: dict[tuple[int, int], Row] = {}
-    for row in sorted(rows, key=lambda row: (row.partitions, row.producers, order.index(row.system))):
-        found.setdefault((row.partitions, row.producers), {})[row.system] = row
+    found: dict[Place, Row] = {}
+    for row in sorted(rows, key=lambda row: (*place_of(row), order.index(row.system))):
+        found.setdefault(place_of(row), {})[row.system] = row
     return found
 
 
-def chosen(cells: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def place_of(row: Latency) -> Place:
+    return row.partitions, row.producers, row.pause_ms
+
+
+def chosen(cells: list[Place]) -> tuple[list[Place], list[Place]]:
     """The corners of the grid and the cell of the targets come first; the others are for those who look for them."""
     partitions, producers = ([cell[which] for cell in cells] or [0] for which in (0, 1))
     corners = {(4, 1), (min(partitions), 1), (max(partitions), 1), (4, max(producers))}
-    main = sorted((cell for cell in cells if cell in corners), key=lambda cell: (cell != (4, 1), cell)) or cells[:4]
+    main = [cell for cell in cells if cell[:2] in corners]
+    main = sorted(main, key=lambda cell: (cell[:2] != (4, 1), cell)) or cells[:4]
     return main, [cell for cell in cells if cell not in main]
 
 
 def plots(
-    cells: dict[tuple[int, int], Row],
-    which: list[tuple[int, int]],
+    cells: dict[Place, Row],
+    which: list[Place],
     name: str,
     title: str,
     measure: Callable[[Latency], Histogram],
@@ -86,21 +93,25 @@ def plots(
     return Plots(
         [
             percentile_plot(
-                f"latency-{name}-{partitions}-{producers}",
-                f"{title}: {counted(partitions, 'partition')}, {counted(producers, 'producer')}",
-                {system: measure(row) for system, row in cells[partitions, producers].items()},
+                f"latency-{name}-{partitions}-{producers}-{pause_ms}",
+                f"{title}: {counted(partitions, 'partition')}, {counted(producers, 'producer')}{paused(pause_ms)}",
+                {system: measure(row) for system, row in cells[partitions, producers, pause_ms].items()},
                 "",
             )
-            for partitions, producers in which
+            for partitions, producers, pause_ms in which
         ],
         caption,
     )
 
 
-def table(cells: dict[tuple[int, int], Row]) -> Table:
+def paused(pause_ms: int) -> str:
+    return f", pauses of {pause_ms} ms" if pause_ms else ""
+
+
+def table(cells: dict[Place, Row]) -> Table:
     """A line for each system in each cell."""
     columns = [
-        "Partitions", "Producers", "System", "Transactions/s", "Commit p50, ms", "p99", "p99.9", "max",
+        "Partitions", "Producers", "Pause, ms", "System", "Transactions/s", "Commit p50, ms", "p99", "p99.9", "max",
         "Flushed commit p50, ms", "p99",
         "Ack to visible p50, ms", "p99", "End to end p50, ms", "p99", "Transactions", "Rounds",
     ]  # fmt: skip
@@ -117,5 +128,5 @@ def line(row: Latency) -> list[Cell]:
         flushed.p50_ms, flushed.p99_ms,
         visible.p50_ms, visible.p99_ms, end_to_end.p50_ms, end_to_end.p99_ms, row.transactions, row.rounds,
     )  # fmt: skip
-    counts = [Cell(f"{row.partitions}", "number"), Cell(f"{row.producers}", "number")]
+    counts = [Cell(f"{count}", "number") for count in place_of(row)]
     return [*counts, system(row.system), *map(number, figures)]

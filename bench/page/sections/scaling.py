@@ -24,7 +24,7 @@ def scaling(results: Results) -> Section:
         "scaling",
         "Scaling of transactions",
         [],
-        [Plots(plots(rows), CAPTION)] if rows else [],
+        [Plots(plots(rows), CAPTION)] if any(not row.pause_ms for row in rows) else [],
         in_order(row.system for row in rows),
         ("latency", "systems", "system"),
     )
@@ -32,6 +32,7 @@ def scaling(results: Results) -> Section:
 
 def plots(rows: list[Latency]) -> list[Plot]:
     """Those of which more than one point was measured."""
+    rows = [row for row in rows if not row.pause_ms]
     producers = min(row.producers for row in rows)
     partitions = 4 if any(row.partitions == 4 for row in rows) else min(row.partitions for row in rows)
     over_partitions = [row for row in rows if row.producers == producers]
