@@ -7,6 +7,7 @@ import secrets
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -36,12 +37,12 @@ def measured(profile: Profile, only: tuple[str, ...], seed: int | None, output: 
     """Run a profile, write the results and the page, and print the summary."""
     console = Console()
     seed = secrets.randbelow(1_000_000) if seed is None else seed
-    with tempfile.TemporaryDirectory(prefix="faircopy-bench-", dir=data) as name:
-        results = Results(about(profile.name, seed, Path(name)))
-        has_failed = run(Run(profile, results, Path(name), seed), only, console)
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{'-'.join([profile.name, *only])}.json"
-    save(results, path)
+    with tempfile.TemporaryDirectory(prefix="faircopy-bench-", dir=data) as name:
+        results = Results(about(profile.name, seed, Path(name)))
+        # A run is long: what it has measured is kept, whatever comes after.
+        has_failed = run(Run(profile, results, Path(name), seed), only, console, lambda: save(results, path))
     page = path.with_suffix(".html")
     write_page(load(path), page)
     show(results, console)
@@ -50,8 +51,8 @@ def measured(profile: Profile, only: tuple[str, ...], seed: int | None, output: 
         sys.exit(1)
 
 
-def run(run: Run, only: tuple[str, ...], console: Console) -> bool:
-    """All steps, with a bar; true if one failed."""
+def run(run: Run, only: tuple[str, ...], console: Console, keep: Callable[[], None]) -> bool:
+    """All steps, with a bar, and `keep` after each; true if one failed."""
     columns = (
         TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.fields[doing]}"),
@@ -65,11 +66,12 @@ def run(run: Run, only: tuple[str, ...], console: Console) -> bool:
             for name, step in steps:
                 progress.update(task, description=name, doing="")
                 run.do(name, step, lambda doing: progress.update(task, doing=doing))
+                run.results.about["seconds"] = time.monotonic() - began
+                keep()
                 progress.advance(task)
         finally:
             run.stop()
         progress.update(task, description="done", doing="")
-    run.results.about["seconds"] = time.monotonic() - began
     return run.has_failed
 
 
