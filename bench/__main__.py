@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -25,17 +26,21 @@ from bench.results import Results, load, save
 from bench.run import Run
 
 RESULTS = Path(__file__).parent / "results"
+WIDTH_WITHOUT_TERMINAL = 160
+EXIT_TERMINATED = 128 + signal.SIGTERM
 COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
 
 
 @click.group()
 def main() -> None:
     """Commit protocols side by side, and faircopy beside Apache Kafka, in one run."""
+    # Whoever ends the benchmark ends its brokers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
 
 
 def measured(profile: Profile, only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
     """Run a profile, write the results and the page, and print the summary."""
-    console = Console()
+    console = console_of(sys.stdout.isatty())
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{'-'.join([profile.name, *only])}.json"
@@ -96,6 +101,11 @@ def show(results: Results, console: Console) -> None:
         console.print(f"[yellow]not measured:[/] {skipped.what}: {skipped.why}", highlight=False)
 
 
+def console_of(is_terminal: bool) -> Console:
+    """Where there is no terminal to say how wide it is, tables take what they need."""
+    return Console() if is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+
+
 def verdict_text(verdict: str) -> str:
     return f"[{COLOURS[verdict]}]{verdict}[/]"
 
@@ -136,7 +146,7 @@ def page(results: Path) -> None:
     """Make the page of a result file again, and print its summary."""
     found = load(results)
     write_page(found, results.with_suffix(".html"))
-    show(found, Console())
+    show(found, console_of(sys.stdout.isatty()))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import socket
 import statistics
 import time
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -28,11 +29,27 @@ PIECE_BYTES = 1 << 20
 def measure(directory: Path) -> list[Floor]:
     """All floors; `directory` is on the disk that brokers use."""
     return [
-        *(sync_floor(directory, files) for files in SYNCED_FILES),
-        Floor("loopback round trip", loopback_round_trip_ms(), "ms", "100 bytes to another process and back"),
+        *measure_times(directory),
         Floor("memory copy", memory_copy(), "bytes/s", "64 MiB from one buffer to another"),
         Floor("write twice", write_twice(directory), "bytes/s", "the same bytes to two files with os.write"),
     ]
+
+
+def measure_times(directory: Path) -> list[Floor]:
+    """Those that are times. They change from minute to minute, so they are measured between rounds, too."""
+    return [
+        *(sync_floor(directory, files) for files in SYNCED_FILES),
+        Floor("loopback round trip", loopback_round_trip_ms(), "ms", "100 bytes to another process and back"),
+    ]
+
+
+def medians(samples: list[Floor]) -> list[Floor]:
+    """One floor of each name, with the median of its values."""
+    values: dict[str, list[float]] = {}
+    for floor in samples:
+        values.setdefault(floor.name, []).append(floor.value)
+    newest = {floor.name: floor for floor in samples}
+    return [replace(floor, value=statistics.median(values[name])) for name, floor in newest.items()]
 
 
 def sync_floor(directory: Path, files: int) -> Floor:

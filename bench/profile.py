@@ -100,7 +100,7 @@ class Profile:
     spark: SparkPlan | None = None
     has_distance: bool = True
     warm_up_seconds: float = 4.0
-    rivals: list[str] = field(default_factory=lambda: list(RIVALS))
+    rivals: list[str] = field(default_factory=lambda: [*RIVALS, "kafka fsync"])
 
 
 FULL = Profile(
@@ -120,7 +120,7 @@ FULL = Profile(
     ),
     StallPlan(
         ["local-copy fsync", "local-copy os", "markers fsync", "parallel-prepare fsync", "kafka"],
-        Spans(30.0, 30.0, 3.0),
+        Spans(20.0, 30.0, 3.0),
     ),
     AbortPlan(["local-copy fsync", "local-copy os", "markers fsync", "kafka"], [0, 10, 50, 90], 1_000_000, KIB, 5),
     ThroughputPlan(
@@ -132,9 +132,9 @@ FULL = Profile(
     ),
     StartPlan(["local-copy fsync", "local-copy os", "kafka"], 3, 2.0),
     GrowthPlan(
-        ["local-copy fsync", "kafka"], Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]), seconds=3.0
+        ["local-copy fsync", "kafka"], Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]), seconds=2.0
     ),
-    SparkPlan(rows=300_000, live_seconds=10.0, rounds=3),
+    SparkPlan(rows=200_000, live_seconds=8.0, rounds=3),
 )
 
 QUICK = Profile(

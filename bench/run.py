@@ -14,7 +14,7 @@ from bench import distance, floors
 from bench.measures import abort_cost, growth, latency, spark_source, stall, start, throughput
 from bench.profile import Profile
 from bench.protocols.correctness import check
-from bench.results import Results, Skipped
+from bench.results import Floor, Results, Skipped
 from bench.systems.choice import factory_of
 from bench.systems.maven import Unavailable
 from bench.systems.system import Peer
@@ -152,7 +152,18 @@ class Run:
         plan = self._profile.latency
         cells = dict.fromkeys(self._profile.systems, plan.cells) | dict.fromkeys(self._profile.rivals, plan.rival_cells)
         peers = self._running(self._profile.systems)
-        self.results.add(*latency.measure(peers, cells, plan.rounds, plan.seconds, progress))
+        samples: list[Floor] = []
+
+        def measure_floors() -> None:
+            progress("floors")
+            samples.extend(floors.measure_times(self._directory))
+
+        rows = latency.measure(peers, cells, plan.rounds, plan.seconds, progress, measure_floors)
+        self.results.add(*rows)
+        # The floors of the very minutes in which commits were measured count for them.
+        of_these = floors.medians(samples)
+        names = {floor.name for floor in of_these}
+        self.results.floors = of_these + [floor for floor in self.results.floors if floor.name not in names]
 
     def _stall(self, progress: Progress) -> None:
         plan = self._profile.stall

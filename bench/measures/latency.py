@@ -41,16 +41,22 @@ def measure(
     rounds: int,
     seconds: float,
     progress: Callable[[str], None],
+    between: Callable[[], None] = lambda: None,
 ) -> list[Latency | PlainLatency]:
-    """Every system's cells, by its name; the systems in turn in each round, each time in another order."""
+    """Every system's cells, by its name; the systems in turn in each round, each time in another order.
+
+    `between` is called before and after each round.
+    """
     listed = list(systems)
     times = {(peer.about.name, cell): TransactionTimes() for peer in listed for cell in cells[peer.about.name]}
     plain = {peer.about.name: PlainTimes() for peer in listed}
+    between()
     for number in range(rounds):
         for place in range(len(listed)):
             peer = listed[(place + number) % len(listed)]
             progress(f"round {number + 1} of {rounds}: {peer.about.name}")
             turn(peer, number, cells[peer.about.name], seconds, times, plain[peer.about.name])
+        between()
     return [
         *(row_of(name, cell, rounds, taken) for (name, cell), taken in times.items()),
         *(PlainLatency(name, rounds, t.send_to_ack.histogram(), t.end_to_end.histogram()) for name, t in plain.items()),
