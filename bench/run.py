@@ -60,6 +60,8 @@ class Run:
 
     def do(self, name: str, step: Callable[[Progress], None], progress: Progress) -> None:
         """One step. If it fails, the results say so."""
+        # What the step before left to be written would be in the way of this one's fdatasyncs.
+        os.sync()
         try:
             step(progress)
         except Unavailable as error:
