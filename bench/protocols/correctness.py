@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -43,16 +43,15 @@ def check(address: str, seed: int, *, may_abort: bool = True) -> int:
     # It hangs open while the others come and go, in the middle of their messages, and commits last.
     hanging = producer_of(address, f"correctness-{seed}-hanging")
     hanging.begin_transaction()
-    send(hanging, topic, sent, PRODUCERS, [(partition, b"hanging-%d" % partition) for partition in range(PARTITIONS)])
+    values = [(partition, b"hanging-%d" % partition) for partition in range(PARTITIONS)]
+    for partition, value in values:
+        hanging.produce(topic, value, partition=partition)
     hanging.flush(30)
-    threads = [
-        threading.Thread(target=run, args=(address, topic, number, seed, sent, may_abort))
-        for number in range(PRODUCERS)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    note(sent, PRODUCERS, values)
+    with ThreadPoolExecutor(PRODUCERS) as pool:
+        running = [pool.submit(run, address, topic, number, seed, sent, may_abort) for number in range(PRODUCERS)]
+        for producer in running:
+            producer.result()
     hanging.commit_transaction(30)
     read = read_all(address, topic, sum(map(len, sent.committed.values())))
     compare(sent, read)
@@ -80,24 +79,31 @@ def run(address: str, topic: str, number: int, seed: int, sent: Sent, may_abort:
             for message in range(chance.randint(1, 12))
         ]
         producer.begin_transaction()
-        if is_aborted:
-            for partition, value in values:
-                sent.aborted.add(value)
-                producer.produce(topic, value, partition=partition)
-        else:
-            send(producer, topic, sent, number, values)
+        for partition, value in values:
+            producer.produce(topic, value, partition=partition)
         if chance.random() < 0.5:
             producer.flush(30)
-        if is_aborted:
-            producer.abort_transaction(60)
+        if not is_aborted and has_committed(producer):
+            note(sent, number, values)
         else:
-            producer.commit_transaction(60)
+            sent.aborted.update(value for _, value in values)
+            producer.abort_transaction(60)
 
 
-def send(producer: Producer, topic: str, sent: Sent, number: int, values: list[tuple[int, bytes]]) -> None:
+def has_committed(producer: Producer) -> bool:
+    """Commit; false if the client asks to abort instead, as any application must be ready for."""
+    try:
+        producer.commit_transaction(60)
+        return True
+    except KafkaException as error:
+        if not error.args[0].txn_requires_abort():
+            raise
+        return False
+
+
+def note(sent: Sent, number: int, values: list[tuple[int, bytes]]) -> None:
     for partition, value in values:
         sent.committed[partition, number].append(value)
-        producer.produce(topic, value, partition=partition)
 
 
 def read_all(address: str, topic: str, expected: int) -> dict[int, list[bytes]]:
