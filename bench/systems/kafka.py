@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bench.results import System
@@ -154,14 +154,6 @@ class Kafka:
                 raise RuntimeError(f"Kafka ended at its start; it logged:\n{self.log}")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"Kafka served nobody within {READY_SECONDS} s; it logged:\n{self.log}")
-
-    def prepare(self) -> None:
-        """Begin a first producer of transactions, for which Kafka makes the internal topic of their states.
-
-        A fresh broker takes seconds over this; done before, it is not charged to what is measured first.
-        """
-        producer = Producer({"bootstrap.servers": self.address, "transactional.id": "prepare", "log_level": 0})
-        producer.init_transactions(READY_SECONDS)
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)

@@ -274,14 +274,16 @@ class Journal:
     def _flush(self) -> None:
         """Write what is pending. What is written already is synced at the same time, so neither waits for the other."""
         self._flush_is_due = False
-        if self._is_writing or self._is_waiting_for_space or self._is_abandoned or self._must_sync_first():
-            return
-        writes, self._pending = self._pending, []
-        if writes and self._is_small(writes):
-            self._write_inline(writes)
-        elif writes:
-            self._submit_writes(writes)
+        if self._pending and self._may_write():
+            writes, self._pending = self._pending, []
+            if self._is_small(writes):
+                self._write_inline(writes)
+            else:
+                self._submit_writes(writes)
         self._sync_if_wanted()
+
+    def _may_write(self) -> bool:
+        return not (self._is_writing or self._is_waiting_for_space or self._is_abandoned or self._must_sync_first())
 
     def _must_sync_first(self) -> bool:
         """Whether so much is unsynced that a commit would wait long for its fdatasync."""

@@ -33,9 +33,9 @@ class RecentDrafts:
 
     def keep(self, journal: object, entry: Entry, payload: Buffer) -> None:
         """Keep a draft that was just appended to this journal. `payload` must never change."""
-        held = sole(payload)
-        if len(held) > self._bytes_max:
+        if len(payload) > self._bytes_max:
             return
+        held = sole(payload)
         self._drafts[journal, entry.position] = Draft(entry, held)
         self._bytes += len(held)
         while self._bytes > self._bytes_max or len(self._drafts) > DRAFTS_MAX:

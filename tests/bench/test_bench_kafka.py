@@ -59,7 +59,6 @@ def test_transactions_over_a_kill(kafka: Kafka) -> None:
     assert kafka.about.version.startswith("4.")
     address = kafka.address
     kafka.start()
-    kafka.prepare()
     transact(kafka, "no", commit=False)
     transact(kafka, "yes", commit=True)
     assert committed(kafka, 1) == [b"yes"]

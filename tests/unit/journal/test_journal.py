@@ -14,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions, sync_segments
+from faircopy.journal.journal import (
+    Durability,
+    Journal,
+    JournalFull,
+    JournalOptions,
+    PendingWrite,
+    sync_segments,
+    write_all,
+)
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import DamagedJournal, Segment
@@ -408,6 +416,44 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
         assert done == ["second is durable", "draft is durable", "draft is durable"]
         assert len(synced) <= 3
         assert [payload[:1] for _, payload in bench.recovered()[1]] == [b"f", b"s", b"x", b"x"]
+        assert not bench.failures
+
+    run(tmp_path, test)
+
+
+def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other way round: a commit becomes durable while a large write, of somebody else's, is under way."""
+    sync_on, write_on = threading.Event(), threading.Event()
+    syncs: list[int] = []
+
+    def slow_sync(segments: list[Segment]) -> None:
+        syncs.append(len(segments))
+        assert sync_on.wait(10)
+        sync_segments(segments)
+
+    def slow_write(writes: list[PendingWrite]) -> None:
+        assert sum(write.size for write in writes) < 500_000 or write_on.wait(10)
+        write_all(writes)
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        monkeypatch.setattr("faircopy.journal.journal.sync_segments", slow_sync)
+        monkeypatch.setattr("faircopy.journal.journal.write_all", slow_write)
+        journal.append(Kind.PLAIN, b"a")
+        first = bench.loop.create_task(journal.durable())
+        while not syncs:
+            await asyncio.sleep(0.001)
+        journal.append(Kind.PLAIN, b"b")
+        second = bench.loop.create_task(journal.durable())
+        await asyncio.sleep(0.01)
+        journal.append(Kind.DRAFT, b"x" * 600_000)
+        await asyncio.sleep(0.01)
+        sync_on.set()
+        await asyncio.wait_for(asyncio.gather(first, second), 5)
+        write_on.set()
+        await journal.durable()
         assert not bench.failures
 
     run(tmp_path, test)
