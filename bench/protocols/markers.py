@@ -25,13 +25,14 @@ from faircopy.copier.partition import Appended, Done, Partition
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
 from faircopy.journal.entry import Entry, Kind, TransactionId
-from faircopy.storage.files import Buffer
+from faircopy.storage.files import Buffer, FileRange
 from faircopy.wire.batch import CONTROL, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import AbortedTransaction
 from faircopy.wire.records import Message, build_batch, with_crc
 
 ABORT, COMMIT = 0, 1
+WINDOW_BYTES = 64 << 10
 _MARKER_KEY = struct.Struct(">hh")  # version, type
 _MARKER_VALUE = struct.Struct(">hi")  # version, coordinator epoch
 _ATTRIBUTES = struct.Struct(">h")
@@ -180,11 +181,11 @@ class MarkedPartition(HostedPartition):
             return plan
         return plan._replace(visible_bytes=min(plan.visible_bytes, first.byte))
 
-    def aborted_in(self, data: bytes, offset: int) -> Sequence[AbortedTransaction]:
+    def aborted_in(self, records: bytes | FileRange, offset: int) -> Sequence[AbortedTransaction]:
         at = bisect_left(self._aborted, (offset,))
         if at == len(self._aborted):
             return ()
-        end = end_offset(data)
+        end = end_offset(records)
         found = []
         for aborted in self._aborted[at:]:
             if aborted.first_offset < end:
@@ -194,13 +195,22 @@ class MarkedPartition(HostedPartition):
         return found
 
 
-def end_offset(data: bytes) -> int:
+def end_offset(records: bytes | FileRange) -> int:
     """The offset behind the last whole batch, or that of a batch that is cut."""
-    at, end = 0, -1
-    while at + PLACE.size <= len(data):
-        end, length = PLACE.unpack_from(data, at)
+    at, end, window, window_at = 0, -1, b"", 0
+    while at + PLACE.size <= len(records):
+        if at + PLACE.size > window_at + len(window):
+            window, window_at = part_of(records, at), at
+        end, length = PLACE.unpack_from(window, at - window_at)
         at += LENGTH_OVERHEAD_BYTES + length
     return end + 1
+
+
+def part_of(records: bytes | FileRange, at: int) -> bytes:
+    """Some of the records from a byte on."""
+    if isinstance(records, FileRange):
+        return records.file.read(min(WINDOW_BYTES, records.size - at), records.position + at)
+    return records[at:]
 
 
 class PatientCoordinator(TransactionCoordinator):

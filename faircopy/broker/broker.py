@@ -219,7 +219,7 @@ class Broker:
         produce = ProduceHandler(self.catalog, self.coordinator, self.producer_ids, self.clock)
         hot = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
         dispatcher = Dispatcher(hot, self._handlers(), self.loop)
-        self.server = Server(self.settings, self.clock, self.loop, dispatcher.handle)
+        self.server = Server(self.settings, self.clock, self.loop, self.disk, dispatcher.handle)
         self.stalls = StallWatch(self.loop, self.clock)
         self.plain_tables = PlainTables(
             self.catalog,

@@ -19,7 +19,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import delete_tree, failure, make_directory
+from faircopy.storage.files import FileRange, delete_tree, failure, make_directory
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.fetch import AbortedTransaction
 
@@ -46,8 +46,8 @@ class HostedPartition(Partition):
         """Where to read; None at the end for such a reader. Raises OffsetOutOfRange, DamagedLog."""
         return self.log.plan_read(offset)
 
-    def aborted_in(self, _data: bytes, _offset: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions in what was read for a read_committed reader at `offset`: none, ever."""
+    def aborted_in(self, _records: bytes | FileRange, _offset: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions in what a read_committed reader at `offset` gets: none, ever."""
         return ()
 
 

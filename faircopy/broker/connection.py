@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from faircopy.broker.file_sender import FileSender
+from faircopy.storage.files import FileRange
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.frames import BadFrame, frame_bytes
 
@@ -25,7 +27,8 @@ PREFIX_BYTES = 4
 PIPELINED_REQUESTS_MAX = 256
 
 Buffer = bytes | bytearray | memoryview
-Response = Buffer | Sequence[Buffer] | None
+FromFiles = Sequence[Buffer | FileRange]
+Response = Buffer | Sequence[Buffer] | FromFiles | None
 
 _PRODUCE = int(ApiKey.PRODUCE).to_bytes(2, "big")
 
@@ -36,13 +39,14 @@ class Exchange:
     `when_lost` is called if the client goes before it has its answer; it may still be answered.
     """
 
-    __slots__ = ("connection", "is_answered", "is_produce", "response", "size", "when_lost")
+    __slots__ = ("connection", "is_answered", "is_from_files", "is_produce", "response", "size", "when_lost")
 
     def __init__(self, connection: Connection, size: int, is_produce: bool) -> None:
         self.connection = connection
         self.size = size
         self.is_produce = is_produce
         self.is_answered = False
+        self.is_from_files = False
         self.response: Response = None
         self.when_lost: Callable[[], None] | None = None
 
@@ -53,6 +57,11 @@ class Exchange:
         self.response = response
         self.is_answered = True
         self.connection.answered(self)
+
+    def answer_from_files(self, response: FromFiles) -> None:
+        """Send a response of which parts lie in files."""
+        self.is_from_files = True
+        self.answer(response)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -77,6 +86,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._is_write_paused = False
         self._is_parsing = False
+        self._waiting_pieces: FromFiles | None = None
+        self._sender: FileSender | None = None
         self.active_ms = server.clock.monotonic_ms()
 
     # -- the transport's calls -----------------------------------------------------------------------------------
@@ -92,6 +103,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._drop_frame()
         self._unread = b""
+        self._waiting_pieces = None
+        if self._sender is not None:
+            self._sender.stop()
         self._server.closed(self)
         for exchange in list(self._pending):
             if exchange.when_lost is not None and not exchange.is_answered:
@@ -102,6 +116,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_write_paused = False
+        if self._waiting_pieces is not None:
+            self._send_waiting()
         self.proceed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -122,11 +138,21 @@ class Connection(asyncio.BufferedProtocol):
             self._unread = b"".join((self._unread, received)) if self._unread else bytes(received)
         self.proceed()
 
+    @property
+    def is_slow_to_send(self) -> bool:
+        """Whether this waits for the rest of a frame, and for nothing else."""
+        return self.is_idle and self.in_frame and not self.is_sending_files and not self._is_write_paused
+
     # -- frames --------------------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
         return not self._pending
+
+    @property
+    def is_sending_files(self) -> bool:
+        """Whether a response from files is on its way; what follows has to wait."""
+        return self._sender is not None or self._waiting_pieces is not None
 
     @property
     def in_frame(self) -> bool:
@@ -189,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
             self._server.frame_is_over(self)
 
     def _may_handle(self, api_key: bytes | bytearray) -> bool:
-        if self._is_write_paused or not self._server.has_room:
+        if self.is_sending_files or self._is_write_paused or not self._server.has_room:
             self._server.wait_for_room(self)
             return False
         if not self._pending:
@@ -224,11 +250,15 @@ class Connection(asyncio.BufferedProtocol):
         self._server.in_flight_bytes -= exchange.size
         buffers: list[Buffer] = []
         while self._pending and self._pending[0].is_answered:
-            response = self._pending.popleft().response
+            first = self._pending.popleft()
+            response = first.response
             if isinstance(response, (bytes, bytearray, memoryview)):
                 buffers.append(response)
+            elif first.is_from_files:
+                # It is the only one: a connection has one Fetch at a time in the works, and nothing else.
+                self._send_from_files(cast(FromFiles, response))
             elif response is not None:
-                buffers.extend(response)
+                buffers.extend(cast(Sequence[Buffer], response))
         if self._transport is not None and not self._transport.is_closing() and buffers:
             if len(buffers) == 1:
                 self._transport.write(buffers[0])
@@ -237,6 +267,35 @@ class Connection(asyncio.BufferedProtocol):
         if self.in_frame:
             self.proceed()
         self._server.gave_room()
+
+    def _send_from_files(self, pieces: FromFiles) -> None:
+        """Send once the transport has nothing left to send, since a sender writes past it."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._waiting_pieces = pieces
+        if self._transport.get_write_buffer_size():
+            # With a limit of nothing it pauses at once, and resumes when all is sent.
+            self._transport.set_write_buffer_limits(high=0)
+        else:
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        assert self._transport is not None
+        assert self._waiting_pieces is not None
+        self._transport.set_write_buffer_limits()
+        pieces, self._waiting_pieces = self._waiting_pieces, None
+        self._sender = self._server.send_from_files(
+            self._transport.get_extra_info("socket").fileno(), pieces, self._sent
+        )
+
+    def _sent(self, error: BaseException | None) -> None:
+        """A response from files is sent, or can't be."""
+        self._sender = None
+        if error is not None:
+            if isinstance(error, Exception) and not isinstance(error, ConnectionError):
+                self._server.complain(self, error)
+            self.abort()
+        self.proceed()
 
     def complain(self, error: Exception) -> None:
         """Log what is wrong with this client."""

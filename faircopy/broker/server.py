@@ -7,10 +7,12 @@ import logging
 import socket
 from collections.abc import Callable
 
-from faircopy.broker.connection import Connection, Exchange
+from faircopy.broker.connection import Connection, Exchange, FromFiles
+from faircopy.broker.file_sender import FileSender
 from faircopy.broker.settings import Settings, parse_address
 from faircopy.errors import FaircopyError
 from faircopy.storage.clock import Clock
+from faircopy.storage.disk import Disk
 
 FRAME_DEADLINE_MS = 60_000
 SWEEP_SECONDS = 5.0
@@ -32,11 +34,13 @@ class Server:
         settings: Settings,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        disk: Disk,
         handle: Callable[[Exchange, memoryview], None],
     ) -> None:
         self.settings = settings
         self.clock = clock
         self._loop = loop
+        self._disk = disk
         self._handle = handle
         self._connections: set[Connection] = set()
         self._waiting_for_room: list[Connection] = []
@@ -111,6 +115,12 @@ class Server:
         for connection in waiting:
             connection.proceed()
 
+    def send_from_files(
+        self, descriptor: int, pieces: FromFiles, done: Callable[[BaseException | None], None]
+    ) -> FileSender:
+        """Send a response through a socket whose transport is silent."""
+        return FileSender(descriptor, pieces, self._disk, self._loop, done)
+
     def complain(self, connection: Connection, error: Exception) -> None:
         """Log what is wrong with a client, but let no client fill the log."""
         self._complaints += 1
@@ -127,7 +137,7 @@ class Server:
             silent_ms = now_ms - connection.active_ms
             if connection.is_idle and silent_ms > self.settings.connections_idle_ms:
                 connection.close()
-            elif connection.is_idle and connection.in_frame and silent_ms > FRAME_DEADLINE_MS:
+            elif connection.is_slow_to_send and silent_ms > FRAME_DEADLINE_MS:
                 connection.abort()
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from faircopy.datalog.index import Place
 from faircopy.datalog.segment import LogSegment
 from faircopy.errors import FaircopyError
+from faircopy.storage.files import FileRange
 from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader, read_header
 
 WALK_BYTES = 64 << 10
@@ -52,6 +53,13 @@ def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
     data = read_at(plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - byte), byte)
     first = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
     return data if first <= len(data) else read_at(plan.segment, first, byte)
+
+
+def find_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> FileRange:
+    """What `read_batches` would read, and where it lies. Raises the same."""
+    byte = locate(plan, read_at).byte
+    first = PLACE.unpack(read_at(plan.segment, PLACE.size, byte))[1] + LENGTH_OVERHEAD_BYTES
+    return FileRange(plan.segment.file, byte, max(min(max_bytes, plan.visible_bytes - byte), first))
 
 
 def locate(plan: ReadPlan, read_at: ReadAt) -> Place:

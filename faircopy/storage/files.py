@@ -114,6 +114,22 @@ class File:
             raise NotCached
         return bytes(buffer[:count])
 
+    def send(self, socket_descriptor: int, position: int, size: int) -> int:
+        """Have the kernel send up to `size` bytes to a socket, uncopied (sendfile); return how many it took.
+
+        Waits for the disk, never for the socket: raises BlockingIOError where that is full, ConnectionError where it
+        is closed, StorageFailure where the file can't be read.
+        """
+        try:
+            sent = os.sendfile(socket_descriptor, self._descriptor, position, size)
+        except (BlockingIOError, ConnectionError):
+            raise
+        except OSError as error:
+            raise failure(f"sending {size} bytes of {self.path} at {position}", error) from error
+        if not sent:
+            raise StorageFailure(f"{self.path} ends before byte {position + size}, which was to be sent")
+        return sent
+
     def preallocate(self, end: int) -> None:
         """Reserve disk space up to `end`, so that later writes can neither run out of it nor change the size."""
         try:
@@ -133,6 +149,20 @@ class File:
             os.fdatasync(self._descriptor)
         except OSError as error:
             raise failure(f"fdatasync of {self.path}", error) from error
+
+
+class FileRange:
+    """Bytes of a file that need not be read: they can be sent as they lie there."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
 
 
 def failure(doing: str, error: OSError) -> StorageFailure:

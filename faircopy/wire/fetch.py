@@ -23,10 +23,10 @@ answered), so nothing can be forgotten, and there are no preferred replicas. Res
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from faircopy.wire.primitives import (
     CUT_SHORT,
@@ -101,7 +101,9 @@ class AbortedTransaction(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The answer for one partition; `records` are whole batches, in order, in as many buffers as they lie in.
+    """The answer for one partition; `records` are whole batches, in order, in as many pieces as they lie in.
+
+    A piece is a buffer, or whatever else has a length in bytes and can be sent by whom the response is given to.
 
     `aborted` is always empty but in benchmarks: nothing that was aborted is in a log (P1).
     """
@@ -112,7 +114,7 @@ class FetchResult(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    records: Sequence[Buffer]
+    records: Sequence[Sized]
     aborted: Sequence[AbortedTransaction] = ()
 
 
@@ -179,8 +181,8 @@ def _named(name: str | None) -> str:
 
 def encode_fetch_response(
     version: int, correlation_id: int, results: Iterable[FetchResult], error_code: int = 0
-) -> list[Buffer]:
-    """The response, ready for `writelines`: the first buffer starts with the length prefix, records are not
+) -> list[Any]:
+    """The response, piece by piece: the first one, a buffer, starts with the length prefix, records are not
     copied.
 
     A plain tuple does for a `FetchResult`. Neighbours of one topic are grouped. `error_code` is for the whole
@@ -188,7 +190,7 @@ def encode_fetch_response(
     """
     grouped = [(topic, list(rows)) for topic, rows in groupby(results, itemgetter(0))]
     head = _response_head(version, correlation_id, error_code)
-    buffers: list[Buffer] = [head]
+    buffers: list[Any] = [head]
     if version >= _FLEXIBLE_FROM:
         _put_flexible(buffers, grouped)
     else:
@@ -210,7 +212,7 @@ def _response_head(version: int, correlation_id: int, error_code: int) -> bytear
 _Grouped = list[tuple[str, list[FetchResult]]]
 
 
-def _put_flexible(buffers: list[Buffer], grouped: _Grouped) -> None:
+def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
     out = buffers[0]
     assert isinstance(out, bytearray)
     out += varint(len(grouped) + 1)
@@ -230,7 +232,7 @@ def _put_flexible(buffers: list[Buffer], grouped: _Grouped) -> None:
     out += _NO_TAGS
 
 
-def _put_fixed(version: int, buffers: list[Buffer], grouped: _Grouped) -> None:
+def _put_fixed(version: int, buffers: list[Any], grouped: _Grouped) -> None:
     out = buffers[0]
     assert isinstance(out, bytearray)
     out += _INT32.pack(len(grouped))
@@ -269,7 +271,7 @@ def _fixed_answer(version: int, row: FetchResult) -> bytes:
     return _ANSWER_V4.pack(partition, error, high, stable, 0, size)
 
 
-def _after_records(buffers: list[Buffer], out: bytearray, records: Sequence[Buffer]) -> bytearray:
+def _after_records(buffers: list[Any], out: bytearray, records: Sequence[Sized]) -> bytearray:
     """Put `records` behind `out`, and return the bytearray that takes what follows them."""
     if not records:
         return out

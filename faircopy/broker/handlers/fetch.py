@@ -10,10 +10,10 @@ from faircopy.broker.connection import Exchange
 from faircopy.broker.settings import Settings
 from faircopy.cluster.topics import UnknownTopic
 from faircopy.datalog.log import OffsetOutOfRange
-from faircopy.datalog.read import ReadPlan, read_batches, read_from_cache, read_from_disk
+from faircopy.datalog.read import ReadPlan, find_batches, read_batches, read_from_cache, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import NotCached
+from faircopy.storage.files import FileRange, NotCached
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import (
     FetchPartition,
@@ -119,7 +119,7 @@ class Operation:
             except FaircopyError:
                 pass
         self._handler.disk.submit(
-            read_all, (to_read,), lambda outcomes, error: self._read_slowly(results, to_read, outcomes, error)
+            find_all, (to_read,), lambda outcomes, error: self._found(results, to_read, outcomes, error)
         )
 
     def _plan_all(self) -> tuple[list[FetchResult], list[ToRead]]:
@@ -140,15 +140,15 @@ class Operation:
             results.append(result_of(asked, partition))
         return results, to_read
 
-    def _take(self, results: list[FetchResult], read: ToRead, data: bytes) -> None:
-        aborted = read.partition.aborted_in(data, read.plan.offset) if self._request.isolation_level else ()
-        results[read.number] = results[read.number]._replace(records=[data], aborted=aborted)
+    def _take(self, results: list[FetchResult], read: ToRead, records: bytes | FileRange) -> None:
+        aborted = read.partition.aborted_in(records, read.plan.offset) if self._request.isolation_level else ()
+        results[read.number] = results[read.number]._replace(records=[records], aborted=aborted)
 
-    def _read_slowly(
+    def _found(
         self,
         results: list[FetchResult],
         to_read: list[ToRead],
-        outcomes: list[bytes | FaircopyError] | None,
+        outcomes: list[FileRange | FaircopyError] | None,
         error: BaseException | None,
     ) -> None:
         if outcomes is None:
@@ -163,15 +163,20 @@ class Operation:
         self._answer(results)
 
     def _answer(self, results: list[FetchResult]) -> None:
-        self._exchange.answer(encode_fetch_response(self._header.api_version, self._header.correlation_id, results))
+        header = self._header
+        response = encode_fetch_response(header.api_version, header.correlation_id, results)
+        if any(isinstance(piece, FileRange) for piece in response):
+            self._exchange.answer_from_files(response)
+        else:
+            self._exchange.answer(response)
 
 
-def read_all(to_read: list[ToRead]) -> list[bytes | FaircopyError]:
-    """Read each plan, waiting for the disk. Blocks."""
-    outcomes: list[bytes | FaircopyError] = []
+def find_all(to_read: list[ToRead]) -> list[FileRange | FaircopyError]:
+    """Where each plan's batches lie. Blocks."""
+    outcomes: list[FileRange | FaircopyError] = []
     for read in to_read:
         try:
-            outcomes.append(read_batches(read.plan, read.max_bytes, read_from_disk))
+            outcomes.append(find_batches(read.plan, read.max_bytes, read_from_disk))
         except FaircopyError as error:
             outcomes.append(error)
     return outcomes
