@@ -75,7 +75,9 @@ class Run:
         self._skip(what, f"failed: {error}")
 
     def _skip(self, what: str, why: str) -> None:
-        self.results.skipped.append(Skipped(what, why))
+        skipped = Skipped(what, why)
+        if skipped not in self.results.skipped:
+            self.results.skipped.append(skipped)
 
     def _cannot_be_had(self, what: str, error: Unavailable) -> None:
         """A peer is missing on this machine: no failure, unless everything is required."""
