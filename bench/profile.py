@@ -124,7 +124,8 @@ FULL = Profile(
     ),
     AbortPlan(["local-copy fsync", "local-copy os", "markers fsync", "kafka"], [0, 10, 50, 90], 1_000_000, KIB, 5),
     ThroughputPlan(
-        [Case(every, size) for size in (100, KIB, 16 * KIB) for every in (WITHOUT_TRANSACTIONS, 10, 100, 1000)],
+        [Case(every, KIB) for every in (WITHOUT_TRANSACTIONS, 10, 100, 1000)]
+        + [Case(every, size) for size in (100, 16 * KIB) for every in (WITHOUT_TRANSACTIONS, 100)],
         [Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)],
         rounds=5,
         seconds=0.7,

@@ -26,6 +26,7 @@ Progress = Callable[[str], None]
 Step = Callable[[str, Callable[[Progress], None]], None]
 WARM_UP_CASES = [throughput.Case(throughput.WITHOUT_TRANSACTIONS, 1 << 10), throughput.Case(10, 100)]
 WARM_UP_BYTES_MAX = 500_000_000
+WARM_UP_CELL = latency.Cell(4, 1)
 REQUIRE_ALL = "FAIRCOPY_REQUIRE_ALL"
 FAILURES = (FaircopyError, KafkaException, OSError, RuntimeError, TimeoutError)
 
@@ -100,6 +101,7 @@ class Run:
                 check(peer.address, self._seed, may_abort=not name.startswith("none"))
                 for case in WARM_UP_CASES:
                     throughput.run(peer, case, self._profile.warm_up_seconds, WARM_UP_BYTES_MAX)
+                latency.warm_up(peer, WARM_UP_CELL, self._profile.warm_up_seconds)
             except FAILURES as error:
                 self._fail(f"system {name}", error)
                 peer.stop()

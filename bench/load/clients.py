@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 SECONDS_MAX = 60.0
+FETCH_PAUSE_MS = 2
 
 
 def common(address: str) -> dict[str, object]:
@@ -75,6 +76,8 @@ def committed_consumer(address: str, more: dict[str, object] | None = None) -> C
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
+            # A client that has enough to do stops fetching, by default for a second: that would be measured.
+            "fetch.queue.backoff.ms": FETCH_PAUSE_MS,
         }
         | (more or {})
     )

@@ -83,6 +83,11 @@ def turn(
     delete_topic(peer.address, topic)
 
 
+def warm_up(peer: Peer, cell: Cell, seconds: float) -> None:
+    """As a turn, but nothing is kept."""
+    turn(peer, 0, [cell], seconds, {(peer.about.name, cell): TransactionTimes()}, PlainTimes())
+
+
 def row_of(system: str, cell: Cell, rounds: int, times: TransactionTimes) -> Latency:
     return Latency(
         system,

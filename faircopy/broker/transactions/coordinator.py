@@ -284,7 +284,7 @@ class TransactionCoordinator:
         """A repeated request is answered when the first one is."""
         for transaction in producer.ending:
             if transaction in self._acks:
-                await asyncio.shield(self._acks[transaction])
+                await self._acks[transaction]
 
     def _ensure_participants(self, home: MetadataJournal, transaction: Transaction) -> None:
         """A participant that can't promise makes the whole transaction abort; a deleted topic takes no part."""
@@ -326,7 +326,7 @@ class TransactionCoordinator:
         for partition in promising:
             partition.prepare(transaction.id, producer.finished_number, one_is_durable)
         home.journal.when_durable(one_is_durable)
-        await asyncio.shield(ack)
+        await ack
 
     def _promising(self, transaction: Transaction) -> list[Partition]:
         """Who has to promise before the ack: every participant (I5)."""
@@ -334,9 +334,11 @@ class TransactionCoordinator:
 
     def _decision_is_durable(self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None]) -> None:
         self._acks.pop(transaction.id, None)
-        ack.set_result(None)
+        if not ack.done():
+            ack.set_result(None)
         for released in home.order.durable(group_of(transaction.transactional_id), transaction.id):
-            self._apply(home, home.table.transactions[released])
+            # The ack is written in the loop's next tick: nothing that follows is to stand in its way.
+            self._loop.call_soon(self._loop.call_soon, self._apply, home, home.table.transactions[released])
 
     def _apply(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
