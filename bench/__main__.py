@@ -88,10 +88,11 @@ def show(results: Results, console: Console) -> None:
         verdict = verdict_text("met" if limit.is_met else "missed")
         floors.add_row(limit.figure, f"{limit.measured:.3g} {limit.unit}", ratio, limit.floor, limit.aim, verdict)
     kafka = Table(
-        "faircopy beside Apache Kafka", "", "ours", "Kafka", "ratio", "aim", "", box=None, header_style="bold"
+        "faircopy beside Apache Kafka", "", "ours", "Kafka", "none", "ratio", "aim", "", box=None, header_style="bold"
     )
     for target in targets(results):
-        figures = [f"{value:.3g}" if value is not None else "-" for value in (target.ours, target.kafka, target.ratio)]
+        values = (target.ours, target.kafka, target.floor, target.ratio)
+        figures = [f"{value:.3g}" if value is not None else "-" for value in values]
         verdict = verdict_text(target.verdict)
         kafka.add_row(f"{target.figure}, {target.unit}", target.durability, *figures, target.aim, verdict)
     for table in (floors, kafka):

@@ -17,6 +17,8 @@ MOST_MEASURED = Cell(4, 1, least=150)
 PACED = Cell(4, 1, pause_ms=50, least=60)
 RIVALS = ["remote-copy fsync", "markers fsync", "parallel-prepare fsync", "none fsync"]
 
+FLOOR_OS = "none os"
+
 
 @dataclass(frozen=True)
 class LatencyPlan:
@@ -100,12 +102,12 @@ class Profile:
     spark: SparkPlan | None = None
     has_distance: bool = True
     warm_up_seconds: float = 4.0
-    rivals: list[str] = field(default_factory=lambda: [*RIVALS, "kafka fsync"])
+    rivals: list[str] = field(default_factory=lambda: [*RIVALS, FLOOR_OS, "kafka fsync"])
 
 
 FULL = Profile(
     "full",
-    [*MAIN, *RIVALS],
+    [*MAIN, *RIVALS, FLOOR_OS],
     LatencyPlan(
         [PACED, MOST_MEASURED]
         + [

@@ -36,6 +36,7 @@ LOOKS = [
     Look("markers fsync", "#b87a00", "#f0b429", SOLID, "^"),
     Look("parallel-prepare fsync", "#b5528a", "#e394c0", SOLID, "D"),
     Look("none fsync", "#6f6f6f", "#a3a3a3", SOLID, "X"),
+    Look("none os", "#8f8f8f", "#c9c9c9", DASHED, "X"),
     Look("kafka", "#d55e00", "#ff8440", DASHED, "v"),
     Look("kafka fsync", "#8a2f00", "#ffb089", SOLID, "v"),
 ]

@@ -22,6 +22,7 @@ Figure = Callable[[Results, str], float | None]
 class Target:
     """One figure of faircopy under one durability, beside Kafka's. Figures that were not measured are None.
 
+    `floor` is what the same broker shows without a commit protocol: client, network and loop by themselves.
     What is held against the limit is `ratio`: to Kafka's figure, or to what `aim` says. `verdict` is met, missed or not
     measured.
     """
@@ -31,6 +32,7 @@ class Target:
     unit: str
     ours: float | None
     kafka: float | None
+    floor: float | None
     ratio: float | None
     aim: str
     verdict: str
@@ -47,6 +49,7 @@ class Goal:
     limits: tuple[float, float]
     of: str = "Kafka's"
     reference: Figure | None = None
+    has_floor: bool = False
 
 
 def targets(results: Results) -> list[Target]:
@@ -63,8 +66,10 @@ def target(results: Results, goal: Goal, durability: str, limit: float) -> Targe
     system = f"local-copy {durability}"
     ours, kafka = goal.measure(results, system), goal.measure(results, KAFKA)
     ratio = ratio_of(ours, goal.reference(results, system) if goal.reference else kafka)
+    floor = goal.measure(results, f"none {durability}") if goal.has_floor else None
     aim = f"at {'most' if goal.is_at_most else 'least'} {limit_text(limit, goal.of)}"
-    return Target(goal.figure, durability, goal.unit, ours, kafka, ratio, aim, verdict(ratio, limit, goal.is_at_most))
+    outcome = verdict(ratio, limit, goal.is_at_most)
+    return Target(goal.figure, durability, goal.unit, ours, kafka, floor, ratio, aim, outcome)
 
 
 def ratio_of(ours: float | None, reference: float | None) -> float | None:
@@ -160,7 +165,14 @@ def loaded_mib(results: Results, system: str) -> float | None:
 
 GOALS = [
     *(
-        Goal(f"{figure}, {percentile}", "ms", latency_ms(which, f"{percentile}_ms", pause_ms), True, limits)
+        Goal(
+            f"{figure}, {percentile}",
+            "ms",
+            latency_ms(which, f"{percentile}_ms", pause_ms),
+            True,
+            limits,
+            has_floor=True,
+        )
         for figure, which, pause_ms in (
             ("commit call to ack, 4 partitions", "commit_to_ack", 0),
             (f"the same, {PACE_MS} ms after the last", "commit_to_ack", PACE_MS),
@@ -174,6 +186,7 @@ GOALS = [
         latency_ms("end_to_end", "p50_ms"),
         True,
         (1 / 2, 1 / 3),
+        has_floor=True,
     ),
     Goal(
         "others' delivery while a transaction hangs, p99",
@@ -194,7 +207,7 @@ GOALS = [
         "its speed without",
         hundred_percent,
     ),
-    Goal("transactions of one message, one producer", "1/s", transactions_per_second, False, (3, 5)),
+    Goal("transactions of one message, one producer", "1/s", transactions_per_second, False, (3, 5), has_floor=True),
     Goal("committed rows read, 50 % aborted", "rows/s", rows_per_second, False, (1.5, 1.5)),
     Goal("memory when idle", "MiB", idle_mib, True, (1 / 4, 1 / 4)),
     Goal("memory under load, peak", "MiB", loaded_mib, True, (1 / 4, 1 / 4)),

@@ -35,9 +35,10 @@ def sentence(found: list[Target]) -> str:
 
 def table(found: list[Target]) -> Table:
     """A row for each target."""
-    columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "Ratio", "Aim", "Verdict"]
+    columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "No protocol", "Ratio", "Aim", "Verdict"]
     return Table(
-        "The ratio is what is held against the aim: to Kafka's figure, or to what the aim names.",
+        "The ratio is what is held against the aim: to Kafka's figure, or to what the aim names. No protocol is the "
+        "same broker with nothing behind the requests of a transaction: below it no broker can be with this client.",
         columns,
         [row(each) for each in found],
         is_cards=True,
@@ -51,6 +52,7 @@ def row(each: Target) -> list[Cell]:
         Cell(each.unit, "quiet"),
         number(each.ours),
         number(each.kafka),
+        number(each.floor),
         number(each.ratio),
         Cell(each.aim, "quiet"),
         Cell(each.verdict, KINDS[each.verdict]),
