@@ -20,12 +20,14 @@ from rich.table import Table
 from bench.machine import about
 from bench.page.limits import limits
 from bench.page.page import write_page
+from bench.page.readme import with_table
 from bench.page.targets import targets
 from bench.profile import PROFILES, Profile
 from bench.results import Results, load, save
 from bench.run import Run
 
 RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).parent.parent / "README.md"
 WIDTH_WITHOUT_TERMINAL = 160
 EXIT_TERMINATED = 128 + signal.SIGTERM
 COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
@@ -130,7 +132,7 @@ def with_options(command: click.decorators.FC) -> click.decorators.FC:
 @main.command()
 @with_options
 def full(only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
-    """Everything, in about half an hour."""
+    """Everything, in 35 to 40 minutes."""
     measured(PROFILES["full"], only, seed, output, data)
 
 
@@ -148,6 +150,12 @@ def page(results: Path) -> None:
     found = load(results)
     write_page(found, results.with_suffix(".html"))
     show(found, console_of(sys.stdout.isatty()))
+
+
+@main.command()
+def readme() -> None:
+    """Put the figures of the committed run into the README."""
+    README.write_text(with_table(README.read_text(), load(RESULTS / "full.json")))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from bench.page.limits import limits
 from bench.page.numerals import significant
 from bench.page.page import reasons
 from bench.page.palette import LOOKS, OTHER, in_order, look_of
+from bench.page.readme import table as readme_table
+from bench.page.readme import with_table
 from bench.page.sections import sections
 from bench.page.sections.growth import power
 from bench.page.targets import Target, targets
@@ -36,6 +38,8 @@ from bench.results import (
 from bench.run import Run
 from tests.bench.synthetic_results import CHARACTERS, full, quick
 
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
+README = Path(__file__).parents[2] / "README.md"
 OF_RUNNING_SYSTEMS = {"systems", "latency", "scaling", "plain-latency", "stall", "throughput", "aborts"}
 # What a run may skip within a step: a system that it can't start.
 PARTS_OF_STEPS = {"system", "starts of system"}
@@ -341,3 +345,14 @@ def test_a_chart_is_made_fit_for_the_page() -> None:
         '<text style="font: 9px system-ui, sans-serif; fill: currentColor">1</text></g>'
         '<use xlink:href="#plot-a" clip-path="url(#plot-a)" style="stroke: var(--system-local-copy-fsync)"/></svg>'
     )
+
+
+def test_the_readme_has_the_figures_of_the_committed_run() -> None:
+    readme = README.read_text()
+    assert with_table(readme, load(RESULTS / "full.json")) == readme, "run `python -m bench readme`"
+
+
+def test_the_table_of_the_readme_says_what_was_not_measured() -> None:
+    table = readme_table(Results({}))
+    assert "nan" not in table
+    assert table.count("–") >= 4

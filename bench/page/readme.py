@@ -1,0 +1,97 @@
+"""The README's table of figures, from a result file alone; a test holds the README against the committed one."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from bench.page.targets import (
+    committed_mb_per_second,
+    idle_mib,
+    latency_ms,
+    loaded_mib,
+    produced_mb_per_second,
+    row_of,
+    rows_per_second,
+    stalled_p99_ms,
+    transactions_per_second,
+)
+from bench.results import Results, Start
+
+BEGIN = "<!-- figures of bench/results/full.json; made by `python -m bench readme` -->"
+END = "<!-- end of figures -->"
+SYSTEMS = {
+    "local-copy fsync": "faircopy, `fsync`",
+    "local-copy os": "faircopy, `os`",
+    "kafka": "Kafka",
+    "kafka fsync": "Kafka, fsync",
+}
+MISSING = "–"
+
+Shown = Callable[[Results, str], str]
+
+
+def table(results: Results) -> str:
+    """The lines between the markers, as Markdown."""
+    lines = [
+        f"| | {' | '.join(SYSTEMS.values())} |",
+        "|---|" + "--:|" * len(SYSTEMS),
+        *(f"| {name} | {' | '.join(show(results, system) for system in SYSTEMS)} |" for name, show in ROWS),
+    ]
+    return "\n".join(lines)
+
+
+def with_table(readme: str, results: Results) -> str:
+    """The README with the table of these results between its markers. Raises ValueError where there are none."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the README lacks {BEGIN!r} or {END!r}")
+    return f"{before}{begin}\n\n{table(results)}\n\n{end}{after}"
+
+
+def pair(which: str) -> Shown:
+    """The median and the 99th percentile of a latency."""
+
+    def show(results: Results, system: str) -> str:
+        return " / ".join(text(latency_ms(which, percentile)(results, system)) for percentile in ("p50_ms", "p99_ms"))
+
+    return show
+
+
+def one(figure: Callable[[Results, str], float | None]) -> Shown:
+    return lambda results, system: text(figure(results, system))
+
+
+def memory(results: Results, system: str) -> str:
+    return f"{text(idle_mib(results, system))} / {text(loaded_mib(results, system))}"
+
+
+def starts(results: Results, system: str) -> str:
+    row = row_of(results, Start, system)
+    if row is None:
+        return MISSING
+    return f"{text(statistics.median(row.cold_seconds))} / {text(statistics.median(row.restart_seconds))}"
+
+
+def text(value: float | None) -> str:
+    """Two digits, and none too many."""
+    if value is None:
+        return MISSING
+    if value >= 10_000:
+        return f"{value / 1000:,.0f}k" if value < 1e6 else f"{value / 1e6:.2f}M"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+ROWS: list[tuple[str, Shown]] = [
+    ("commit call to ack, 4 partitions, p50 / p99 ms", pair("commit_to_ack")),
+    ("the same, all flushed before the call", pair("flushed_commit_to_ack")),
+    ("send to delivery in such transactions, p50 / p99 ms", pair("end_to_end")),
+    ("others' delivery while a transaction hangs for 30 s, p99 ms", one(stalled_p99_ms)),
+    ("transactions of one message, one producer, 1/s", one(transactions_per_second)),
+    ("plain produce, 1 KiB, MB/s", one(produced_mb_per_second)),
+    ("the same with a commit each 100 ms", one(committed_mb_per_second)),
+    ("committed rows read, 50 % aborted, 1/s", one(rows_per_second)),
+    ("memory idle / at its peak, MiB", memory),
+    ("first start / restart after `kill -9`, s", starts),
+]
