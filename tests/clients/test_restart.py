@@ -167,7 +167,7 @@ def test_producers_go_on_after_many_kills(tmp_path: Path) -> None:
             writer.start()
         kills = 0
         # A kill may come between transactions only; some must come into the middle of one.
-        while kills < 4 or (kills < 20 and not any(writer.went_on for writer in writers)):
+        while kills < 4 or (kills < 60 and not any(writer.went_on for writer in writers)):
             time.sleep(chance.uniform(0.3, 0.8))
             broker.restart()
             kills += 1

@@ -1,0 +1,455 @@
+"""The checker: every anomaly of a history, each named and explained in a line.
+
+The anomalies are those of Jepsen's tests of Kafka (Kyle Kingsbury, "Redpanda 21.10.1", 2022), with stricter rules where
+faircopy promises more: no gaps (P3), no interleaved transactions (G0), one order for each group (P5), whole snapshots.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from tests.checker.facts import Facts
+from tests.checker.history import Committed, Operation, Poll, Read, Result, Snapshot, Transaction, Value
+
+EXPLAINED_MAX = 8
+
+
+class Anomaly(Enum):
+    """What must never be found."""
+
+    INCONSISTENT_OFFSETS = "inconsistent offsets"
+    DUPLICATE = "duplicate"
+    PHANTOM = "phantom"
+    ABORTED_READ = "aborted read (G1a)"
+    UNCOMMITTED_READ = "uncommitted read"
+    TORN_TRANSACTION = "torn transaction"
+    LOST_WRITE = "lost write"
+    UNSEEN = "unseen"
+    POLL_SKIP = "poll skip"
+    NON_MONOTONIC_POLL = "non-monotonic poll"
+    WRITE_CYCLE = "write cycle (G0)"
+    READ_CYCLE = "write and read cycle (G1c)"
+    GROUP_ORDER = "group order"
+    OFFSET_GAP = "offset gap"
+    SNAPSHOT_TEAR = "snapshot tear"
+    END_BEFORE_COMMIT = "end before a commit"
+    OFFSET_LOST = "committed offset lost"
+    OFFSET_PHANTOM = "committed offset that nobody committed"
+
+
+class Verdict(Enum):
+    """`UNKNOWN`: nothing was found, but the history ends before all was read."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+
+
+class Finding(NamedTuple):
+    """One anomaly, and in which values, transactions and offsets it shows."""
+
+    anomaly: Anomaly
+    explanation: str
+
+    def __str__(self) -> str:
+        return f"{self.anomaly.value}: {self.explanation}"
+
+
+class Checked(NamedTuple):
+    """What came of a check."""
+
+    verdict: Verdict
+    findings: list[Finding]
+
+
+def check(operations: Iterable[Operation]) -> Checked:
+    """All findings of a history. Takes time and memory linear in it."""
+    facts = Facts(operations)
+    findings = [Finding(anomaly, explanation) for anomaly, find in CHECKS for explanation in find(facts)]
+    if findings:
+        return Checked(Verdict.INVALID, findings)
+    return Checked(Verdict.VALID if facts.is_complete else Verdict.UNKNOWN, [])
+
+
+# -- values and offsets ---------------------------------------------------------------------------------------------
+
+
+def inconsistent_offsets(facts: Facts) -> Iterator[str]:
+    """An offset never holds two values (P7)."""
+    for (partition, offset), values in facts.values_at.items():
+        if len(values) > 1:
+            yield f"offset {offset} of {partition} held {listed(values)}"
+
+
+def duplicates(facts: Facts) -> Iterator[str]:
+    """A value stands at one offset (P2)."""
+    for value, places in facts.places_of.items():
+        if len(places) > 1:
+            yield f"{value!r} stands at {listed(f'{partition}@{offset}' for partition, offset in places)}"
+
+
+def phantoms(facts: Facts) -> Iterator[str]:
+    """Somebody wrote what is read, and there."""
+    for value, places in facts.places_of.items():
+        writer = facts.writer.get(value)
+        if writer is None:
+            yield f"{value!r} was read, and nobody wrote it"
+            continue
+        sent_to = next(send.partition for send in facts.transactions[writer].sends if send.value == value)
+        for partition, offset in places:
+            if partition != sent_to:
+                yield f"{value!r} was sent to {sent_to} and read at {partition}@{offset}"
+
+
+def aborted_reads(facts: Facts) -> Iterator[str]:
+    """What certainly failed is never read (P1)."""
+    for value in facts.places_of:
+        writer = facts.writer.get(value)
+        if writer is not None and facts.transactions[writer].result is Result.FAILED and was_read(facts, value):
+            yield f"{value!r} was read, and {name_of(facts, writer)} failed"
+
+
+def was_read(facts: Facts, value: Value) -> bool:
+    return value in facts.first_read or value in facts.final_values
+
+
+def uncommitted_reads(facts: Facts) -> Iterator[str]:
+    """Nothing is read before its commit was asked for (P1). A plain send asks for it at once."""
+    for value, time in facts.first_read.items():
+        writer = facts.writer.get(value)
+        if writer is None:
+            continue
+        transaction = facts.transactions[writer]
+        asked = transaction.begun if transaction.group is None else transaction.commit_asked
+        if asked is None or time < asked:
+            when = "which was never asked for" if asked is None else f"asked for at {asked:.6f}"
+            yield f"{value!r} was read at {time:.6f}, before the commit of {name_of(facts, writer)}, {when}"
+
+
+def torn_transactions(facts: Facts) -> Iterator[str]:
+    """All of a transaction is visible in the end, or nothing."""
+    if not facts.is_complete:
+        return
+    for number, transaction in enumerate(facts.transactions):
+        if transaction.result is Result.FAILED:
+            continue  # what is visible of it is an aborted read
+        seen = [send.value for send in transaction.sends if send.value in facts.final_values]
+        missing = [
+            send.value
+            for send in transaction.sends
+            if send.value not in facts.final_values and not is_trimmed(facts, send.value)
+        ]
+        if seen and missing:
+            yield f"{name_of(facts, number)} shows {listed(seen)}, and not {listed(missing)}"
+
+
+def lost_writes(facts: Facts) -> Iterator[str]:
+    """What was acknowledged at an offset is there, once anything at or behind that offset was read (P2)."""
+    highest: dict[str, int] = defaultdict(lambda: -1)
+    for final in facts.finals:
+        for read in final.reads:
+            highest[final.partition] = max(highest[final.partition], read.offset)
+    for number, transaction in enumerate(facts.transactions):
+        if transaction.result is not Result.OK:
+            continue
+        for send in transaction.sends:
+            is_known = send.offset is not None and send.offset <= highest[send.partition]
+            if is_known and send.value not in facts.final_values and is_kept(facts, send.partition, send.offset):
+                yield f"{send.value!r} of {name_of(facts, number)} was acknowledged at {send.partition}@{send.offset}"
+
+
+def is_kept(facts: Facts, partition: str, offset: int | None) -> bool:
+    """Whether an offset is not below the start of its log, where retention takes it away."""
+    start = next((final.start_offset for final in facts.finals if final.partition == partition), 0)
+    return offset is None or offset >= start
+
+
+def unseen(facts: Facts) -> Iterator[str]:
+    """What was acknowledged is read in the end (P2)."""
+    if not facts.is_complete:
+        return
+    finals = {final.partition for final in facts.finals}
+    for number, transaction in enumerate(facts.transactions):
+        if transaction.result is not Result.OK:
+            continue
+        for send in transaction.sends:
+            is_missing = send.value not in facts.final_values and send.partition in finals
+            if is_missing and not is_trimmed(facts, send.value):
+                yield f"{send.value!r} of {name_of(facts, number)} was acknowledged, and is not in {send.partition}"
+
+
+def is_trimmed(facts: Facts, value: Value) -> bool:
+    """Whether a value was seen at an offset that is now below the start of its log."""
+    return any(not is_kept(facts, partition, offset) for partition, offset in facts.places_of.get(value, ()))
+
+
+def offset_gaps(facts: Facts) -> Iterator[str]:
+    """Offsets are contiguous from the start of a log to its end (P3)."""
+    for final in facts.finals:
+        expected = final.start_offset
+        for read in final.reads:
+            if read.offset != expected:
+                yield f"{final.partition} goes from {expected - 1} to {read.offset}"
+            expected = read.offset + 1
+
+
+# -- consumers ------------------------------------------------------------------------------------------------------
+
+
+def poll_skips(facts: Facts) -> Iterator[str]:
+    """A consumer gets the next message next."""
+    for process, before, read in steps(facts):
+        if read.offset > before + 1:
+            yield f"{process} was given {read.partition}@{before} and then @{read.offset}"
+
+
+def non_monotonic_polls(facts: Facts) -> Iterator[str]:
+    """A consumer never goes back by itself."""
+    for process, before, read in steps(facts):
+        if read.offset <= before:
+            yield f"{process} was given {read.partition}@{before} and then @{read.offset}"
+
+
+def steps(facts: Facts) -> Iterator[tuple[str, int, Read]]:
+    """Each message that a consumer was given with the offset of that before it, within one assignment."""
+    for process, polls in facts.polls.items():
+        last: dict[tuple[int, str], int] = {}
+        for poll in polls:
+            yield from _steps_of(process, poll, last)
+
+
+def _steps_of(process: str, poll: Poll, last: dict[tuple[int, str], int]) -> Iterator[tuple[str, int, Read]]:
+    for read in poll.reads:
+        place = poll.assignment, read.partition
+        if place in last:
+            yield process, last[place], read
+        last[place] = read.offset
+
+
+# -- cycles ---------------------------------------------------------------------------------------------------------
+
+Edges = dict[int, set[int]]  # transaction -> those that come before it
+
+
+def write_cycles(facts: Facts) -> Iterator[str]:
+    """Transactions stand in one order in all partitions, each in one piece."""
+    if cycle := cycle_of(write_edges(facts)):
+        yield f"each stands before the next in some partition: {listed(name_of(facts, number) for number in cycle)}"
+
+
+def read_cycles(facts: Facts) -> Iterator[str]:
+    """Nobody reads, directly or not, from who comes later. Cycles of writes alone are found as such."""
+    writes = write_edges(facts)
+    if cycle_of(writes):
+        return
+    edges = {number: set(before) for number, before in writes.items()}
+    for number, transaction in enumerate(facts.transactions):
+        for read in transaction.reads:
+            writer = facts.writer.get(read.value)
+            if writer is not None and writer != number:
+                edges.setdefault(number, set()).add(writer)
+    if cycle := cycle_of(edges):
+        yield f"each is read by the next, or stands before it: {listed(name_of(facts, number) for number in cycle)}"
+
+
+def group_orders(facts: Facts) -> Iterator[str]:
+    """The transactions of a group stand in one order in all partitions (P5)."""
+    edges: dict[str, Edges] = defaultdict(dict)
+    for order in facts.order.values():
+        last: dict[str, int] = {}
+        for number in runs(facts, order):
+            group = facts.transactions[number].group
+            if group is None:
+                continue
+            if group in last and last[group] != number:
+                edges[group].setdefault(number, set()).add(last[group])
+            last[group] = number
+    for group, of_group in edges.items():
+        if cycle := cycle_of(of_group):
+            yield f"group {group!r}: {listed(name_of(facts, number) for number in cycle)}"
+
+
+def write_edges(facts: Facts) -> Edges:
+    edges: Edges = {}
+    for order in facts.order.values():
+        before: int | None = None
+        for number in runs(facts, order):
+            if before is not None:
+                edges.setdefault(number, set()).add(before)
+            before = number
+    return edges
+
+
+def runs(facts: Facts, order: list[Value]) -> Iterator[int]:
+    """The transactions of a partition's values, each once for every piece in which it stands there."""
+    last: int | None = None
+    for value in order:
+        number = facts.writer.get(value)
+        if number is not None and number != last:
+            yield number
+            last = number
+
+
+def cycle_of(edges: Edges) -> list[int]:
+    """A cycle, if there is one."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+# -- plain tables ---------------------------------------------------------------------------------------------------
+
+
+def snapshot_tears(facts: Facts) -> Iterator[str]:
+    """A snapshot holds all of a transaction, or nothing of it; and nothing that is missing before what it holds."""
+    for snapshot in facts.snapshots:
+        yield from _tears_of(facts, snapshot)
+
+
+def _tears_of(facts: Facts, snapshot: Snapshot) -> Iterator[str]:
+    partitions = {read.partition for read in snapshot.reads}
+    held = {read.value for read in snapshot.reads}
+    for number in {facts.writer[value]: None for value in held if value in facts.writer}:
+        transaction = facts.transactions[number]
+        missing = [
+            send.value
+            for send in transaction.sends
+            if send.value not in held and (send.partition in partitions or is_of_table(send.partition, snapshot))
+        ]
+        if missing:
+            torn = f"part of {name_of(facts, number)}: not {listed(missing)}"
+            yield f"{snapshot.table} at {snapshot.time:.6f} shows {torn}"
+
+
+def is_of_table(partition: str, snapshot: Snapshot) -> bool:
+    """A table holds the topics that its name lists."""
+    return partition.rpartition("-")[0] in snapshot.table.split("+")
+
+
+# -- reading what was committed -------------------------------------------------------------------------------------
+
+
+def ends_before_commits(facts: Facts) -> Iterator[str]:
+    """Who asks for the end of a partition after a commit's ack is told one that includes it (P8)."""
+    acked = sorted(
+        (transaction.ended, number)
+        for number, transaction in enumerate(facts.transactions)
+        if transaction.result is Result.OK
+    )
+    behind: dict[str, tuple[int, int]] = {}  # by partition: the greatest end so far, and whose it is
+    at = 0
+    for end in sorted(facts.ends, key=lambda end: end.asked):
+        while at < len(acked) and acked[at][0] <= end.asked:
+            number = acked[at][1]
+            for partition, offset in facts.end_behind(number).items():
+                behind[partition] = max(behind.get(partition, (0, 0)), (offset, number))
+            at += 1
+        least, number = behind.get(end.partition, (0, 0))
+        if end.end_offset < least:
+            yield (
+                f"{end.partition} was said to end at {end.end_offset} to who asked at {end.asked:.6f}, after "
+                f"{name_of(facts, number)} was acknowledged, which reaches to {least}"
+            )
+
+
+def lost_offsets(facts: Facts) -> Iterator[str]:
+    """Who asks after a commit's ack is told its offsets, or later ones (P8)."""
+    commits = commits_of(facts)
+    for place, told_of in by_place(facts).items():
+        acked = sorted((facts.transactions[n].ended, offset, n) for offset, n in commits[place] if is_ok(facts, n))
+        greatest, at = (-1, -1), 0
+        for told in sorted(told_of, key=lambda told: told.asked):
+            while at < len(acked) and acked[at][0] <= told.asked:
+                greatest = max(greatest, acked[at][1:])
+                at += 1
+            if told.offset < greatest[0]:
+                yield (
+                    f"group {told.group!r} was said at {told.time:.6f} to have {told.partition}@{told.offset}; "
+                    f"{name_of(facts, greatest[1])} had committed @{greatest[0]}"
+                )
+
+
+def phantom_offsets(facts: Facts) -> Iterator[str]:
+    """Nobody is told an offset that was not committed, or not yet (P1)."""
+    commits = commits_of(facts)
+    for place, told_of in by_place(facts).items():
+        numbers: dict[int, list[int]] = defaultdict(list)
+        for offset, number in commits[place]:
+            numbers[offset].append(number)
+        for told in told_of:
+            is_known = any(may_be_committed(facts, number, told.time) for number in numbers[told.offset])
+            if told.offset != -1 and not is_known:
+                yield f"group {told.group!r} was said at {told.time:.6f} to have {told.partition}@{told.offset}"
+
+
+GroupPlace = tuple[str, str]  # group and partition
+
+
+def commits_of(facts: Facts) -> dict[GroupPlace, list[tuple[int, int]]]:
+    """All offsets that were sent for a group's partition, each with its transaction."""
+    commits: dict[GroupPlace, list[tuple[int, int]]] = defaultdict(list)
+    for number, transaction in enumerate(facts.transactions):
+        for group, partition, offset in transaction.offsets:
+            commits[group, partition].append((offset, number))
+    return commits
+
+
+def by_place(facts: Facts) -> dict[GroupPlace, list[Committed]]:
+    """What was told of each group's partition."""
+    found: dict[GroupPlace, list[Committed]] = defaultdict(list)
+    for told in facts.committed:
+        found[told.group, told.partition].append(told)
+    return found
+
+
+def is_ok(facts: Facts, number: int) -> bool:
+    return facts.transactions[number].result is Result.OK
+
+
+def may_be_committed(facts: Facts, number: int, time: float) -> bool:
+    transaction = facts.transactions[number]
+    asked = transaction.commit_asked
+    return transaction.result is not Result.FAILED and asked is not None and asked <= time
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def name_of(facts: Facts, number: int) -> str:
+    transaction: Transaction = facts.transactions[number]
+    kind = "plain send" if transaction.group is None else "transaction"
+    return f"{kind} {number} of {transaction.process} ({transaction.result.value})"
+
+
+def listed(things: Iterable[object]) -> str:
+    shown = list(things)
+    more = f" and {len(shown) - EXPLAINED_MAX} more" if len(shown) > EXPLAINED_MAX else ""
+    return ", ".join(str(thing) for thing in shown[:EXPLAINED_MAX]) + more
+
+
+CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
+    (Anomaly.INCONSISTENT_OFFSETS, inconsistent_offsets),
+    (Anomaly.DUPLICATE, duplicates),
+    (Anomaly.PHANTOM, phantoms),
+    (Anomaly.ABORTED_READ, aborted_reads),
+    (Anomaly.UNCOMMITTED_READ, uncommitted_reads),
+    (Anomaly.TORN_TRANSACTION, torn_transactions),
+    (Anomaly.LOST_WRITE, lost_writes),
+    (Anomaly.UNSEEN, unseen),
+    (Anomaly.POLL_SKIP, poll_skips),
+    (Anomaly.NON_MONOTONIC_POLL, non_monotonic_polls),
+    (Anomaly.WRITE_CYCLE, write_cycles),
+    (Anomaly.READ_CYCLE, read_cycles),
+    (Anomaly.GROUP_ORDER, group_orders),
+    (Anomaly.OFFSET_GAP, offset_gaps),
+    (Anomaly.SNAPSHOT_TEAR, snapshot_tears),
+    (Anomaly.END_BEFORE_COMMIT, ends_before_commits),
+    (Anomaly.OFFSET_LOST, lost_offsets),
+    (Anomaly.OFFSET_PHANTOM, phantom_offsets),
+]

@@ -1,0 +1,155 @@
+"""What clients did, and what came of it: the input of the checker.
+
+A history is a list of operations. In a file each is one line of JSON, an object with `kind` and the fields of the class
+of that name. Times are seconds of one clock. Values are unique: no two sends of a history send the same one.
+
+    transaction  a producer's sends, reads and offsets, and how it ended; a plain send is a transaction of its own
+    poll         what a consumer was given, one batch after the other
+    final        one partition, read from its start to its end by a fresh client after all faults were healed
+    snapshot     what a plain table held at one moment
+    end          where a partition ended, as somebody was told who asked at `asked`
+    committed    the offset that a consumer group had committed, as somebody was told
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import NamedTuple, TextIO
+
+Value = int | str
+
+
+class Result(Enum):
+    """How an operation ended: for `FAILED` it is certain that it had no effect."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Send(NamedTuple):
+    """One message; `offset` is what the broker said, None if it did not."""
+
+    partition: str
+    value: Value
+    offset: int | None = None
+
+
+class Read(NamedTuple):
+    """One message that a consumer was given."""
+
+    partition: str
+    offset: int
+    value: Value
+
+
+class Offset(NamedTuple):
+    """An offset of a consumer group. Those of one group and partition only grow, whoever commits them."""
+
+    group: str
+    partition: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """`group` orders transactions (P5), None for plain sends; `commit_asked` is None if no commit was asked for."""
+
+    process: str
+    group: str | None
+    begun: float
+    commit_asked: float | None
+    ended: float
+    result: Result
+    sends: list[Send] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    offsets: list[Offset] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Poll:
+    """`assignment` changes whenever the consumer is given partitions or seeks: positions may jump then."""
+
+    process: str
+    assignment: int
+    time: float
+    reads: list[Read]
+
+
+@dataclass(frozen=True)
+class Final:
+    """All of one partition, from `start_offset` to `end_offset` (not included), as the broker tells its ends."""
+
+    partition: str
+    start_offset: int
+    end_offset: int
+    reads: list[Read]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A plain table."""
+
+    table: str
+    time: float
+    reads: list[Read]
+
+
+@dataclass(frozen=True)
+class End:
+    """`end_offset` is the offset behind the last message; it was asked for at `asked`."""
+
+    partition: str
+    asked: float
+    end_offset: int
+    reads: list[Read] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """`offset` is -1 where the group had none; it was asked for at `asked` and told at `time`."""
+
+    group: str
+    partition: str
+    asked: float
+    time: float
+    offset: int
+    reads: list[Read] = field(default_factory=list)
+
+
+Operation = Transaction | Poll | Final | Snapshot | End | Committed
+_KINDS: dict[str, type[Operation]] = {
+    "transaction": Transaction,
+    "poll": Poll,
+    "final": Final,
+    "snapshot": Snapshot,
+    "end": End,
+    "committed": Committed,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def write_history(operations: Iterable[Operation], file: TextIO) -> None:
+    """One line for each operation."""
+    for operation in operations:
+        file.write(json.dumps({"kind": _NAMES[type(operation)]} | asdict(operation), default=_plain) + "\n")
+
+
+def _plain(result: Result) -> str:
+    return result.value
+
+
+def read_history(file: TextIO) -> Iterator[Operation]:
+    """The operations of a file that `write_history` wrote."""
+    for line in file:
+        fields = json.loads(line)
+        kind = _KINDS[fields.pop("kind")]
+        fields["reads"] = [Read(*read) for read in fields["reads"]]
+        if kind is Transaction:
+            fields["sends"] = [Send(*send) for send in fields["sends"]]
+            fields["result"] = Result(fields["result"])
+            fields["offsets"] = [Offset(*offset) for offset in fields["offsets"]]
+        yield kind(**fields)
