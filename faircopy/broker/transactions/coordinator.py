@@ -451,7 +451,12 @@ class TransactionCoordinator:
             if lost_power and home.table.producers:
                 # The begin of any transaction may be lost, with its drafts: nobody may go on as if nothing were.
                 home.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
-        known = {txid for home in self.journals for txid in home.table.transactions}
+        known = {
+            (txid, name)
+            for home in self.journals
+            for txid, transaction in home.table.transactions.items()
+            for name in transaction.participants
+        }
         for partition in partitions:
             self._discard_unknown(partition, known)
 
@@ -475,11 +480,13 @@ class TransactionCoordinator:
         standings = [partition.standing(transaction.id) for partition in self._partitions(transaction)]
         return Standing.APPLIED in standings or all(standing is Standing.PREPARED for standing in standings)
 
-    def _discard_unknown(self, partition: Partition, known: set[TransactionId]) -> None:
-        """Discard drafts that were left by transactions which no coordinator knows."""
+    def _discard_unknown(self, partition: Partition, known: set[tuple[TransactionId, PartitionName]]) -> None:
+        """Discard drafts of transactions that no coordinator knows, or not as ones that wrote here: a crash may have
+        taken only the ADD of this partition.
+        """
         left = [
             txid for txid, transaction in partition.state.transactions.items()
-            if transaction.is_undecided and txid not in known
+            if transaction.is_undecided and (txid, partition.name) not in known
         ]  # fmt: skip
         for txid in left:
             partition.discard(txid, NO_FENCE, -1, lambda: None)

@@ -1,0 +1,75 @@
+"""After a crash no draft is left that nobody will ever end.
+
+Found by the simulation: the ADD of a partition can be lost although a draft there and the transaction's BEGIN are not.
+The draft stayed open for ever, kept its journal from being reclaimed, and a group's offsets from ever being stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.metadata_journal import MetadataJournal
+from faircopy.broker.transactions.table import NewEntry, TransactionTable
+from faircopy.copier.fold import Standing, Transaction
+from faircopy.copier.partition import Partition, PartitionName
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.storage.clock import SystemClock
+
+OPEN = TransactionId(1, 0, 5)
+
+
+class StubJournal:
+    """Everything is durable at once."""
+
+    def when_durable_lazily(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+class StubHome:
+    """A metadata journal, of which only the table is looked at."""
+
+    def __init__(self) -> None:
+        self.table, self.journal = TransactionTable(), StubJournal()
+        self._position = 0
+
+    def append(self, entry: Any) -> None:
+        self.table.fold(entry, self._position)
+        self._position += 64
+
+
+class StubPartition:
+    """A partition with one open transaction."""
+
+    failure = None
+
+    def __init__(self, number: int) -> None:
+        self.name = PartitionName("t", number)
+        self.state = self
+        self.transactions = {OPEN: Transaction(Standing.OPEN, head=0, first=0, drafts=1)}
+
+    def open_transaction(self, transaction: TransactionId) -> None:
+        pass
+
+    def discard(self, transaction: TransactionId, _fence: int, _finished: int, _done: Callable[[], None]) -> None:
+        """The decision is folded, and not durable yet."""
+        self.transactions.pop(transaction)
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> None:
+    home, listed, lost = StubHome(), StubPartition(0), StubPartition(1)
+    home.append(home.table.decide_fence("a", 1, 0, 1_000))
+    home.append(NewEntry(Kind.BEGIN, OPEN, {"id": "a", "timeout_ms": 1_000, "at_ms": 0}))
+    home.append(NewEntry(Kind.ADD, OPEN, {"partitions": [["t", 0, 1]]}))
+    found = {partition.name: partition for partition in (listed, lost)}
+    coordinator = TransactionCoordinator(
+        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1, SystemClock(), cast(Any, None),
+        CoordinatorOptions(1_000, 1_000),
+    )  # fmt: skip
+    coordinator.recover([cast(Partition, listed), cast(Partition, lost)], is_clean=is_clean, lost_power=not is_clean)
+    assert not lost.transactions
+    assert bool(listed.transactions) is is_clean
