@@ -7,8 +7,6 @@ import contextlib
 import json
 import logging
 import os
-import random
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -35,6 +33,7 @@ from faircopy.broker.retention import apply_retention
 from faircopy.broker.server import Server, bind
 from faircopy.broker.settings import Settings, parse_address
 from faircopy.broker.stall_watch import StallWatch
+from faircopy.broker.surroundings import Surroundings
 from faircopy.broker.transactions.coordinator import CoordinatorOptions
 from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.cluster.lmdb_store import LmdbStore
@@ -45,11 +44,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.publish.compaction import DAY_MS, Upkeep
-from faircopy.storage.boot import boot_id
-from faircopy.storage.clock import Clock, SystemClock
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.disk import Disk
-from faircopy.storage.state_store import StateStore
 from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)
@@ -69,9 +64,10 @@ class ChangedShape(FaircopyError):
 class Broker:
     """A broker from `start` to `stop`. `failed` is set to the error of a disk that can't be trusted any more (I10)."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, surroundings: Surroundings | None = None) -> None:
         self.settings = settings
-        self.clock = clock or SystemClock()
+        self.surroundings = surroundings or Surroundings()
+        self.clock = self.surroundings.clock
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
@@ -84,21 +80,22 @@ class Broker:
         """Lock and open the data directory, recover, and accept clients. Raises FaircopyError."""
         bound = bind(self.settings)
         try:
-            self.directory = DataDirectory(Path(self.settings.data_dir))
-            await self._open()
+            await self.open()
             await self.server.serve(bound)
         except BaseException:
             bound.close()
             raise
-        self._start_background()
+        self.start_background()
 
-    async def _open(self) -> None:
-        self.disk = Disk(self.loop)
-        self.store = StateStore(self.directory.state, self.loop)
+    async def open(self) -> None:
+        """Lock and open the data directory, and recover. Raises FaircopyError."""
+        self.directory = DataDirectory(Path(self.settings.data_dir), self.surroundings.new_id)
+        self.disk = self.surroundings.disk(self.loop)
+        self.store = self.surroundings.store(self.directory.state, self.loop)
         self.cluster: ClusterStore = LmdbStore(self.store)
         await self._check_shape()
         self._is_clean = self.cluster.get(CLEAN_KEY) is not None
-        booted, known = boot_id().encode(), self.cluster.get(BOOT_KEY)
+        booted, known = self.surroundings.boot_id().encode(), self.cluster.get(BOOT_KEY)
         self._lost_power = not self._is_clean and (not booted or known is None or known.value != booted)
         self.incarnation = (await take_block(self.cluster, INCARNATION_COUNTER, 1)).start + 1
         if self._is_clean:
@@ -144,7 +141,7 @@ class Broker:
         options = JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
-            lambda: random.SystemRandom().getrandbits(64),
+            self.surroundings.new_salt,
             self._disk_failed,
             RecentDrafts(self.settings.recent_drafts_max_bytes),
         )
@@ -168,7 +165,7 @@ class Broker:
             self.settings.offsets_partitions, root, self.store, self.disk, loop, options, self.clock
         )
         self.catalog = Catalog(
-            Topics(self.cluster),
+            Topics(self.cluster, self.surroundings.new_id),
             self.directory,
             self.store,
             self.disk,
@@ -212,7 +209,7 @@ class Broker:
             self.offsets,
             self.loop.call_later,
             lambda: int(self.clock.monotonic_ms()),
-            lambda: uuid.uuid4().hex,
+            lambda: self.surroundings.new_id().hex,
             self._has_partition,
         )
         fetch = FetchHandler(self.catalog, self.settings, self.disk, self.loop)
@@ -228,7 +225,7 @@ class Broker:
             self.clock,
             self.directory.plain,
             Durability(self.settings.durability),
-            self.settings.plain_idle_ms / 1000,
+            self.surroundings.publisher(self.settings.plain_idle_ms / 1000),
             Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
         )
         self.catalog.before_delete = self.plain_tables.doom
@@ -300,7 +297,8 @@ class Broker:
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def _start_background(self) -> None:
+    def start_background(self) -> None:
+        """Begin what a broker does without being asked."""
         settings = self.settings
         self.stalls.start()
         self._every(settings.checkpoint_interval_ms, lambda: self.checkpoint(all_changed=True))

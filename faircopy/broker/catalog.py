@@ -19,7 +19,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import FileRange, delete_tree, failure, make_directory
+from faircopy.storage.files import FileRange, delete_tree, failure, list_directory, make_directory
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.fetch import AbortedTransaction
 
@@ -261,6 +261,6 @@ class Catalog:
         """Delete directories of topics that were deleted when a crash came."""
         wanted = {hosted.topic.directory_name for hosted in self.topics.values()}
         for root in (self._directory.journal, self._directory.log):
-            for child in root.iterdir():
+            for child in list_directory(root):
                 if "." in child.name and child.name not in wanted and not child.name.startswith("_"):
                     await self._disk.run(delete_tree, child)

@@ -18,11 +18,12 @@ from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability
 from faircopy.publish import names
-from faircopy.publish.client import PublisherProcess, PublishError
+from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
+from faircopy.storage.files import exists
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class PlainTables:
         clock: Clock,
         directory: Path,
         durability: Durability,
-        idle_seconds: float,
+        publisher: Publisher,
         upkeep: Upkeep,
     ) -> None:
         self._catalog = catalog
@@ -93,7 +94,7 @@ class PlainTables:
         self._directory = directory
         self._upkeep = upkeep
         self._must_sync = durability is Durability.OS
-        self._publisher = PublisherProcess(idle_seconds=idle_seconds)
+        self._publisher = publisher
         self.tables: dict[str, PlainTable] = {}
         catalog.on_change = self._topic_changed
         for hosted in catalog.topics.values():
@@ -125,7 +126,7 @@ class PlainTables:
             if table is not None and not table.topics:
                 del self.tables[name]
             # A topic that never had a table is no reason to start the publisher.
-            if (self._directory / name).exists() or (self._directory / names.temporary(name)).exists():
+            if exists(self._directory / name) or exists(self._directory / names.temporary(name)):
                 await self._publisher.drop_table(name, str(self._directory / name))
             await self._cluster.transact({}, {key: None})
             if name in self.tables:

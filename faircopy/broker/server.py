@@ -42,7 +42,7 @@ class Server:
         self._loop = loop
         self._disk = disk
         self._handle = handle
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}
         self._waiting_for_room: list[Connection] = []
         self._numbers = 0
         self._complaints = 0
@@ -72,10 +72,10 @@ class Server:
             self.complain(connection, FaircopyError("too many connections (setting connections.max)"))
             connection.abort()
             return
-        self._connections.add(connection)
+        self._connections[connection] = None
 
     def closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     @property
     def has_room(self) -> bool:

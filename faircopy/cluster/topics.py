@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from faircopy.cluster.store import ABSENT, ClusterStore
@@ -61,8 +61,9 @@ def check_topic_name(name: str) -> None:
 class Topics:
     """The topics of a cluster."""
 
-    def __init__(self, store: ClusterStore) -> None:
+    def __init__(self, store: ClusterStore, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> None:
         self._store = store
+        self._new_id = new_id
 
     def load(self) -> list[Topic]:
         """All topics, by name."""
@@ -74,7 +75,7 @@ class Topics:
         check_topic_name(name)
         if self._store.get(PREFIX + name) is not None:
             raise TopicExists(f"topic {name!r} exists")
-        topic = Topic(name, uuid.uuid4(), partitions, dict(configs), version=1)
+        topic = Topic(name, self._new_id(), partitions, dict(configs), version=1)
         await self._store.transact({PREFIX + name: ABSENT}, {PREFIX + name: encode(topic)})
         return topic
 

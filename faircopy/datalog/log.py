@@ -62,7 +62,8 @@ class DataLog:
         self._placed_end_offset = 0
         self._recent: deque[Place] = deque(maxlen=RECENT_BATCHES)
         self._unsynced: list[LogSegment] = []
-        self._watchers: set[Callable[[], None]] = set()
+        # Not a set: those are called in the order in which they came.
+        self._watchers: dict[Callable[[], None], None] = {}
 
     # -- opening -------------------------------------------------------------------------------------------------
 
@@ -140,10 +141,10 @@ class DataLog:
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Have `watcher` called each time the end moves, until `unwatch`."""
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
-        self._watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
 
     def take_unsynced(self) -> list[LogSegment]:
         """The segments written since the last call; the caller fsyncs them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faircopy.storage.files import File, delete_file
+from faircopy.storage.files import File, delete_file, exists, modified_ms, size_of
 
 SUFFIX = ".log"
 
@@ -27,13 +27,13 @@ class LogSegment:
     @classmethod
     def found(cls, path: Path) -> LogSegment:
         """A segment file that is on disk."""
-        return cls(path, int(path.stem), path.stat().st_size)
+        return cls(path, int(path.stem), size_of(path))
 
     @property
     def file(self) -> File:
         """The open file. Made if it is new."""
         if self._file is None:
-            self._file = File(self.path, create=not self.path.exists())
+            self._file = File(self.path, create=not exists(self.path))
         return self._file
 
     def close(self) -> None:
@@ -47,10 +47,8 @@ class LogSegment:
 
     def written_ms(self, otherwise: int) -> int:
         """When the file was last written to, by the wall clock; `otherwise` if it is not there."""
-        try:
-            return self.path.stat().st_mtime_ns // 1_000_000
-        except FileNotFoundError:
-            return otherwise
+        found = modified_ms(self.path)
+        return otherwise if found is None else found
 
     @property
     def is_open(self) -> bool:

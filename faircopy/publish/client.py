@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from faircopy.errors import FaircopyError
 from faircopy.publish.offsets import NextOffsets, offsets_from_json
@@ -42,6 +42,22 @@ class PublishError(FaircopyError):
     def __init__(self, message: str, *, retry: bool) -> None:
         super().__init__(message)
         self.retry = retry
+
+
+class Publisher(Protocol):
+    """Who publishes tables. All methods raise PublishError. Requests are done in the order in which they were made."""
+
+    async def open_table(self, table: str, directory: str) -> NextOffsets:
+        """Make the table in `directory` (absolute) if need be: {topic: {partition: next offset}} of what it has."""
+
+    async def publish(self, publication: Publish) -> Published:
+        """Publish the parts of a cut that the table does not have yet, all or nothing."""
+
+    async def drop_table(self, table: str, directory: str) -> None:
+        """Delete the table, if it is there."""
+
+    async def stop(self) -> None:
+        """End, once what was asked is done."""
 
 
 class PublisherProcess:

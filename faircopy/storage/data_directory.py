@@ -8,14 +8,22 @@ faircopy-data/
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import uuid
+from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID, uuid4
 
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import make_directory, sync_directory
+from faircopy.storage.files import (
+    exists,
+    is_directory,
+    list_directory,
+    make_directory,
+    read_file,
+    write_file,
+)
+from faircopy.storage.system import mounted
 
 FORMAT = 1
 
@@ -27,8 +35,10 @@ class DataDirectoryError(FaircopyError):
 class DataDirectory:
     """An opened and locked data directory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, new_id: Callable[[], UUID] = uuid4) -> None:
         self.path = path.absolute()
+        self._system = mounted()
+        self._new_id = new_id
         self._prepare()
         self._lock = self._take_lock()
         try:
@@ -36,6 +46,10 @@ class DataDirectory:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def _parts(self) -> tuple[Path, ...]:
+        return self.journal, self.log, self.plain, self.state
 
     @property
     def journal(self) -> Path:
@@ -56,13 +70,13 @@ class DataDirectory:
     def close(self) -> None:
         """Give the lock back."""
         if self._lock >= 0:
-            os.close(self._lock)
+            self._system.close(self._lock)
             self._lock = -1
 
     def _prepare(self) -> None:
         try:
-            if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / "format.json").exists():
-                strange = [child.name for child in self.path.iterdir() if child.name != "lock"]
+            if is_directory(self.path) and not exists(self.path / "format.json"):
+                strange = [child.name for child in list_directory(self.path) if not self._is_unfinished(child)]
                 if strange:
                     raise DataDirectoryError(
                         f"{self.path} is not empty and not a faircopy data directory (it holds {strange[0]!r}): "
@@ -75,32 +89,34 @@ class DataDirectory:
                 f"Choose another with --data-dir, or change its owner"
             ) from error
 
+    def _is_unfinished(self, child: Path) -> bool:
+        """Whether a broker may have made this, and then a crash came before it had finished the directory."""
+        return child.name in ("lock", "format.tmp") or (child in self._parts and not list_directory(child))
+
     def _take_lock(self) -> int:
+        path = self.path / "lock"
         try:
-            lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise DataDirectoryError(f"can't write to the data directory {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
-            os.close(lock)
+            lock = self._system.lock(path)
+        except BlockingIOError:
+            holder = read_file(path)[:20].decode("ascii", "replace").strip()
             raise DataDirectoryError(
                 f"the data directory {self.path} is in use by another broker (process {holder or 'unknown'}): "
                 f"stop that one, or choose another with --data-dir"
             ) from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            raise DataDirectoryError(f"can't write to the data directory {self.path}: {error.strerror}") from error
+        self._system.truncate(lock, 0)
+        self._system.write(lock, [str(os.getpid()).encode()], 0)
         return lock
 
     def _read_or_write_format(self) -> str:
         path = self.path / "format.json"
-        if not path.exists():
+        if not exists(path):
             return self._write_format(path)
         try:
-            found = json.loads(path.read_text())
+            found = json.loads(read_file(path))
             version, cluster = int(found["format"]), str(found["cluster"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (FaircopyError, OSError, ValueError, KeyError, TypeError) as error:
             raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
         if version > FORMAT:
             raise DataDirectoryError(
@@ -110,14 +126,8 @@ class DataDirectory:
         return cluster
 
     def _write_format(self, path: Path) -> str:
-        for directory in (self.journal, self.log, self.plain, self.state):
-            directory.mkdir(exist_ok=True)
-        cluster = uuid.uuid4().hex[:22]
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("w") as file:
-            json.dump({"format": FORMAT, "cluster": cluster}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(path)
-        sync_directory(self.path)
+        for directory in self._parts:
+            make_directory(directory)
+        cluster = self._new_id().hex[:22]
+        write_file(path, json.dumps({"format": FORMAT, "cluster": cluster}).encode())
         return cluster

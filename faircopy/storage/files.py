@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
-
-Buffer = bytes | bytearray | memoryview
+from faircopy.storage.system import Buffer as Buffer
+from faircopy.storage.system import mounted
 
 MAX_BUFFERS_PER_WRITE = 1024  # IOV_MAX of Linux
 
@@ -33,7 +33,7 @@ class NotCached(Exception):
 class File:
     """One open file. Closed when the last reference goes, so a reader never loses it to a deletion."""
 
-    __slots__ = ("_descriptor", "path")
+    __slots__ = ("_descriptor", "_system", "path")
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         flags = os.O_RDONLY if read_only else os.O_RDWR
@@ -41,25 +41,28 @@ class File:
             flags |= os.O_CREAT | os.O_EXCL
         self.path = path
         self._descriptor = -1
+        self._system = mounted()
         try:
-            self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+            self._descriptor = self._system.open(path, flags)
         except OSError as error:
             raise failure(f"opening {path}", error) from error
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._system.close(self._descriptor)
+
+    def close(self) -> None:
+        """Close it before its last reference goes."""
+        descriptor, self._descriptor = self._descriptor, -1
+        self._system.close(descriptor)
 
     def size(self) -> int:
-        return os.fstat(self._descriptor).st_size
+        return self._system.size(self._descriptor)
 
     def write(self, buffers: Sequence[Buffer], position: int) -> int:
         """Write all of `buffers`, one after the other, from `position` on; return the bytes written."""
         try:
-            if len(buffers) == 1:
-                written = os.pwrite(self._descriptor, buffers[0], position)
-            else:
-                written = os.pwritev(self._descriptor, buffers[:MAX_BUFFERS_PER_WRITE], position)
+            written = self._system.write(self._descriptor, buffers[:MAX_BUFFERS_PER_WRITE], position)
             total = sum(map(len, buffers))
             if written < total:
                 self._write_rest(buffers, written, position)
@@ -79,7 +82,7 @@ class File:
             skip = 0
         at = position + written
         while rest:
-            count = os.pwritev(self._descriptor, rest[:MAX_BUFFERS_PER_WRITE], at)
+            count = self._system.write(self._descriptor, rest[:MAX_BUFFERS_PER_WRITE], at)
             at += count
             while rest and count >= len(rest[0]):
                 count -= len(rest.pop(0))
@@ -89,9 +92,9 @@ class File:
     def read(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only at the end of the file."""
         try:
-            data = os.pread(self._descriptor, size, position)
+            data = self._system.read(self._descriptor, size, position)
             while 0 < len(data) < size:
-                more = os.pread(self._descriptor, size - len(data), position + len(data))
+                more = self._system.read(self._descriptor, size - len(data), position + len(data))
                 if not more:
                     break
                 data += more
@@ -103,7 +106,7 @@ class File:
         """As `read`, but only from the page cache; raises NotCached rather than wait for the disk."""
         buffer = bytearray(size)
         try:
-            count = os.preadv(self._descriptor, [buffer], position, os.RWF_NOWAIT)
+            count = self._system.read_cached(self._descriptor, buffer, position)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise NotCached from None
@@ -121,7 +124,7 @@ class File:
         is closed, StorageFailure where the file can't be read.
         """
         try:
-            sent = os.sendfile(socket_descriptor, self._descriptor, position, size)
+            sent = self._system.send(self._descriptor, socket_descriptor, position, size)
         except (BlockingIOError, ConnectionError):
             raise
         except OSError as error:
@@ -133,20 +136,20 @@ class File:
     def preallocate(self, end: int) -> None:
         """Reserve disk space up to `end`, so that later writes can neither run out of it nor change the size."""
         try:
-            os.posix_fallocate(self._descriptor, 0, end)
+            self._system.allocate(self._descriptor, end)
         except OSError as error:
             raise failure(f"reserving {end} bytes for {self.path}", error) from error
 
     def truncate(self, size: int) -> None:
         try:
-            os.ftruncate(self._descriptor, size)
+            self._system.truncate(self._descriptor, size)
         except OSError as error:
             raise failure(f"cutting {self.path} at {size}", error) from error
 
     def sync(self) -> None:
         """Make the file's bytes durable. After an error the file must not be used again (I10)."""
         try:
-            os.fdatasync(self._descriptor)
+            self._system.sync(self._descriptor)
         except OSError as error:
             raise failure(f"fdatasync of {self.path}", error) from error
 
@@ -174,48 +177,91 @@ def failure(doing: str, error: OSError) -> StorageFailure:
 
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable: needed after a file in it was made, renamed or deleted."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        mounted().sync_directory(path)
     except OSError as error:
         raise failure(f"fsync of directory {path}", error) from error
-    finally:
-        os.close(descriptor)
 
 
 def make_directory(path: Path) -> None:
     """Make a directory, and those above it, durably. Nothing happens if it is there."""
-    if path.is_dir():
+    if is_directory(path):
         return
     make_directory(path.parent)
     with contextlib.suppress(FileExistsError):
-        path.mkdir()
+        mounted().make_directory(path)
     sync_directory(path.parent)
+
+
+def is_directory(path: Path) -> bool:
+    status = mounted().status(path)
+    return status is not None and status.is_directory
+
+
+def exists(path: Path) -> bool:
+    return mounted().status(path) is not None
+
+
+def size_of(path: Path) -> int:
+    """Size of a file that is there."""
+    status = mounted().status(path)
+    if status is None:
+        raise StorageFailure(f"{path} is gone")
+    return status.size
+
+
+def modified_ms(path: Path) -> int | None:
+    """When a file was last written to, by the wall clock; None if it is not there."""
+    status = mounted().status(path)
+    return None if status is None else status.modified_ns // 1_000_000
 
 
 def delete_file(path: Path) -> None:
     """Delete a file; nothing happens if it is gone already."""
-    path.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        mounted().delete(path)
 
 
 def rename_file(old: Path, new: Path) -> None:
     """Give a file another name in its directory; the caller makes the name durable."""
-    old.rename(new)
+    mounted().rename(old, new)
 
 
 def delete_tree(path: Path) -> None:
     """Delete a directory of ours with all that is in it; nothing happens if it is gone already."""
-    if not path.is_dir():
+    if not is_directory(path):
         return
-    for child in path.iterdir():
-        if child.is_dir() and not child.is_symlink():
+    for child in list_directory(path):
+        if is_directory(child):
             delete_tree(child)
         else:
-            child.unlink(missing_ok=True)
-    path.rmdir()
+            delete_file(child)
+    mounted().remove_directory(path)
+    sync_directory(path.parent)
+
+
+def list_directory(path: Path) -> list[Path]:
+    """What is in a directory, sorted by name; nothing if it is not there."""
+    return sorted(path / name for name in mounted().list(path)) if is_directory(path) else []
+
+
+def read_file(path: Path) -> bytes:
+    """All of a file."""
+    file = File(path, read_only=True)
+    return file.read(file.size(), 0)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Make a file with this content, durably; after a crash it is there whole, or as it was before."""
+    temporary = path.with_suffix(".tmp")
+    delete_file(temporary)
+    file = File(temporary, create=True)
+    file.write([content], 0)
+    file.sync()
+    rename_file(temporary, path)
     sync_directory(path.parent)
 
 
 def list_files(path: Path, suffix: str) -> list[Path]:
     """The files of a directory with this suffix, sorted by name."""
-    return sorted(child for child in path.iterdir() if child.suffix == suffix) if path.is_dir() else []
+    return [child for child in list_directory(path) if child.suffix == suffix]

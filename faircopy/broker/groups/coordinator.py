@@ -194,7 +194,7 @@ class GroupCoordinator:
     async def offset_fetch(self, request: Message) -> Body:
         """OffsetFetch: one group, or many (version 8)."""
         stable = request.require_stable
-        for group_id in {request.group_id, *(group.group_id for group in request.groups)}:
+        for group_id in dict.fromkeys((request.group_id, *(group.group_id for group in request.groups))):
             await self._offsets.settle(group_id)
         many = [
             {"group_id": g.group_id, **fetch_offsets(self._offsets, g.group_id, g.topics, stable)}

@@ -1,0 +1,124 @@
+"""The calls to the operating system that touch files: one door, so that tests can put a lying disk behind it.
+
+`System` is the real one. Its methods raise OSError, as the calls do; what they mean is in the functions and classes of
+`storage.files`, through which all others go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Status(NamedTuple):
+    """What is known of a path; `modified_ns` by the wall clock."""
+
+    is_directory: bool
+    size: int
+    modified_ns: int
+
+
+class System:
+    """The machine's own. Files are known by descriptors, positions and sizes are bytes."""
+
+    def open(self, path: Path, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def size(self, descriptor: int) -> int:
+        return os.fstat(descriptor).st_size
+
+    def write(self, descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
+        """Write some of the bytes, and return how many."""
+        if len(buffers) == 1:
+            return os.pwrite(descriptor, buffers[0], position)
+        return os.pwritev(descriptor, buffers, position)
+
+    def read(self, descriptor: int, size: int, position: int) -> bytes:
+        """Some of the bytes; none at the end of the file."""
+        return os.pread(descriptor, size, position)
+
+    def read_cached(self, descriptor: int, buffer: bytearray, position: int) -> int:
+        """Read without waiting for the disk."""
+        return os.preadv(descriptor, [buffer], position, os.RWF_NOWAIT)
+
+    def send(self, descriptor: int, socket_descriptor: int, position: int, size: int) -> int:
+        """Send some of the bytes to a socket."""
+        return os.sendfile(socket_descriptor, descriptor, position, size)
+
+    def allocate(self, descriptor: int, end: int) -> None:
+        os.posix_fallocate(descriptor, 0, end)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def sync(self, descriptor: int) -> None:
+        os.fdatasync(descriptor)
+
+    def sync_directory(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir()
+
+    def remove_directory(self, path: Path) -> None:
+        path.rmdir()
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.rename(new)
+
+    def delete(self, path: Path) -> None:
+        path.unlink()
+
+    def list(self, path: Path) -> list[str]:
+        return [child.name for child in path.iterdir()]
+
+    def status(self, path: Path) -> Status | None:
+        """None if nothing is there."""
+        try:
+            found = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Status(stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns)
+
+    def lock(self, path: Path) -> int:
+        """Make the file if need be, and keep other processes out until it is closed. Raises BlockingIOError."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+_mounted = System()
+
+
+def mounted() -> System:
+    """The system that files are on."""
+    return _mounted
+
+
+@contextlib.contextmanager
+def mount(system: System) -> Iterator[None]:
+    """Have all files that are opened meanwhile be on another system. For tests: it holds for the whole process."""
+    global _mounted
+    before, _mounted = _mounted, system
+    try:
+        yield
+    finally:
+        _mounted = before
