@@ -55,6 +55,15 @@ bench-quick: $(VENV)/.all-is-installed  ## Commit protocols and Apache Kafka sid
 bench: $(VENV)/.all-is-installed java  ## The same and more, in 35 to 40 minutes; bench/results gets figures and a page
 	$(BIN)/python -m bench full
 
+SEEDS ?= 100
+.PHONY: simulate
+simulate: $(VENV)/.all-is-installed  ## The broker in a simulated world: SEEDS=1000 runs, or one again: SEED=n
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))
+
+.PHONY: crash-states
+crash-states: $(VENV)/.all-is-installed  ## Every crash point of short workloads, in every state of the disk
+	$(BIN)/python -m tests.crash_states
+
 .PHONY: clean
 clean:  ## Remove what was installed and made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info

@@ -1,0 +1,53 @@
+"""`python -m tests.crash_states`: every crash point of every short workload."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from functools import partial
+from multiprocessing import Pool
+
+import click
+from rich.console import Console
+
+from tests.crash_states.scenarios import Step, scenarios
+from tests.crash_states.sweep import Wrong, sweep
+from tests.simulation.__main__ import progress_on
+
+SHOWN_MAX = 20
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--states", type=int, help="At most so many states of each crash point; by default all.")
+@click.option("--length", default=3, show_default=True, help="Longest workload, in operations.")
+@click.option("--seed", type=int, help="Decides what is chosen where not all is tried; random, and printed.")
+@click.option("--processes", default=2, show_default=True, help="How many workloads to try at a time.")
+def main(states: int | None, length: int, seed: int | None, processes: int) -> None:
+    """Crash at each I/O of short workloads, in each state that the disk may be left in; recover, and check.
+
+    \b
+    Example: python -m tests.crash_states --states 10 --length 2
+    """
+    console = Console()
+    seed = seed if seed is not None else secrets.randbits(48)
+    wanted = [steps for steps in scenarios() if len(steps) <= length]
+    tried, wrong = 0, []
+    with progress_on(console) as progress, Pool(processes) as pool:
+        task = progress.add_task("workloads", total=len(wanted))
+        for count, found in pool.imap_unordered(partial(outcome_of, seed=seed, states_max=states), wanted):
+            tried += count
+            wrong += found
+            for each in found[: max(SHOWN_MAX - len(wrong), 1)]:
+                console.print(f"[bold red]wrong[/] {each}", highlight=False)
+            progress.advance(task)
+    console.print(f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong (seed {seed})")
+    sys.exit(1 if wrong else 0)
+
+
+def outcome_of(steps: tuple[Step, ...], seed: int, states_max: int | None) -> tuple[int, list[Wrong]]:
+    outcomes = list(sweep(steps, seed, states_max))
+    return len(outcomes), [outcome for outcome in outcomes if outcome is not None]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Short workloads: one to three operations behind a moment at which everything was durable."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+
+from faircopy.wire.api_keys import ApiKey
+from tests.checker.history import Offset, Result, Send
+from tests.crash_states.stage import Stage
+from tests.simulation.workload import Attempt
+
+Step = Callable[[Stage], Awaitable[None]]
+
+
+async def plain(stage: Stage) -> None:
+    """PLAIN."""
+    attempt = stage.attempt("plain", None)
+    offset = await stage.plain.send("a-0", stage.values(attempt, "a-0", 2), 0)
+    attempt.sends = [Send("a-0", send.value, offset + number) for number, send in enumerate(attempt.sends)]
+    attempt.finish(Result.OK, stage.now)
+
+
+async def commit(stage: Stage) -> None:
+    """BEGIN, ADD, DRAFT, PREPARE_COMMIT, PREPARED, APPLY, COMMITTED, in two partitions."""
+    await transaction(stage, ["a-0", "b-0", "a-0"], is_committed=True)
+
+
+async def commit_with_offsets(stage: Stage) -> None:
+    """The same with the offsets of a group."""
+    await transaction(stage, ["b-0"], is_committed=True, with_offsets=True)
+
+
+async def abort(stage: Stage) -> None:
+    """PREPARE_ABORT, DISCARD, ABORTED."""
+    await transaction(stage, ["a-0", "b-0"], is_committed=False)
+
+
+async def transaction(stage: Stage, partitions: list[str], *, is_committed: bool, with_offsets: bool = False) -> None:
+    attempt = stage.attempt("red/1", "red")
+    await stage.producer.add_partitions(sorted(set(partitions)))
+    for name in partitions:
+        await stage.producer.send(name, stage.values(attempt, name, 1), 0)
+    if with_offsets:
+        attempt.offsets = [Offset("readers", "a-0", stage.next_value())]
+        await stage.producer.send_offsets("readers", {"a-0": attempt.offsets[0].offset})
+    attempt.commit_asked = stage.now if is_committed else None
+    if not is_committed:
+        attempt.finish(Result.FAILED, stage.now)
+    await stage.producer.end(committed=is_committed)
+    if is_committed:
+        attempt.finish(Result.OK, stage.now)
+
+
+async def open_only(stage: Stage) -> None:
+    """Drafts of a transaction that nobody ends."""
+    attempt = stage.attempt("green/1", "green")
+    await stage.other.add_partitions(["a-0"])
+    await stage.other.send("a-0", stage.values(attempt, "a-0", 1), 0)
+
+
+async def fence(stage: Stage) -> None:
+    """FENCE: a new instance of the producer."""
+    await stage.producer.begin_life()
+
+
+async def checkpoint(stage: Stage) -> None:
+    """Checkpoints, and what they let go of."""
+    await stage.in_broker(stage.broker.checkpoint(all_changed=True))
+
+
+async def trim(stage: Stage) -> None:
+    """TRIM: records are deleted up to an offset that everybody has read."""
+    await stage.remote.ask(
+        ApiKey.DELETE_RECORDS,
+        1,
+        {
+            "topics": [{"name": "a", "partitions": [{"partition_index": 0, "offset": 1}]}],
+            "timeout_ms": 5_000,
+        },
+    )
+
+
+async def new_topic(stage: Stage) -> None:
+    """A topic is made, and deleted."""
+    await stage.make_topic("c", 1)
+    await stage.remote.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["c"], "timeout_ms": 5_000})
+
+
+STEPS: list[Step] = [
+    plain,
+    commit,
+    commit_with_offsets,
+    abort,
+    open_only,
+    fence,
+    checkpoint,
+    trim,
+    new_topic,
+]
+STEPS_MAX = 3
+
+
+def scenarios() -> Iterator[tuple[Step, ...]]:
+    """All sequences of up to three steps."""
+    for length in range(1, STEPS_MAX + 1):
+        yield from itertools.product(STEPS, repeat=length)
+
+
+def name_of(steps: tuple[Step, ...]) -> str:
+    return " + ".join(step.__name__ for step in steps)
+
+
+__all__ = ["STEPS", "Attempt", "Step", "name_of", "scenarios"]

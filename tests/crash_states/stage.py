@@ -1,0 +1,137 @@
+"""A simulated machine without faults, on which a scenario plays, and which is looked at before each of its I/Os."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+from faircopy.broker.broker import Broker
+from faircopy.broker.settings import Settings
+from faircopy.wire.api_keys import ApiKey
+from tests.checker.history import Operation, Send, Transaction, Value
+from tests.simulation.coverage import Coverage
+from tests.simulation.loop import Life, VirtualLoop
+from tests.simulation.lying_disk import LyingDisk
+from tests.simulation.lying_disk import Operation as DiskOperation
+from tests.simulation.machine import Machine
+from tests.simulation.network import Remote
+from tests.simulation.producer import SimulatedProducer
+from tests.simulation.store import Contents
+from tests.simulation.workload import Attempt
+
+SETTINGS = Settings(
+    metadata_journals=1,
+    offsets_partitions=1,
+    journal_segment_bytes=1_200,
+    topic_segment_bytes=400,
+    checkpoint_interval_ms=3_600_000,
+    retention_check_interval_ms=3_600_000,
+    auto_create_topics=False,
+    plain_enabled=False,
+)
+TOPICS = {"a": 1, "b": 1}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A crash right before an I/O: the disk and the state store as they are, and what clients know by then."""
+
+    operation: DiskOperation
+    disk: LyingDisk
+    contents: Contents
+    history: list[Operation]
+
+
+class Stage:
+    """One machine with its clients. After `begin`, every I/O is recorded in `moments`."""
+
+    def __init__(self, loop: VirtualLoop, chosen: random.Random) -> None:
+        self._loop = loop
+        self._coverage = Coverage()
+        self.machine = Machine(loop, SETTINGS, chosen, self._coverage)
+        self._values = itertools.count(1)
+        self._attempts: list[Attempt] = []
+        self.moments: list[Moment] = []
+        self.remote = self._remote("remote")
+        self.plain = SimulatedProducer(self._remote("plain"), None, chosen)
+        self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen)
+        self.other = SimulatedProducer(self._remote("green"), "green/1", chosen)
+
+    def _remote(self, name: str) -> Remote:
+        life = Life(name)
+        return Remote(lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self._coverage)
+
+    async def begin(self) -> None:
+        """Start, make topics and producers, and have everything durable."""
+        await self.machine.start()
+        for topic, partitions in TOPICS.items():
+            await self.make_topic(topic, partitions)
+        for producer in (self.plain, self.producer, self.other):
+            await producer.begin_life()
+        await self.in_broker(self.broker.checkpoint(all_changed=True))
+        self.machine.disk.sync_everything()
+        self.machine.disk.before = self._look
+
+    def _look(self, operation: DiskOperation) -> None:
+        self.moments.append(Moment(operation, self._copy(), copy.deepcopy(self.machine.contents), self.history()))
+
+    def _copy(self) -> LyingDisk:
+        return self.machine.disk.with_root(copy.deepcopy(self.machine.disk.root))
+
+    def end(self) -> None:
+        """The last moment: after all that was done."""
+        self._look(DiskOperation(0, "the end", self.machine.directory))
+
+    @property
+    def broker(self) -> Broker:
+        assert self.machine.broker is not None
+        return self.machine.broker
+
+    @property
+    def now(self) -> float:
+        return self._loop.now
+
+    async def in_broker(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have the broker itself do something."""
+        await self._loop.create_task(work, context=self.machine.life.context)
+
+    async def make_topic(self, name: str, partitions: int) -> None:
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": []}
+        body = {"topics": [topic], "timeout_ms": 5_000, "validate_only": False}
+        await self.remote.ask(ApiKey.CREATE_TOPICS, 5, body)
+
+    # -- the history ---------------------------------------------------------------------------------------------
+
+    def attempt(self, process: str, group: str | None) -> Attempt:
+        attempt = Attempt(process, group, self.now, self.now if group is None else None)
+        self._attempts.append(attempt)
+        return attempt
+
+    def next_value(self) -> int:
+        return next(self._values)
+
+    def values(self, attempt: Attempt, partition: str, count: int) -> list[Value]:
+        """New values, which the attempt sends."""
+        found: list[Value] = [self.next_value() for _ in range(count)]
+        attempt.sends = [*attempt.sends, *(Send(partition, value) for value in found)]
+        return found
+
+    def history(self) -> list[Operation]:
+        """What clients know now."""
+        return [
+            Transaction(
+                attempt.process,
+                attempt.group,
+                attempt.begun,
+                attempt.commit_asked,
+                attempt.ended if attempt.ended is not None else self.now,
+                attempt.result,
+                list(attempt.sends),
+                offsets=list(attempt.offsets),
+            )
+            for attempt in map(replace, self._attempts)
+        ]

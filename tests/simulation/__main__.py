@@ -1,0 +1,89 @@
+"""`python -m tests.simulation`: many seeds, each failing one printed with what is wrong."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from multiprocessing import Pool
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from tests.checker.history import write_history
+from tests.simulation.coverage import Coverage
+from tests.simulation.run import Outcome, simulate
+
+FINDINGS_SHOWN = 5
+SEED_BITS = 48
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--seeds", default=100, show_default=True, help="How many seeds to run.")
+@click.option("--seed", type=int, help="Run this one only, and write its history.")
+@click.option("--processes", default=2, show_default=True, help="How many to run at a time.")
+@click.option("--history", type=click.Path(path_type=Path), help="Where to write the history of --seed.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object at the end instead of tables.")
+def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_json: bool) -> None:
+    """Run brokers, clients and faults on a virtual clock, and check what clients saw.
+
+    \b
+    Examples:
+      python -m tests.simulation --seeds 1000
+      python -m tests.simulation --seed 42 --history /tmp/history.jsonl
+    """
+    console = Console(stderr=is_json)
+    chosen = [seed] if seed is not None else [secrets.randbits(SEED_BITS) for _ in range(seeds)]
+    began = time.monotonic()
+    coverage, failing, virtual_seconds = Coverage(), [], 0.0
+    with progress_on(console) as progress, Pool(processes) as pool:
+        task = progress.add_task("seeds", total=len(chosen))
+        for outcome in pool.imap_unordered(simulate, chosen):
+            coverage.add(outcome.coverage)
+            virtual_seconds += outcome.virtual_seconds
+            if not outcome.is_good:
+                failing.append(outcome)
+                show(console, outcome)
+            progress.advance(task)
+            if seed is not None and history is not None:
+                with history.open("w") as file:
+                    write_history(outcome.history, file)
+    seconds = time.monotonic() - began
+    if is_json:
+        found = {"seeds": len(chosen), "failing": [each.seed for each in failing], "coverage": dict(coverage.counts)}
+        print(json.dumps(found | {"virtual_seconds": virtual_seconds, "seconds": seconds}))
+    else:
+        console.print(table_of(coverage))
+        console.print(
+            f"{len(chosen)} seeds, {len(failing)} failing; {virtual_seconds:,.0f} virtual seconds in {seconds:,.1f}"
+        )
+    sys.exit(1 if failing else 0)
+
+
+def progress_on(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+    )
+
+
+def show(console: Console, outcome: Outcome) -> None:
+    """Say what is wrong with a seed, and how to see it again."""
+    console.print(f"[bold red]seed {outcome.seed}[/]: {outcome.checked.verdict.value}")
+    for line in [*outcome.failures, *map(str, outcome.checked.findings)][:FINDINGS_SHOWN]:
+        console.print(f"  {line}", markup=False)
+    console.print(f"  again: make simulate SEED={outcome.seed}")
+
+
+def table_of(coverage: Coverage) -> Table:
+    table = Table("what was met", "times", title="coverage")
+    for name, count in sorted(coverage.counts.items()):
+        table.add_row(name, f"{count:,}", style="red" if not count else "")
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""A simulated consumer of given partitions, which reads on from where it is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.records import decode_records
+from tests.checker.history import Read
+from tests.simulation.network import Disconnected, Remote
+from tests.simulation.producer import partition_of
+
+PAUSE_SECONDS = 0.1
+EARLIEST, LATEST = -2, -1
+ANSWER_BYTES = 20_000
+
+
+class SimulatedConsumer:
+    """`positions` are the next offsets; `is_committed` chooses the isolation level, which changes nothing (P1)."""
+
+    def __init__(self, remote: Remote, partitions: list[str], *, is_committed: bool) -> None:
+        self._remote = remote
+        self._isolation_level = int(is_committed)
+        self.partitions = partitions
+        self.positions: dict[str, int] = dict.fromkeys(partitions, 0)
+
+    async def poll(self, wait_ms: int = 500) -> list[Read]:
+        """What has come, after at most so long. Raises Disconnected."""
+        by_topic: dict[str, list[dict[str, Any]]] = {}
+        for name in self.partitions:
+            topic, number = partition_of(name)
+            by_topic.setdefault(topic, []).append(
+                {
+                    "partition": number,
+                    "fetch_offset": self.positions[name],
+                    "partition_max_bytes": ANSWER_BYTES,
+                }
+            )
+        body = {
+            "max_wait_ms": wait_ms,
+            "min_bytes": 1,
+            "max_bytes": ANSWER_BYTES,
+            "isolation_level": self._isolation_level,
+            "topics": [{"topic": topic, "partitions": rows} for topic, rows in by_topic.items()],
+        }
+        answer = await self._remote.ask(ApiKey.FETCH, 11, body)
+        found: list[Read] = []
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                name = f"{topic.topic}-{partition.partition_index}"
+                if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    self.positions[name] = partition.log_start_offset
+                elif partition.error_code == ErrorCode.NONE:
+                    found += self._take(name, bytes(partition.records or b""))
+        return found
+
+    def _take(self, name: str, data: bytes) -> list[Read]:
+        """The messages from the position on; a batch that is cut at the end is left for the next time."""
+        found = []
+        at = 0
+        while at + HEADER_BYTES <= len(data):
+            size = PLACE.unpack_from(data, at)[1] + LENGTH_OVERHEAD_BYTES
+            if at + size > len(data):
+                break
+            for record in decode_records(data[at : at + size]):
+                if record.offset >= self.positions[name]:
+                    assert record.value is not None
+                    found.append(Read(name, record.offset, int(record.value)))
+                    self.positions[name] = record.offset + 1
+            at += size
+        return found
+
+    async def bound(self, name: str, which: int) -> int:
+        """The first offset of a partition, or the one behind its last, asked for until there is an answer."""
+        topic, number = partition_of(name)
+        body = {
+            "isolation_level": 1,
+            "topics": [{"name": topic, "partitions": [{"partition_index": number, "timestamp": which}]}],
+        }
+        while True:
+            try:
+                answer = (await self._remote.ask(ApiKey.LIST_OFFSETS, 5, body)).topics[0].partitions[0]
+            except Disconnected:
+                answer = None
+            if answer is not None and answer.error_code == ErrorCode.NONE:
+                return int(answer.offset)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def committed(self, group: str, name: str) -> int:
+        """The offset that a group has committed, -1 if none; asked for until it is stable."""
+        topic, number = partition_of(name)
+        body = {
+            "group_id": group,
+            "topics": [{"name": topic, "partition_indexes": [number]}],
+            "require_stable": True,
+        }
+        while True:
+            try:
+                answer = await self._remote.ask(ApiKey.OFFSET_FETCH, 7, body)
+            except Disconnected:
+                answer = None
+            if answer is not None and answer.error_code == ErrorCode.NONE:
+                found = answer.topics[0].partitions[0]
+                if found.error_code == ErrorCode.NONE:
+                    return int(found.committed_offset)
+            await asyncio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,146 @@
+"""What goes wrong on a machine, and when: from one seed."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections.abc import Awaitable, Callable
+
+from tests.simulation.coverage import Coverage
+from tests.simulation.lying_disk import Crash, Fate, Operation
+from tests.simulation.machine import Machine
+
+CALM_SECONDS = 6.0
+DOWN_SECONDS = 2.0
+OPERATIONS_AHEAD_MAX = 60
+FULL_SECONDS = 3.0
+JUMP_MS = 3_600_000
+FAILING = ("sync", "write", "sync directory", "allocate", "store write")
+
+
+class Faults:
+    """Fault after fault, until `stop`. Without `may_lose_power`, only processes die (durability `os`)."""
+
+    def __init__(self, machine: Machine, chosen: random.Random, coverage: Coverage, *, may_lose_power: bool) -> None:
+        self._machine = machine
+        self._chosen = chosen
+        self._coverage = coverage
+        self._may_lose_power = may_lose_power
+        self._is_stopping = False
+        self._kinds: dict[str, Callable[[], Awaitable[None]]] = {
+            "kill": self._kill,
+            "stop and start": self._stop,
+            "full disk": self._fill_disk,
+            "wall clock jumps": self._jump,
+            "error of the disk": self._fail_operation,
+            "crash at an operation": self._crash_at_an_operation,
+        }
+        if may_lose_power:
+            self._kinds["power loss"] = self._lose_power
+        coverage.announce(*(f"fault: {name}" for name in self._kinds))
+
+    async def run(self) -> None:
+        """Let things go wrong."""
+        while not self._is_stopping:
+            await asyncio.sleep(self._chosen.expovariate(1 / CALM_SECONDS))
+            name = self._chosen.choice(list(self._kinds))
+            if self._is_stopping or not self._machine.is_up:
+                continue
+            self._coverage.hit(f"fault: {name}")
+            await self._kinds[name]()
+
+    def stop(self) -> None:
+        """Nothing more goes wrong."""
+        self._is_stopping = True
+
+    async def heal(self) -> None:
+        """The machine runs, and has all it needs."""
+        self._machine.weather.clear()
+        self._machine.disk.before = lambda operation: None
+        self._machine.disk.free_bytes = None
+        await self._come_back()
+
+    # -- dying and coming back -----------------------------------------------------------------------------------
+
+    async def _come_back(self) -> None:
+        """Start the broker until it stays up; now and then it dies in its recovery, too."""
+        while not self._machine.is_up:
+            if not self._is_stopping and self._chosen.random() < 0.2:
+                self._coverage.hit("fault: crash in recovery")
+                self._prepare_crash(self._chosen.randint(1, OPERATIONS_AHEAD_MAX))
+            await self._machine.start()
+            if self._machine.failures:
+                raise self._machine.failures[0]
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(self._chosen.random() * DOWN_SECONDS)
+        await self._come_back()
+
+    async def _kill(self) -> None:
+        self._machine.kill()
+        await self._rest()
+
+    async def _stop(self) -> None:
+        await self._machine.stop()
+        await self._rest()
+
+    def _fate(self) -> Fate:
+        fate = self._chosen.choice(list(Fate))
+        self._coverage.hit(f"unsynced data: {fate.value}")
+        return fate
+
+    async def _lose_power(self) -> None:
+        self._machine.lose_power(self._fate())
+        await self._rest()
+
+    def _prepare_crash(self, ahead: int) -> None:
+        """Have the machine lose power, or at least the broker die, at the Nth operation from now on."""
+        machine, disk = self._machine, self._machine.disk
+        last = disk.operations + ahead
+
+        def before(operation: Operation) -> None:
+            if operation.number >= last:
+                if self._may_lose_power:
+                    machine.lose_power(self._fate())
+                else:
+                    machine.kill()
+                raise Crash
+
+        disk.before = before
+
+    async def _crash_at_an_operation(self) -> None:
+        self._prepare_crash(self._chosen.randint(1, OPERATIONS_AHEAD_MAX))
+        for _ in range(200):
+            if not self._machine.is_up:
+                break
+            await asyncio.sleep(0.05)
+        self._machine.disk.before = lambda operation: None
+        if not self._machine.is_up:
+            await self._rest()
+
+    # -- a disk that can't ---------------------------------------------------------------------------------------
+
+    async def _fill_disk(self) -> None:
+        disk = self._machine.disk
+        disk.free_bytes = self._chosen.randint(0, 100_000)
+        await asyncio.sleep(self._chosen.random() * FULL_SECONDS)
+        disk.free_bytes = None
+
+    async def _fail_operation(self) -> None:
+        """One operation fails, as when the device has an error: the broker must end itself (I10)."""
+        disk, name = self._machine.disk, self._chosen.choice(FAILING)
+
+        def before(operation: Operation) -> None:
+            if operation.name == name:
+                disk.before = lambda _: None
+                raise OSError(errno.EIO, "the device has an error")
+
+        disk.before = before
+        await asyncio.sleep(self._chosen.random() * DOWN_SECONDS)
+        disk.before = lambda operation: None
+        if not self._machine.is_up:
+            await self._rest()
+
+    async def _jump(self) -> None:
+        self._machine.clock.jump_ms += self._chosen.randint(-JUMP_MS, JUMP_MS)

@@ -1,0 +1,128 @@
+"""An event loop on a virtual clock: it never waits, and the same callbacks always run in the same order.
+
+Each part of a simulation has a `Life`. What belongs to one runs in a context that names it (callbacks, timers and tasks
+inherit the context of whoever made them), and stops when the life ends: at once, with no `finally` and no farewell, as
+kill -9 does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+from asyncio.events import Handle, TimerHandle
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from tests.simulation.lying_disk import Crash
+
+Result = TypeVar("Result")
+
+
+class Life:
+    """Whether a part still runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_over = False
+        self.context = contextvars.copy_context()
+        self.context.run(_life.set, self)
+
+    def end(self) -> None:
+        """Nothing of this part runs from now on."""
+        self.is_over = True
+
+
+_life: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
+
+
+class Deadlock(RuntimeError):
+    """Nothing is due any more, and what was waited for has not come."""
+
+
+class _Mortal:
+    """A handle that does nothing once its life is over."""
+
+    _context: contextvars.Context
+
+    def _run(self) -> None:
+        life = self._context.get(_life)
+        if life is None or not life.is_over:
+            super()._run()  # type: ignore[misc]
+
+
+class _MortalHandle(_Mortal, Handle):
+    pass
+
+
+class _MortalTimer(_Mortal, TimerHandle):
+    pass
+
+
+class _Idle:
+    """In the place of a selector: waiting moves the clock."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise Deadlock(f"nothing is due after {self._loop.time():.6f} s")
+        self._loop.now += timeout
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """`now` are the seconds since the simulation began."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.failures: list[dict[str, Any]] = []
+        self._selector = _Idle(self)
+        self.set_exception_handler(self._note)
+
+    def _note(self, _loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
+        # Tasks of lives that are over are never finished.
+        is_end = "destroyed but it is pending" in failure["message"] or isinstance(failure.get("exception"), Crash)
+        if not is_end:
+            self.failures.append(failure)
+
+    def time(self) -> float:
+        return self.now
+
+    def run(self, main: Coroutine[Any, Any, Result]) -> Result:
+        """Run until `main` is done. Raises Deadlock."""
+        asyncio.set_event_loop(self)
+        try:
+            return self.run_until_complete(main)
+        finally:
+            asyncio.set_event_loop(None)
+
+    def _call_soon(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None
+    ) -> Handle:
+        handle = _MortalHandle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> TimerHandle:
+        timer = _MortalTimer(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
+
+    def _process_events(self, _events: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass

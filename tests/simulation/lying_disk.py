@@ -1,0 +1,354 @@
+"""A disk that keeps what was fsynced, and of the rest whatever it likes.
+
+`LyingDisk` takes the calls of `storage.system.System`. `crash` makes the disk that the machine finds when it comes
+back: of every write that was not fsynced each sector is kept, lost or garbled, of sizes and of names in directories
+that were not fsynced some. One promise is kept, as POSIX has it: a rename is never half done.
+
+    a file       is `durable`, and the writes and sizes since the last fdatasync, in order
+    a directory  is the names that are durable, and the changes since the last fsync of the directory, in order
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.storage.files import Buffer
+from faircopy.storage.system import Status, System
+
+SECTOR_BYTES = (512, 4096)
+
+
+class Operation(NamedTuple):
+    """One call that the disk is asked to do; `number` counts them from 1."""
+
+    number: int
+    name: str
+    path: Path
+
+
+class Crash(BaseException):
+    """The machine stops in the middle of a call. Nothing that follows reaches the disk."""
+
+
+class Fate(Enum):
+    """What becomes of what was not fsynced."""
+
+    KEPT = "kept"
+    LOST = "lost"
+    MIXED = "mixed"
+    GARBLED = "garbled"
+
+
+@dataclass
+class FileNode:
+    """A file; `changes` are (position, bytes) of writes and (size, None) of changed sizes, not fsynced yet."""
+
+    content: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    durable: bytearray = field(default_factory=bytearray)
+    durable_size: int = 0
+    changes: list[tuple[int, bytes | None]] = field(default_factory=list)
+    modified_ns: int = 0
+
+    def write(self, position: int, data: bytes) -> None:
+        put(self.content, position, data)
+        self.size = max(self.size, position + len(data))
+        self.changes.append((position, data))
+
+    def resize(self, size: int) -> None:
+        del self.content[size:]
+        self.size = size
+        self.changes.append((size, None))
+
+    def read(self, position: int, size: int) -> bytes:
+        end = min(position + size, self.size)
+        found = bytes(self.content[position:end])
+        return found + bytes(max(end - max(position, len(self.content)), 0) if end > position else 0)
+
+    def sync(self) -> None:
+        self.durable, self.durable_size = bytearray(self.content), self.size
+        self.changes.clear()
+
+
+@dataclass
+class DirectoryNode:
+    """A directory; `changes` are (name, node or None) in the order in which they were made, a rename as one of two."""
+
+    names: dict[str, FileNode | DirectoryNode] = field(default_factory=dict)
+    durable: dict[str, FileNode | DirectoryNode] = field(default_factory=dict)
+    changes: list[dict[str, FileNode | DirectoryNode | None]] = field(default_factory=list)
+
+    def change(self, changed: dict[str, FileNode | DirectoryNode | None]) -> None:
+        apply_names(self.names, changed)
+        self.changes.append(changed)
+
+    def sync(self) -> None:
+        self.durable = dict(self.names)
+        self.changes.clear()
+
+
+Node = FileNode | DirectoryNode
+
+
+def put(content: bytearray, position: int, data: bytes) -> None:
+    """Write into a file's bytes; those never written are zero, and not kept."""
+    if position > len(content):
+        content += bytes(position - len(content))
+    content[position : position + len(data)] = data
+
+
+def apply_names(names: dict[str, Node], changed: dict[str, Node | None]) -> None:
+    for name, node in changed.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+class LyingDisk(System):
+    """The disk of one machine. `before` is called with each operation that changes something; it may raise."""
+
+    def __init__(self, now_ns: Callable[[], int], root: DirectoryNode | None = None) -> None:
+        self.root = root or DirectoryNode()
+        self.before: Callable[[Operation], None] = lambda operation: None
+        self.operations = 0
+        self.free_bytes: int | None = None  # None: as many as are asked for
+        self._now_ns = now_ns
+        self._open: dict[int, tuple[Path, FileNode]] = {}
+        self._descriptors = 1_000
+
+    def operation(self, name: str, path: Path) -> None:
+        """Count an operation that changes something, and have it go wrong if it is to."""
+        self.operations += 1
+        self.before(Operation(self.operations, name, path))
+
+    # -- finding -------------------------------------------------------------------------------------------------
+
+    def find(self, path: Path) -> Node | None:
+        node: Node | None = self.root
+        for part in path.parts[1:]:
+            if not isinstance(node, DirectoryNode):
+                return None
+            node = node.names.get(part)
+        return node
+
+    def _directory(self, path: Path) -> DirectoryNode:
+        node = self.find(path)
+        if not isinstance(node, DirectoryNode):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", str(path))
+        return node
+
+    def _file(self, descriptor: int) -> tuple[Path, FileNode]:
+        return self._open[descriptor]
+
+    # -- the calls -----------------------------------------------------------------------------------------------
+
+    def open(self, path: Path, flags: int) -> int:
+        node = self.find(path)
+        if flags & os.O_CREAT:
+            if node is not None:
+                raise FileExistsError(errno.EEXIST, "it is there", str(path))
+            self.operation("create", path)
+            node = FileNode(modified_ns=self._now_ns())
+            self._directory(path.parent).change({path.name: node})
+        if not isinstance(node, FileNode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+        self._descriptors += 1
+        self._open[self._descriptors] = path, node
+        return self._descriptors
+
+    def close(self, descriptor: int) -> None:
+        self._open.pop(descriptor, None)
+
+    def size(self, descriptor: int) -> int:
+        return self._file(descriptor)[1].size
+
+    def write(self, descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
+        path, node = self._file(descriptor)
+        data = b"".join(buffers)
+        self.operation("write", path)
+        self._take_space(max(position + len(data) - node.size, 0))
+        node.write(position, data)
+        node.modified_ns = self._now_ns()
+        return len(data)
+
+    def read(self, descriptor: int, size: int, position: int) -> bytes:
+        return self._file(descriptor)[1].read(position, size)
+
+    def read_cached(self, descriptor: int, buffer: bytearray, position: int) -> int:
+        found = self.read(descriptor, len(buffer), position)
+        buffer[: len(found)] = found
+        return len(found)
+
+    def allocate(self, descriptor: int, end: int) -> None:
+        path, node = self._file(descriptor)
+        if end > node.size:
+            self.operation("allocate", path)
+            self._take_space(end - node.size)
+            node.resize(end)
+
+    def _take_space(self, size: int) -> None:
+        if self.free_bytes is not None:
+            if size > self.free_bytes:
+                raise OSError(errno.ENOSPC, "no space is left")
+            self.free_bytes -= size
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        path, node = self._file(descriptor)
+        self.operation("truncate", path)
+        node.resize(size)
+
+    def sync(self, descriptor: int) -> None:
+        path, node = self._file(descriptor)
+        self.operation("sync", path)
+        node.sync()
+
+    def sync_directory(self, path: Path) -> None:
+        self.operation("sync directory", path)
+        self._directory(path).sync()
+
+    def make_directory(self, path: Path) -> None:
+        directory = self._directory(path.parent)
+        if path.name in directory.names:
+            raise FileExistsError(errno.EEXIST, "it is there", str(path))
+        self.operation("make directory", path)
+        directory.change({path.name: DirectoryNode()})
+
+    def remove_directory(self, path: Path) -> None:
+        if self._directory(path).names:
+            raise OSError(errno.ENOTEMPTY, "not empty", str(path))
+        self.operation("remove directory", path)
+        self._directory(path.parent).change({path.name: None})
+
+    def rename(self, old: Path, new: Path) -> None:
+        if old.parent != new.parent:
+            raise NotImplementedError("faircopy renames within a directory only")
+        directory = self._directory(old.parent)
+        if old.name not in directory.names:
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(old))
+        self.operation("rename", old)
+        directory.change({old.name: None, new.name: directory.names[old.name]})
+
+    def delete(self, path: Path) -> None:
+        directory = self._directory(path.parent)
+        if path.name not in directory.names:
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
+        self.operation("delete", path)
+        directory.change({path.name: None})
+
+    def list(self, path: Path) -> list[str]:
+        return list(self._directory(path).names)
+
+    def status(self, path: Path) -> Status | None:
+        node = self.find(path)
+        if node is None:
+            return None
+        if isinstance(node, DirectoryNode):
+            return Status(True, 0, 0)
+        return Status(False, node.size, node.modified_ns)
+
+    def lock(self, path: Path) -> int:
+        if self.find(path) is None:
+            return self.open(path, os.O_CREAT)
+        return self.open(path, 0)
+
+    # -- crashing ------------------------------------------------------------------------------------------------
+
+    def crash(self, fate: Fate, chosen: random.Random) -> LyingDisk:
+        """The disk as the machine finds it after a crash."""
+        after = Aftermath(fate, chosen)
+        return LyingDisk(self._now_ns, after.directory(self.root))
+
+    def kill(self) -> LyingDisk:
+        """The disk after the process was killed: the operating system lives, and has all that was written."""
+        return self.with_root(self.root)
+
+    def with_root(self, root: DirectoryNode) -> LyingDisk:
+        """A disk of the same machine with other files."""
+        return LyingDisk(self._now_ns, root)
+
+    def sync_everything(self) -> None:
+        """As `sync` of the command line."""
+        waiting: list[Node] = [self.root]
+        while waiting:
+            node = waiting.pop()
+            node.sync()
+            if isinstance(node, DirectoryNode):
+                waiting += node.names.values()
+
+
+class Aftermath:
+    """One crash: what is left of each file and directory. A file of two names, as in a half-kept rename, stays one."""
+
+    def __init__(self, fate: Fate, chosen: random.Random) -> None:
+        self._fate = fate
+        self._chosen = chosen
+        self._sector_bytes = chosen.choice(SECTOR_BYTES)
+        self._made: dict[int, Node] = {}
+
+    def node(self, node: Node) -> Node:
+        if id(node) not in self._made:
+            self._made[id(node)] = self.directory(node) if isinstance(node, DirectoryNode) else self.file(node)
+        return self._made[id(node)]
+
+    def directory(self, node: DirectoryNode) -> DirectoryNode:
+        names = dict(node.durable)
+        for changed in self._kept_changes(node):
+            apply_names(names, changed)
+        left = {name: self.node(child) for name, child in names.items()}
+        return DirectoryNode(left, dict(left))
+
+    def _kept_changes(self, node: DirectoryNode) -> list[dict[str, Node | None]]:
+        if self._fate is Fate.KEPT:
+            return node.changes
+        if self._fate is Fate.LOST:
+            return []
+        if self._chosen.random() < 0.5:  # as a journaling file system: in order, up to some point
+            return node.changes[: self._chosen.randint(0, len(node.changes))]
+        return [changed for changed in node.changes if self._chosen.random() < 0.5]
+
+    def file(self, node: FileNode) -> FileNode:
+        content, size = bytearray(node.durable), node.durable_size
+        for position, data in self._kept_writes(node):
+            if data is None:
+                size = position
+                del content[size:]
+            else:
+                put(content, position, data)
+                size = max(size, position + len(data))
+        return FileNode(bytearray(content), size, content, size, [], node.modified_ns)
+
+    def _kept_writes(self, node: FileNode) -> list[tuple[int, bytes | None]]:
+        if self._fate is Fate.KEPT:
+            return node.changes
+        if self._fate is Fate.LOST:
+            return []
+        kept: list[tuple[int, bytes | None]] = []
+        for position, data in node.changes:
+            if data is None:
+                if self._chosen.random() < 0.5:
+                    kept.append((position, None))
+                continue
+            kept += self._sectors(position, data)
+        return kept
+
+    def _sectors(self, position: int, data: bytes) -> list[tuple[int, bytes | None]]:
+        """Each sector of a write by itself: kept, lost, or, as the fate may be, full of something else."""
+        found: list[tuple[int, bytes | None]] = []
+        at = 0
+        while at < len(data):
+            size = min(self._sector_bytes - (position + at) % self._sector_bytes, len(data) - at)
+            draw = self._chosen.random()
+            if draw < 0.5:
+                found.append((position + at, data[at : at + size]))
+            elif self._fate is Fate.GARBLED and draw < 0.6:
+                found.append((position + at, self._chosen.randbytes(size)))
+            at += size
+        return found

@@ -1,0 +1,181 @@
+"""One machine: its disk, its clocks, and the broker that runs on it, dies, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from faircopy.broker.broker import Broker
+from faircopy.broker.settings import Settings
+from faircopy.broker.surroundings import Surroundings
+from faircopy.publish.client import Publisher
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import StateStore
+from faircopy.storage.system import mount
+from tests.simulation.coverage import Coverage
+from tests.simulation.loop import Life, VirtualLoop
+from tests.simulation.lying_disk import Crash, Fate, LyingDisk
+from tests.simulation.network import Disconnected, Link, Weather
+from tests.simulation.publisher import SimulatedPublisher
+from tests.simulation.store import Contents, SimulatedStore
+from tests.simulation.threads import SimulatedThreads
+
+DIRECTORY = Path("/data")
+DISK_THREADS = 8
+PATIENCE_SECONDS = 120.0
+EPOCH_MS = 1_790_000_000_000
+
+
+class VirtualClock:
+    """The clocks of a machine; `jump_ms` is how far somebody has set the wall clock off."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self.jump_ms = 0
+
+    def wall_ms(self) -> int:
+        return EPOCH_MS + int(self._loop.now * 1000) + self.jump_ms
+
+    def steady_ms(self) -> int:
+        return EPOCH_MS + int(self._loop.now * 1000)
+
+    def monotonic_ms(self) -> float:
+        return self._loop.now * 1000
+
+
+class Machine:
+    """`failures` are errors of brokers that could not start, which none of the simulated faults may cause."""
+
+    def __init__(self, loop: VirtualLoop, settings: Settings, chosen: random.Random, coverage: Coverage) -> None:
+        self.loop = loop
+        self.clock = VirtualClock(loop)
+        self.disk = LyingDisk(self._now_ns)
+        self.disk.make_directory(DIRECTORY)
+        self.disk.sync_directory(DIRECTORY.parent)
+        self.contents = Contents()
+        self.weather = Weather(random.Random(chosen.getrandbits(64)))
+        self.coverage = coverage
+        self.broker: Broker | None = None
+        self.failures: list[BaseException] = []
+        self.directory = DIRECTORY
+        self.has_tables = settings.plain_enabled
+        self._settings = dataclasses.replace(settings, data_dir=str(DIRECTORY))
+        self._chosen = chosen
+        self.boots = 0
+        self.life = Life("broker")
+        self._graveyard: list[object] = []
+        self._mounted = ExitStack()
+
+    def _now_ns(self) -> int:
+        return self.clock.wall_ms() * 1_000_000
+
+    # -- the broker's surroundings -------------------------------------------------------------------------------
+
+    def _surroundings(self) -> Surroundings:
+        chosen = random.Random(self._chosen.getrandbits(64))
+        return SimulatedSurroundings(self, chosen)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a broker accepts connections."""
+        return self.broker is not None
+
+    async def start(self) -> None:
+        """Start the broker; if it dies on the way, it is not up afterwards."""
+        self._mounted.enter_context(mount(self.disk))
+        self.life = life = Life("broker")
+        await self._finish(self._run(life))
+
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have the broker do this, unless it dies meanwhile: then nothing of it is ever done."""
+        life = self.life
+        task = self.loop.create_task(work, context=life.context)
+        self._graveyard.append(task)
+        until = self.loop.now + PATIENCE_SECONDS
+        while not task.done() and not life.is_over:
+            await asyncio.sleep(0.001)
+            if self.loop.now > until:
+                raise TimeoutError(f"{work.__qualname__} takes more than {PATIENCE_SECONDS:.0f} s")
+
+    async def _run(self, life: Life) -> None:
+        broker = Broker(self._settings, self._surroundings())
+        self._graveyard.append(broker)
+        try:
+            await broker.open()
+        except Crash:
+            return
+        except Exception as error:
+            self.failures.append(error)
+            life.end()
+            return
+        broker.start_background()
+        broker.failed.add_done_callback(lambda _: self._died(life))
+        self.broker = broker
+
+    def _died(self, life: Life) -> None:
+        """I10: the process ends by itself after an error of the disk."""
+        if not life.is_over:
+            self.coverage.hit("broker: ended itself after an error of the disk")
+            self.kill()
+
+    def connect(self, client: Life) -> Link:
+        """A connection to the broker. Raises Disconnected."""
+        if self.broker is None:
+            raise Disconnected("nobody listens")
+        return Link(self.loop, self.weather, client, self.life, self.broker.server)
+
+    # -- faults --------------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """The process ends; what it has written stays."""
+        self._end_life()
+        self.disk = self.disk.kill()
+
+    def lose_power(self, fate: Fate) -> None:
+        """The machine ends; what was not fsynced has this fate."""
+        self._end_life()
+        self.disk = self.disk.crash(fate, self._chosen)
+        self.boots += 1
+
+    def _end_life(self) -> None:
+        self.life.end()
+        self.broker = None
+        self._mounted.close()
+
+    async def stop(self) -> None:
+        """Stop the broker in order."""
+        if self.broker is not None:
+            broker, self.broker = self.broker, None
+            life = self.life
+            await self._finish(broker.stop())
+            if not life.is_over:
+                self.kill()
+
+
+class SimulatedSurroundings(Surroundings):
+    """What a broker finds on a `Machine`."""
+
+    def __init__(self, machine: Machine, chosen: random.Random) -> None:
+        super().__init__(machine.clock, chosen)
+        self._machine = machine
+        self._disks = random.Random(chosen.getrandbits(64))
+
+    def boot_id(self) -> str:
+        return f"boot-{self._machine.boots}"
+
+    def disk(self, loop: asyncio.AbstractEventLoop) -> Disk:
+        return SimulatedThreads(loop, DISK_THREADS, self._disks)
+
+    def publisher(self, idle_seconds: float) -> Publisher:
+        machine = self._machine
+        return SimulatedPublisher(machine.disk, machine.clock.wall_ms, random.Random(self._disks.getrandbits(64)))
+
+    def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
+        machine = self._machine
+        disk = machine.disk
+        return SimulatedStore(machine.contents, loop, self._disks, lambda: disk.operation("store write", path))

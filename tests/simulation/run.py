@@ -1,0 +1,172 @@
+"""One simulation: a machine, its clients and its faults, all from one seed; then the checker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import hashlib
+import io
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from faircopy.broker.settings import Settings
+from faircopy.errors import FaircopyError
+from faircopy.storage.files import StorageFailure
+from tests.checker.check import Checked, check
+from tests.checker.history import Operation, write_history
+from tests.simulation.coverage import Coverage, watched
+from tests.simulation.faults import Faults
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.machine import Machine
+from tests.simulation.producer import TRANSACTION_TIMEOUT_MS
+from tests.simulation.workload import Workload
+
+STORM_SECONDS = 60.0
+SETTLE_SECONDS = TRANSACTION_TIMEOUT_MS / 1000 + 5
+LIMIT_SECONDS = 3_600.0
+PUBLISH_TRIES = 120
+TABLES_CHANCE = 0.25  # they cost more time than all else
+
+
+class Outcome(NamedTuple):
+    """What came of a seed. `failures` are bugs that showed themselves without the checker."""
+
+    seed: int
+    checked: Checked
+    failures: list[str]
+    history: list[Operation]
+    coverage: Coverage
+    virtual_seconds: float
+
+    @property
+    def is_good(self) -> bool:
+        return not self.failures and self.checked.verdict.value == "valid"
+
+    @property
+    def digest(self) -> str:
+        """The same for the same history."""
+        file = io.StringIO()
+        write_history(self.history, file)
+        return hashlib.sha256(file.getvalue().encode()).hexdigest()
+
+
+class Complaints(logging.Handler):
+    """Notes what the broker logs of its own bugs: errors with a trace that no fault of the disk explains."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "is stopped" in record.getMessage():  # a partition that is damaged, which no fault of ours may cause
+            self.found.append(record.getMessage())
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, (FaircopyError, OSError)):
+            self.found.append(f"{record.getMessage()}: {error!r}")
+
+
+@contextlib.contextmanager
+def listening(complaints: Complaints) -> Iterator[None]:
+    """Have the broker's log heard."""
+    logger = logging.getLogger("faircopy")
+    logger.addHandler(complaints)
+    try:
+        yield
+    finally:
+        logger.removeHandler(complaints)
+
+
+def settings_of(chosen: random.Random) -> Settings:
+    """A broker with small segments, so that all that happens rarely happens often."""
+    return Settings(
+        durability=chosen.choice(["fsync", "fsync", "os"]),
+        metadata_journals=2,
+        offsets_partitions=2,
+        journal_segment_bytes=chosen.choice([4_000, 20_000, 1 << 20]),
+        checkpoint_bytes=chosen.choice([2_000, 20_000, 1 << 20]),
+        checkpoint_interval_ms=chosen.choice([1_000, 5_000, 60_000]),
+        recent_drafts_max_bytes=chosen.choice([0, 500, 1 << 20]),
+        topic_segment_bytes=chosen.choice([2_000, 1 << 20]),
+        auto_create_topics=False,
+        plain_enabled=chosen.random() < TABLES_CHANCE,
+        plain_interval_ms=4_000,
+        plain_horizon_ms=chosen.choice([10_000, 86_400_000]),
+        plain_grace_ms=20_000,
+        producer_id_block=2,
+    )
+
+
+def simulate(seed: int) -> Outcome:
+    """Run one seed. The same seed does the same."""
+    loop, coverage, complaints = VirtualLoop(), Coverage(), Complaints()
+    # Collections would end what is left of dead brokers at moments that depend on the memory of this process.
+    gc.disable()
+    try:
+        with watched(coverage), listening(complaints):
+            return loop.run(_simulate(seed, loop, coverage, complaints))
+    finally:
+        gc.enable()
+        loop.close()
+
+
+async def _simulate(seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints) -> Outcome:
+    chosen = random.Random(seed)
+    settings = settings_of(chosen)
+    machine = Machine(loop, settings, chosen, coverage)
+    workload = Workload(loop, machine, random.Random(chosen.getrandbits(64)), coverage)
+    faults = Faults(
+        machine,
+        random.Random(chosen.getrandbits(64)),
+        coverage,
+        may_lose_power=settings.durability == "fsync",
+    )
+    failures: list[str] = []
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            await _storm(machine, workload, faults)
+    except Exception as error:
+        failures.append(f"{type(error).__name__}: {error}")
+    failures += complaints.found + [text_of(failure) for failure in loop.failures if not is_of_disk(failure)]
+    history = workload.history()
+    return Outcome(seed, check(history), failures, history, coverage, loop.now)
+
+
+async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
+    await machine.start()
+    if machine.broker is None:
+        raise machine.failures[0]
+    await workload.start()
+    machine.weather.worsen()
+    storm = asyncio.create_task(faults.run())
+    await asyncio.sleep(STORM_SECONDS)
+    faults.stop()
+    await storm
+    await faults.heal()
+    await workload.stop()
+    # What hangs now is aborted by its timeout.
+    await asyncio.sleep(SETTLE_SECONDS)
+    await workload.read_all()
+    if machine.has_tables:
+        await _publish_all(workload)
+    await machine.stop()
+
+
+async def _publish_all(workload: Workload) -> None:
+    """Wait until the table holds all that the logs do."""
+    for _ in range(PUBLISH_TRIES):
+        await asyncio.sleep(1)
+        if workload.look_at_table() == workload.messages:
+            return
+    raise AssertionError(f"the plain table has {workload.look_at_table()} rows, the logs {workload.messages}")
+
+
+def is_of_disk(failure: dict[str, Any]) -> bool:
+    """Whether the loop was told of an error of the disk: that is what ends the broker (I10)."""
+    return isinstance(failure.get("exception"), StorageFailure)
+
+
+def text_of(failure: dict[str, Any]) -> str:
+    return f"{failure['message']}: {failure.get('exception')!r}"

@@ -1,0 +1,33 @@
+"""Seeds of the simulation: each is good, and each is the same whenever and wherever it is run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.run import simulate
+
+SEEDS = [secrets.randbits(48) for _ in range(10)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_is_good(seed: int) -> None:
+    outcome = simulate(seed)
+    assert outcome.is_good, [*outcome.failures, *map(str, outcome.checked.findings)]
+
+
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_a_seed_gives_the_same_history_to_the_byte(seed: int) -> None:
+    digests = {digest_in_another_process(seed, hash_seed) for hash_seed in ("1", "2")}
+    assert digests == {simulate(seed).digest}
+
+
+def digest_in_another_process(seed: int, hash_seed: str) -> str:
+    program = f"from tests.simulation.run import simulate; print(simulate({seed}).digest)"
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

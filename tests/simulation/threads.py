@@ -1,0 +1,61 @@
+"""Disk threads on virtual time: a job runs at once as a whole, but when, and when its caller hears of it, is chance."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from faircopy.storage.disk import Disk, Done
+from tests.simulation.lying_disk import Crash
+
+QUICK_SECONDS = 0.0005
+SLOW_SECONDS = 0.02
+STUCK_SECONDS = 1.0
+SLOW_CHANCE = 0.05
+STUCK_CHANCE = 0.002
+
+
+class SimulatedThreads(Disk):
+    """In the place of `Disk`. `threads` jobs are under way at most; with one, they run one after the other."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int, chosen: random.Random) -> None:
+        self._loop = loop
+        self._chosen = chosen
+        self._free = threads
+        self._waiting: deque[tuple[Callable[..., Any], tuple[Any, ...], Done]] = deque()
+
+    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], done: Done) -> None:
+        self._waiting.append((function, arguments, done))
+        self._start()
+
+    def _start(self) -> None:
+        while self._free and self._waiting:
+            self._free -= 1
+            self._loop.call_later(self._delay(), self._work, *self._waiting.popleft())
+
+    def _work(self, function: Callable[..., Any], arguments: tuple[Any, ...], done: Done) -> None:
+        outcome: tuple[Any, BaseException | None]
+        try:
+            outcome = function(*arguments), None
+        except Crash:
+            return
+        except BaseException as error:
+            outcome = None, error
+        self._loop.call_later(self._chosen.random() * QUICK_SECONDS, self._finish, done, *outcome)
+
+    def _finish(self, done: Done, result: Any, error: BaseException | None) -> None:
+        self._free += 1
+        self._start()
+        done(result, error)
+
+    def _delay(self) -> float:
+        draw = self._chosen.random()
+        if draw < STUCK_CHANCE:
+            return self._chosen.random() * STUCK_SECONDS
+        return self._chosen.random() * (SLOW_SECONDS if draw < SLOW_CHANCE else QUICK_SECONDS)
+
+    def close(self) -> None:
+        pass

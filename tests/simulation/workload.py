@@ -1,0 +1,366 @@
+"""What the clients of a simulation do, and the history of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from faircopy.wire.api_keys import ApiKey
+from tests.checker.history import (
+    Committed,
+    End,
+    Final,
+    Offset,
+    Operation,
+    Poll,
+    Read,
+    Result,
+    Send,
+    Snapshot,
+    Transaction,
+)
+from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
+from tests.simulation.coverage import Coverage
+from tests.simulation.loop import Life, VirtualLoop
+from tests.simulation.machine import DIRECTORY, Machine
+from tests.simulation.member import SimulatedMember
+from tests.simulation.network import Disconnected, Remote
+from tests.simulation.producer import GaveUp, Refused, SimulatedProducer
+from tests.simulation.tables import rows_of
+
+TOPICS = {"a": 2, "b": 1}
+PARTITIONS = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
+TRANSACTIONAL_IDS = ["red/1", "red/2", "green/1"]
+ABORT_CHANCE = 0.1
+HANG_CHANCE = 0.03
+OFFSETS_CHANCE = 0.3
+CRASH_CHANCE = 0.05
+ZOMBIE_CHANCE = 0.3
+THINK_SECONDS = 0.5
+BATCH_RECORDS_MAX = 3
+ASK_CHANCE = 0.5
+LOOK_SECONDS = 10.0
+TABLE = "both"
+MEMBERS = 2
+MEMBERS_GROUP = "members"
+
+
+@dataclass
+class Attempt:
+    """One transaction or plain send while it goes on; what is never finished stays unknown."""
+
+    process: str
+    group: str | None
+    begun: float
+    commit_asked: float | None = None
+    ended: float | None = None
+    result: Result = Result.UNKNOWN
+    sends: list[Send] = field(default_factory=list)
+    offsets: list[Offset] = field(default_factory=list)
+
+    def finish(self, result: Result, now: float) -> None:
+        self.result, self.ended = result, now
+
+
+class Workload:
+    """All clients of one run. `stop` lets them finish what they are at."""
+
+    def __init__(self, loop: VirtualLoop, machine: Machine, chosen: random.Random, coverage: Coverage) -> None:
+        self._loop = loop
+        self._machine = machine
+        self._chosen = chosen
+        self._coverage = coverage
+        self._values = itertools.count(1)
+        self._names = itertools.count(1)
+        self._attempts: list[Attempt] = []
+        self._polls: list[Poll] = []
+        self._told: list[End | Committed] = []
+        self._finals: list[Final] = []
+        self._snapshots: list[Snapshot] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopping = False
+        self._keep: list[object] = []
+
+    # -- clients -------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make the topics, and begin."""
+        topics = [
+            {
+                "name": name,
+                "num_partitions": partitions,
+                "replication_factor": -1,
+                "assignments": [],
+                # Both topics in one table, which then shows transactions whole.
+                "configs": [{"name": "plain.table", "value": TABLE}],
+            }
+            for name, partitions in TOPICS.items()
+        ]
+        await self._remote(Life("administrator")).ask(
+            ApiKey.CREATE_TOPICS, 5, {"topics": topics, "timeout_ms": 10_000, "validate_only": False}
+        )
+        for transactional_id in TRANSACTIONAL_IDS:
+            self._spawn(self._transactional(transactional_id))
+        self._spawn(self._plain())
+        for is_committed in (False, True):
+            self._spawn(self._reader(is_committed))
+        for _ in range(MEMBERS):
+            self._spawn(self._members())
+        if self._machine.has_tables:
+            self._spawn(self._look_at_table())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(self._loop.create_task(work))
+
+    def _remote(self, life: Life) -> Remote:
+        return Remote(lambda: self._machine.connect(life), self._machine.weather, self._random(), self._coverage)
+
+    def _random(self) -> random.Random:
+        return random.Random(self._chosen.getrandbits(64))
+
+    async def stop(self) -> None:
+        """Let all clients finish. Raises what a client failed with."""
+        self._is_stopping = True
+        await asyncio.gather(*self._tasks)
+
+    async def _think(self, chosen: random.Random) -> None:
+        await asyncio.sleep(chosen.random() * THINK_SECONDS)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    async def _transactional(self, transactional_id: str) -> None:
+        """Instance after instance of one application: each ends by a crash, or because it is fenced."""
+        chosen = self._random()
+        while not self._is_stopping:
+            name = f"{transactional_id}#{next(self._names)}"
+            life = Life(name)
+            instance = self._loop.create_task(
+                self._instance(name, transactional_id, life, self._random()), context=life.context
+            )
+            self._keep.append(instance)
+            crash_at = self._loop.now + chosen.expovariate(CRASH_CHANCE)
+            while not instance.done() and not self._is_stopping and self._loop.now < crash_at:
+                await asyncio.sleep(0.1)
+            if self._is_stopping:
+                await instance
+            elif not instance.done():
+                self._end_instance(life, chosen)
+
+    def _end_instance(self, life: Life, chosen: random.Random) -> None:
+        """The application crashes; or it only seems to have, and goes on beside its successor."""
+        if chosen.random() < ZOMBIE_CHANCE:
+            self._coverage.hit("client: a zombie goes on")
+        else:
+            self._coverage.hit("client: crashed")
+            life.end()
+
+    async def _instance(self, name: str, transactional_id: str, life: Life, chosen: random.Random) -> None:
+        remote = self._remote(life)
+        producer = SimulatedProducer(remote, transactional_id, chosen)
+        try:
+            await producer.begin_life()
+            while not self._is_stopping:
+                await self._think(chosen)
+                await producer.prepare_next()
+                await self._transaction(name, transactional_id, producer, remote, chosen)
+        except Refused as error:
+            self._coverage.hit(f"producer: ended by {error.code.name}")
+        except GaveUp:
+            self._coverage.hit("producer: gave up")
+
+    async def _transaction(
+        self,
+        name: str,
+        transactional_id: str,
+        producer: SimulatedProducer,
+        remote: Remote,
+        chosen: random.Random,
+    ) -> None:
+        """One transaction. Raises Refused, GaveUp where this instance can't go on."""
+        attempt = Attempt(name, transactional_id.split("/")[0], self._loop.now)
+        self._attempts.append(attempt)
+        if not await self._write(attempt, producer, chosen):
+            attempt.finish(Result.FAILED, self._loop.now)
+            await producer.end(committed=False)
+            return
+        if chosen.random() < HANG_CHANCE:
+            self._coverage.hit("client: hung past its timeout")
+            await asyncio.sleep(12)
+        attempt.commit_asked = self._loop.now
+        try:
+            await producer.end(committed=True)
+        except Refused as error:
+            if error.is_certain:
+                attempt.finish(Result.FAILED, self._loop.now)
+            raise
+        attempt.finish(Result.OK, self._loop.now)
+        if chosen.random() < ASK_CHANCE:
+            await self._ask(attempt, remote, chosen)
+
+    async def _ask(self, attempt: Attempt, remote: Remote, chosen: random.Random) -> None:
+        """Right after the ack: where does a partition end, and what has the group committed? (P8)"""
+        consumer = SimulatedConsumer(remote, PARTITIONS, is_committed=chosen.random() < 0.5)
+        name = chosen.choice(attempt.sends).partition
+        asked = self._loop.now
+        self._told.append(End(name, asked, await consumer.bound(name, LATEST)))
+        for group, partition, _ in attempt.offsets:
+            asked = self._loop.now
+            offset = await consumer.committed(group, partition)
+            self._told.append(Committed(group, partition, asked, self._loop.now, offset))
+
+    async def _write(self, attempt: Attempt, producer: SimulatedProducer, chosen: random.Random) -> bool:
+        """Everything but the end; false if the transaction is to be aborted."""
+        partitions = chosen.sample(PARTITIONS, chosen.randint(1, len(PARTITIONS)))
+        try:
+            await producer.add_partitions(partitions)
+            for _ in range(chosen.randint(1, 4)):
+                name = chosen.choice(partitions)
+                values = [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
+                attempt.sends += [Send(name, value) for value in values]
+                await producer.send(name, list(values), self._machine.clock.wall_ms())
+            if chosen.random() < OFFSETS_CHANCE:
+                name, group = chosen.choice(PARTITIONS), group_of(attempt.process)
+                attempt.offsets = [Offset(group, name, next(self._values))]
+                await producer.send_offsets(group, {name: attempt.offsets[0].offset})
+        except (Refused, GaveUp) as error:
+            self._coverage.hit(f"producer: aborts after {error}")
+            return False
+        return chosen.random() >= ABORT_CHANCE
+
+    # -- plain messages and readers ------------------------------------------------------------------------------
+
+    async def _plain(self) -> None:
+        chosen = self._random()
+        while not self._is_stopping:
+            producer = SimulatedProducer(self._remote(Life("plain")), None, chosen)
+            try:
+                await producer.begin_life()
+                while not self._is_stopping:
+                    await self._think(chosen)
+                    await self._plain_send(producer, chosen)
+            except (Refused, GaveUp) as error:
+                self._coverage.hit(f"plain producer: ended by {error}")
+
+    async def _plain_send(self, producer: SimulatedProducer, chosen: random.Random) -> None:
+        """One batch, which is atomic as a transaction is."""
+        name = chosen.choice(PARTITIONS)
+        values = [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
+        attempt = Attempt("plain", None, self._loop.now, self._loop.now)
+        attempt.sends = [Send(name, value) for value in values]
+        self._attempts.append(attempt)
+        try:
+            offset = await producer.send(name, list(values), self._machine.clock.wall_ms())
+        except Refused as error:
+            attempt.finish(Result.FAILED if error.is_certain else Result.UNKNOWN, self._loop.now)
+            raise
+        attempt.sends = [Send(name, value, offset + number) for number, value in enumerate(values)]
+        attempt.finish(Result.OK, self._loop.now)
+
+    async def _reader(self, is_committed: bool) -> None:
+        name = f"reader of {'committed' if is_committed else 'all'}"
+        consumer = SimulatedConsumer(self._remote(Life(name)), PARTITIONS, is_committed=is_committed)
+        while not self._is_stopping:
+            try:
+                reads = await consumer.poll()
+            except Disconnected:
+                await asyncio.sleep(0.2)
+                continue
+            if reads:
+                self._polls.append(Poll(name, 0, self._loop.now, reads))
+            else:
+                await asyncio.sleep(0.05)
+
+    # -- a consumer group ----------------------------------------------------------------------------------------
+
+    async def _members(self) -> None:
+        """One member of a group after the other."""
+        chosen = self._random()
+        while not self._is_stopping:
+            name = f"member#{next(self._names)}"
+            member = SimulatedMember(self._remote(Life(name)), MEMBERS_GROUP, PARTITIONS, self._random())
+            until = self._loop.now + chosen.expovariate(CRASH_CHANCE)
+            while not self._is_over(until):
+                await member.run_once(
+                    lambda until=until: self._is_over(until),
+                    lambda assignment, reads, name=name: self._given(name, assignment, reads),
+                    lambda offsets, name=name: self._commit(name, offsets),
+                )
+            await self._think(chosen)
+
+    def _is_over(self, until: float) -> bool:
+        return self._is_stopping or self._loop.now >= until
+
+    def _given(self, name: str, assignment: str, reads: list[Read]) -> None:
+        self._polls.append(Poll(f"{name} as {assignment}", 0, self._loop.now, reads))
+
+    def _commit(self, name: str, offsets: dict[str, int]) -> Callable[[bool], None]:
+        """Offsets are about to be committed."""
+        attempt = Attempt(name, None, self._loop.now, self._loop.now)
+        attempt.offsets = [Offset(MEMBERS_GROUP, partition, offset) for partition, offset in offsets.items()]
+        self._attempts.append(attempt)
+        return lambda is_done: attempt.finish(Result.OK if is_done else Result.UNKNOWN, self._loop.now)
+
+    # -- the plain table -----------------------------------------------------------------------------------------
+
+    async def _look_at_table(self) -> None:
+        """Now and then somebody reads the table, also while the broker is down."""
+        chosen = self._random()
+        while not self._is_stopping:
+            await asyncio.sleep(chosen.expovariate(1 / LOOK_SECONDS))
+            self.look_at_table()
+
+    def look_at_table(self) -> int:
+        """Read the plain table; returns how many rows it has."""
+        rows = rows_of(self._machine.disk, DIRECTORY / "plain" / TABLE)
+        self._snapshots.append(Snapshot("+".join(TOPICS), self._loop.now, rows))
+        return len(rows)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def read_all(self) -> None:
+        """Read every partition from its start to its end, with fresh clients."""
+        for name in PARTITIONS:
+            consumer = SimulatedConsumer(self._remote(Life("final")), [name], is_committed=True)
+            start, end = await consumer.bound(name, EARLIEST), await consumer.bound(name, LATEST)
+            consumer.positions[name] = start
+            reads: list[Read] = []
+            while consumer.positions[name] < end:
+                try:
+                    reads += await consumer.poll()
+                except Disconnected:
+                    await asyncio.sleep(0.2)
+            self._finals.append(Final(name, start, end, reads))
+            asked = self._loop.now
+            offset = await consumer.committed(MEMBERS_GROUP, name)
+            self._told.append(Committed(MEMBERS_GROUP, name, asked, self._loop.now, offset))
+
+    @property
+    def messages(self) -> int:
+        """How many messages the final reads found."""
+        return sum(len(final.reads) for final in self._finals)
+
+    def history(self) -> list[Operation]:
+        """All that was done, in order of its begin."""
+        transactions = [
+            Transaction(
+                attempt.process,
+                attempt.group,
+                attempt.begun,
+                attempt.commit_asked,
+                attempt.ended if attempt.ended is not None else self._loop.now,
+                attempt.result,
+                attempt.sends,
+                offsets=attempt.offsets,
+            )
+            for attempt in self._attempts
+        ]
+        return [*transactions, *self._polls, *self._told, *self._snapshots, *self._finals]
+
+
+def group_of(process: str) -> str:
+    """The consumer group whose offsets an application commits: all of its instances the same."""
+    return f"readers of {process.split('#')[0]}"
