@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulation.run import simulate
 
-SEEDS = [secrets.randbits(48) for _ in range(10)]
+SEEDS = [secrets.randbits(48) for _ in range(4)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
