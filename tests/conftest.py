@@ -8,11 +8,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from faircopy.storage.system import mounted
 from tests.broker_process import BrokerProcess
 
 # Random examples in each run; a failing one is printed in a form that repeats it.
 settings.register_profile("faircopy", print_blob=True)
 settings.load_profile("faircopy")
+
+
+@pytest.fixture(autouse=True)
+def _files_are_real() -> Iterator[None]:
+    """A test that leaves a simulated disk behind would have all that follow write to memory."""
+    before = mounted()
+    yield
+    assert mounted() is before
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,8 @@ async def checkpoint(stage: Stage) -> None:
 
 
 async def trim(stage: Stage) -> None:
-    """TRIM: records are deleted up to an offset that everybody has read."""
+    """TRIM: the first record is deleted, after somebody has read it."""
+    await stage.read("a-0")
     await stage.remote.ask(
         ApiKey.DELETE_RECORDS,
         1,

@@ -12,7 +12,8 @@ from typing import Any
 from faircopy.broker.broker import Broker
 from faircopy.broker.settings import Settings
 from faircopy.wire.api_keys import ApiKey
-from tests.checker.history import Operation, Send, Transaction, Value
+from tests.checker.history import Operation, Poll, Send, Transaction, Value
+from tests.simulation.consumer import SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import LyingDisk
@@ -55,6 +56,7 @@ class Stage:
         self.machine = Machine(loop, SETTINGS, chosen, self._coverage)
         self._values = itertools.count(1)
         self._attempts: list[Attempt] = []
+        self._polls: list[Poll] = []
         self.moments: list[Moment] = []
         self.remote = self._remote("remote")
         self.plain = SimulatedProducer(self._remote("plain"), None, chosen)
@@ -104,6 +106,11 @@ class Stage:
         body = {"topics": [topic], "timeout_ms": 5_000, "validate_only": False}
         await self.remote.ask(ApiKey.CREATE_TOPICS, 5, body)
 
+    async def read(self, partition: str) -> None:
+        """Read what is visible of a partition."""
+        consumer = SimulatedConsumer(self.remote, [partition], is_committed=True)
+        self._polls.append(Poll(f"reader {len(self._polls)}", 0, self.now, await consumer.poll(0)))
+
     # -- the history ---------------------------------------------------------------------------------------------
 
     def attempt(self, process: str, group: str | None) -> Attempt:
@@ -122,7 +129,7 @@ class Stage:
 
     def history(self) -> list[Operation]:
         """What clients know now."""
-        return [
+        transactions = [
             Transaction(
                 attempt.process,
                 attempt.group,
@@ -135,3 +142,4 @@ class Stage:
             )
             for attempt in map(replace, self._attempts)
         ]
+        return [*transactions, *self._polls]

@@ -59,10 +59,11 @@ def play(steps: tuple[Step, ...], seed: int) -> list[Moment]:
 
     async def main() -> list[Moment]:
         stage = Stage(loop, random.Random(seed))
-        await stage.begin()
-        for step in steps:
-            await step(stage)
-        stage.end()
+        with stage.machine:
+            await stage.begin()
+            for step in steps:
+                await step(stage)
+            stage.end()
         return stage.moments
 
     gc.disable()

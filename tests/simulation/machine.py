@@ -49,7 +49,10 @@ class VirtualClock:
 
 
 class Machine:
-    """`failures` are errors of brokers that could not start, which none of the simulated faults may cause."""
+    """`failures` are errors of brokers that could not start, which none of the simulated faults may cause.
+
+    A context manager: while its broker runs, all files of this process are on the machine's disk.
+    """
 
     def __init__(self, loop: VirtualLoop, settings: Settings, chosen: random.Random, coverage: Coverage) -> None:
         self.loop = loop
@@ -70,6 +73,13 @@ class Machine:
         self.life = Life("broker")
         self._graveyard: list[object] = []
         self._mounted = ExitStack()
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever is left of it dies, and the files of this process are its own again."""
+        self._end_life()
 
     def _now_ns(self) -> int:
         return self.clock.wall_ms() * 1_000_000

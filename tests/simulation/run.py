@@ -115,20 +115,20 @@ def simulate(seed: int) -> Outcome:
 async def _simulate(seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints) -> Outcome:
     chosen = random.Random(seed)
     settings = settings_of(chosen)
-    machine = Machine(loop, settings, chosen, coverage)
-    workload = Workload(loop, machine, random.Random(chosen.getrandbits(64)), coverage)
-    faults = Faults(
-        machine,
-        random.Random(chosen.getrandbits(64)),
-        coverage,
-        may_lose_power=settings.durability == "fsync",
-    )
     failures: list[str] = []
-    try:
-        async with asyncio.timeout(LIMIT_SECONDS):
-            await _storm(machine, workload, faults)
-    except Exception as error:
-        failures.append(f"{type(error).__name__}: {error}")
+    with Machine(loop, settings, chosen, coverage) as machine:
+        workload = Workload(loop, machine, random.Random(chosen.getrandbits(64)), coverage)
+        faults = Faults(
+            machine,
+            random.Random(chosen.getrandbits(64)),
+            coverage,
+            may_lose_power=settings.durability == "fsync",
+        )
+        try:
+            async with asyncio.timeout(LIMIT_SECONDS):
+                await _storm(machine, workload, faults)
+        except Exception as error:
+            failures.append(f"{type(error).__name__}: {error}")
     failures += complaints.found + [text_of(failure) for failure in loop.failures if not is_of_disk(failure)]
     history = workload.history()
     return Outcome(seed, check(history), failures, history, coverage, loop.now)
