@@ -64,6 +64,11 @@ simulate: $(VENV)/.all-is-installed  ## The broker in a simulated world: SEEDS=1
 crash-states: $(VENV)/.all-is-installed  ## Every crash point of short workloads, in every state of the disk
 	$(BIN)/python -m tests.crash_states
 
+MINUTES ?= 1
+.PHONY: soak
+soak: $(VENV)/.all-is-installed  ## A real broker under three client libraries, killed again and again: MINUTES=n
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
 .PHONY: clean
 clean:  ## Remove what was installed and made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info

@@ -45,6 +45,7 @@ from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.storage.data_directory import DataDirectory
+from faircopy.storage.files import list_directory
 from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,10 @@ FORGET_INTERVAL_MS = 60_000
 
 class ChangedShape(FaircopyError):
     """A setting that is fixed for the life of a data directory was changed."""
+
+
+class LostState(FaircopyError):
+    """The state store of a data directory is gone."""
 
 
 class Broker:
@@ -126,6 +131,7 @@ class Broker:
         }
         found = self.cluster.get(SHAPE_KEY)
         if found is None:
+            self._ensure_new()
             await self.cluster.transact({SHAPE_KEY: ABSENT}, {SHAPE_KEY: json.dumps(wanted).encode()})
             return
         for name, value in json.loads(found.value).items():
@@ -135,6 +141,24 @@ class Broker:
                     f"changed: "
                     f"set it to {value}, or choose another data directory"
                 )
+
+    def _ensure_new(self) -> None:
+        """Raise LostState if the directory is not as new as its state store: else its topics would be taken for
+        leftovers of deleted ones.
+        """
+        for part in (self.directory.journal, self.directory.log):
+            if list_directory(part):
+                raise LostState(
+                    f"the state store {self.directory.state} is empty, and {part} is not: restore the data directory "
+                    f"from a backup, or choose another with --data-dir"
+                )
+
+    def _ensure_sound_state(self) -> None:
+        """Raise DamagedState if damage in the state store concerns more than single partitions."""
+        identities = tuple(partition.identity for partition in self.catalog.partitions())
+        for record in self.store.damaged:
+            if not record.key.startswith(identities):
+                self.store.ensure_sound(record.key)
 
     def _make_parts(self) -> None:
         protocol = find_protocol(self.settings.commit_protocol)
@@ -195,6 +219,7 @@ class Broker:
             journal.recover()
         self.offsets.recover()
         self.catalog.open_all()
+        self._ensure_sound_state()
         partitions = [*self.offsets.partitions, *self.catalog.partitions()]
         self.coordinator.recover(partitions, is_clean=self._is_clean, lost_power=self._lost_power)
 

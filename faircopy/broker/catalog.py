@@ -150,17 +150,18 @@ class Catalog:
         journal = Journal(journal_path, identity, self._disk, self._loop, self._journal_options)
         data_log = DataLog(log_path, identity, self._store, int(hosted.config("segment.bytes")))
         copier = LogCopier(
-            journal, data_log, self._store, self._disk, self._loop, lambda error: self._fail(partition, error)
+            journal, data_log, self._store, self._disk, self._loop, lambda error: self.stop(partition, error)
         )
         partition = self._partition_type(name, identity, journal, copier, self._store, self._disk)
         partition.log, partition.copier = data_log, copier
         try:
             self._recover(partition)
         except (FaircopyError, OSError) as error:
-            self._fail(partition, error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
+            self.stop(partition, error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
         return partition
 
     def _recover(self, partition: HostedPartition) -> None:
+        self._store.ensure_sound(partition.identity)
         checkpoint = partition.load()
         if checkpoint is None:
             partition.log.open(None, 0, 0)
@@ -170,9 +171,11 @@ class Catalog:
             partition.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms)
         partition.recover()
 
-    def _fail(self, partition: HostedPartition, error: FaircopyError) -> None:
-        log.error("partition %s is stopped: %s", partition.name, error)
-        partition.fail(error)
+    def stop(self, partition: HostedPartition, error: FaircopyError) -> None:
+        """Serve nothing more of a partition that is damaged, and say why (I9)."""
+        if partition.failure is None:
+            log.error("partition %s is stopped: %s", partition.name, error)
+            partition.fail(error)
 
     def _paths(self, topic: Topic, number: int) -> tuple[Path, Path]:
         directory = Path(topic.directory_name) / str(number)

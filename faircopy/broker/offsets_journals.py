@@ -26,6 +26,11 @@ OffsetRow = tuple[str, int, int, int, str]
 """Topic, partition, offset, leader epoch, metadata."""
 
 
+def offsets_identity(number: int) -> bytes:
+    """The 20 bytes that name a journal of group offsets in the store and in its segments' headers."""
+    return b"O" + bytes(15) + number.to_bytes(4, "big")
+
+
 class OffsetsPartition(Partition):
     """One journal of group offsets."""
 
@@ -58,7 +63,7 @@ class OffsetsJournals:
         self._clock = clock
         self.partitions: list[OffsetsPartition] = []
         for number in range(count):
-            identity = b"O" + bytes(15) + number.to_bytes(4, "big")
+            identity = offsets_identity(number)
             journal = Journal(directory / OFFSETS_TOPIC / str(number), identity, disk, loop, options)
             table = GroupOffsets(identity, journal, store)
             partition = OffsetsPartition(

@@ -177,7 +177,8 @@ class PlainTables:
         }
         table.is_open = True
         for hosted in list(table.topics):
-            if any(table.next_offsets.get(each.name, 0) > each.state.next_offset for each in hosted.partitions):
+            served = [each for each in hosted.partitions if each.failure is None]
+            if any(table.next_offsets.get(each.name, 0) > each.state.next_offset for each in served):
                 table.topics.remove(hosted)
                 log.error(
                     "plain table %s holds more of topic %s than there is: the topic was deleted and made again. It "

@@ -23,6 +23,9 @@ COMMANDS = {
     "txn": "faircopy.cli.txn:txn",
     "tables": "faircopy.cli.tables:tables",
     "settings": "faircopy.cli.settings:settings",
+    "verify": "faircopy.cli.verify:verify",
+    "journal": "faircopy.cli.journal:journal",
+    "log": "faircopy.cli.log:log",
     "demo": "faircopy.cli.demo.show:demo",
 }
 

@@ -6,6 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -56,6 +57,22 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool, *, empty: str, title: st
     Console(soft_wrap=not sys.stdout.isatty()).print(table)
 
 
+def show_lines(rows: Sequence[dict[str, Any]], as_json: bool, *, empty: str) -> None:
+    """Print rows as lines that are as long as they need to be, or as a JSON array: for dumps."""
+    if as_json or not rows:
+        show(rows, as_json, empty=empty)
+        return
+    is_number = {name: all(isinstance(row[name], int | None) for row in rows) for name in rows[0]}
+    lines = [[name.replace("_", " ") for name in rows[0]], *([cell(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        cells = [
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(line, widths, is_number.values(), strict=True)
+        ]
+        click.secho("  ".join(cells).rstrip(), bold=True if number == 0 else None)
+
+
 def cell(value: Any) -> str:
     """A value as people read it."""
     if value is None:
@@ -74,6 +91,19 @@ def cell(value: Any) -> str:
 def say(what: dict[str, Any], as_json: bool, sentence: str) -> None:
     """Print the outcome of one action: a sentence, or a JSON object."""
     click.echo(json.dumps(what) if as_json else sentence)
+
+
+def printable(text: str) -> str:
+    """Text that clients sent, without what a terminal would take for commands."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def moment(time_ms: int) -> str:
+    """A time as people say it, UTC; the number where there is no such time."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    except (ValueError, OverflowError, OSError):
+        return str(time_ms)
 
 
 def duration(milliseconds: float) -> str:

@@ -76,8 +76,8 @@ async def run(settings: Settings) -> int:
     gc.set_threshold(50_000, 20, 50)
     # The disk threads' few lines of Python must not keep the loop waiting for the default 5 ms.
     sys.setswitchinterval(0.0005)
-    address = broker.address()
-    click.echo(f"faircopy is ready on {broker.server.address[0]}:{address.port}")
+    host, port = broker.server.address
+    click.echo(f"faircopy is ready on {host}:{port}")
     sys.stdout.flush()
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     await asyncio.wait([stopping, broker.failed], return_when=asyncio.FIRST_COMPLETED)

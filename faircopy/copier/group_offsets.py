@@ -137,6 +137,9 @@ class GroupOffsets:
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         self.push(effect, recovered.payload)
 
+    def recovered(self) -> None:
+        """The table can't hold more than the journal gave it."""
+
     def recover_open(self, transaction: TransactionId, head: int) -> None:
         """After recovery: note the drafts of a transaction that is still open."""
         for draft in Walk(self._journal, transaction, read_from_disk).collect(head, keep_bytes=1 << 30):

@@ -20,6 +20,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.recent import Draft
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
+from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
 from faircopy.storage.state_store import Change, StateStore
@@ -242,6 +243,16 @@ class LogCopier:
             case MoveStart():
                 for segment in self.log.trim(effect.start_offset)[0]:
                     segment.discard()
+
+    def recovered(self) -> None:
+        place = self.log.find_forgotten() if self._journal.is_synced_first else None
+        if place is not None:
+            raise DamagedJournal(
+                f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset {place.offset}, "
+                f"which was shown, and the journal no longer does. Restore both from a backup or a replica; or, if "
+                f"power was lost under durability=os, start once with that"
+            )
+        self.log.cut()
 
     def _write_at_once(self, placed: list[PlacedBatch]) -> None:
         write_placed(placed)

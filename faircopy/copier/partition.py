@@ -34,6 +34,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
 from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
+from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, StateStore
@@ -98,7 +99,18 @@ class Partition:
     def recover(self) -> None:
         """Fold what the journal holds behind the checkpoint. Blocks. Raises DamagedJournal, DamagedLog."""
         self.journal.open()
-        self.journal.recover(self.state.position, self._recover_entry)
+        self.journal.recover(self.state.position, self._recover_entry, self._ensure_whole)
+
+    def _ensure_whole(self) -> None:
+        """All is folded, and nothing is cut yet. Drafts below the checkpoint that may still be applied were not read so
+        far: better to stop now than after an ack.
+        """
+        for transaction_id, transaction in self.state.transactions.items():
+            if transaction.is_undecided and transaction.first < self.checkpoint_position:
+                walk = Walk(self.journal, transaction_id, read_from_disk)
+                for draft in walk.collect(transaction.head, keep_bytes=0):
+                    walk.payload(draft.entry)
+        self.sink.recovered()
 
     def _recover_entry(self, recovered: Recovered) -> None:
         effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)

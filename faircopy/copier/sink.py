@@ -24,6 +24,11 @@ class Sink(Protocol):
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         """Carry out an effect at once, before the broker serves. Blocks."""
 
+    def recovered(self) -> None:
+        """The journal has no more effects. Raise DamagedJournal if it must have had; else drop what is behind them.
+        Blocks.
+        """
+
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         """At a barrier: the changes that store what was carried out, and a checkpoint with the log's part filled in."""
 

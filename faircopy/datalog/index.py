@@ -37,6 +37,11 @@ def time_key(identity: bytes, time_ms: int) -> bytes:
     return identity + _OFFSET.pack(time_ms + _TIME_BIAS)
 
 
+def decode_place(key: bytes, value: bytes) -> Place:
+    """The place in a record of the offset index."""
+    return Place(_OFFSET.unpack(key[-8:])[0], *_PLACE.unpack(value))
+
+
 class SparseIndex:
     """The index of one data log."""
 
@@ -77,10 +82,7 @@ class SparseIndex:
         if found:
             return self._places[found - 1]
         stored = self._store.floor("offset_index", self._identity, self._identity + _OFFSET.pack(offset))
-        return self._place(*stored) if stored else None
-
-    def _place(self, key: bytes, value: bytes) -> Place:
-        return Place(_OFFSET.unpack(key[-8:])[0], *_PLACE.unpack(value))
+        return decode_place(*stored) if stored else None
 
     def offset_before_time(self, time_ms: int) -> int | None:
         """An offset from which on, and not far, a batch with this time or a later one stands; None if there is none."""

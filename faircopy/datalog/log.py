@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
 from faircopy.datalog.read import DamagedLog, ReadPlan
-from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
+from faircopy.datalog.segment import SUFFIX, LogSegment, file_name, holds_batch
 from faircopy.errors import FaircopyError, invariant
 from faircopy.storage.files import Buffer, delete_file, list_files, make_directory, sync_directory
 from faircopy.storage.state_store import Change, StateStore
@@ -68,32 +68,46 @@ class DataLog:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def open(self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS) -> None:
-        """Cut the log at the checkpoint's end (I6); the fold writes what follows again. Blocks. Raises DamagedLog."""
+        """Take the log up to the checkpoint's end (I6). The fold writes what follows again, over what is there; `cut`
+        drops the rest. Until then nothing is lost: the journal may turn out to be damaged. Blocks. Raises DamagedLog.
+        """
         make_directory(self.directory)
         found = [LogSegment.found(path) for path in list_files(self.directory, SUFFIX)]
-        for segment in found:
-            if end is None or segment.base_offset > end.segment_base:
-                delete_file(segment.path)
-            else:
-                self.segments.append(segment)
         if end is not None:
-            self._cut(end)
+            self.segments = [segment for segment in found if segment.base_offset <= end.segment_base]
+            self._begin_again_at(end)
         self.visible_end = end
-        sync_directory(self.directory)
         self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
 
-    def _cut(self, end: LogEnd) -> None:
+    def _begin_again_at(self, end: LogEnd) -> None:
         last = self.segments[-1] if self.segments else None
         if last is None or last.base_offset != end.segment_base or last.size < end.byte:
             raise DamagedLog(
                 f"{self.directory} should end in {file_name(end.segment_base)} at byte {end.byte} or later, "
                 f"and does not: restore it from a backup or a replica"
             )
-        if last.size > end.byte:
-            last.file.truncate(end.byte)
-            last.file.sync()
-            last.size = end.byte
+        last.begin_again_at(end.byte)
+
+    def find_forgotten(self) -> Place | None:
+        """Where the log ends, if its files go on there with a sound batch: the fold did not write it again. Blocks."""
+        last = self.segments[-1] if self.segments else None
+        if last is not None and holds_batch(last.path, last.size, self.end_offset):
+            return Place(self.end_offset, last.base_offset, last.size)
+        following = self.directory / file_name(self.end_offset)
+        if (last is None or last.path != following) and holds_batch(following, 0, self.end_offset):
+            return Place(self.end_offset, self.end_offset, 0)
+        return None
+
+    def cut(self) -> None:
+        """Drop what the files hold behind the log's end, once the fold has written all it knows. Blocks."""
+        kept = {segment.path for segment in self.segments}
+        for path in list_files(self.directory, SUFFIX):
+            if path not in kept:
+                delete_file(path)
+        for segment in self.segments:
+            segment.cut()
+        sync_directory(self.directory)
 
     # -- writing -------------------------------------------------------------------------------------------------
 

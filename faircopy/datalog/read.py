@@ -12,7 +12,6 @@ from faircopy.storage.files import FileRange
 from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader, read_header
 
 WALK_BYTES = 64 << 10
-
 ReadAt = Callable[[LogSegment, int, int], bytes]
 
 

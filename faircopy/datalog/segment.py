@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from faircopy.datalog.checked import CheckedBytes
 from faircopy.storage.files import File, delete_file, exists, modified_ms, size_of
+from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_header
 
 SUFFIX = ".log"
+LEADER_EPOCH = 0
+"""That of all batches, as long as there is one broker."""
 
 
 def file_name(base_offset: int) -> str:
@@ -14,20 +18,35 @@ def file_name(base_offset: int) -> str:
 
 
 class LogSegment:
-    """One segment file; opened when it is first needed, since most old ones never are."""
+    """One segment file; opened when it is first needed, since most old ones never are.
 
-    __slots__ = ("_file", "base_offset", "path", "size")
+    `checked` tells which of its bytes may be shown: those that this process wrote, and others once they are checked.
+    """
+
+    __slots__ = ("_file", "base_offset", "checked", "path", "size")
 
     def __init__(self, path: Path, base_offset: int, size: int, file: File | None = None) -> None:
         self.path = path
         self.base_offset = base_offset
         self.size = size  # bytes that are placed; all of them are written once their offsets are visible
+        self.checked = CheckedBytes(size)
         self._file = file
 
     @classmethod
     def found(cls, path: Path) -> LogSegment:
         """A segment file that is on disk."""
         return cls(path, int(path.stem), size_of(path))
+
+    def begin_again_at(self, byte: int) -> None:
+        """Take the file as if it ended there; what follows is written again."""
+        self.size = byte
+        self.checked = CheckedBytes(byte)
+
+    def cut(self) -> None:
+        """Drop what the file has behind its end. Blocks."""
+        if size_of(self.path) > self.size:
+            self.file.truncate(self.size)
+            self.file.sync()
 
     @property
     def file(self) -> File:
@@ -53,3 +72,18 @@ class LogSegment:
     @property
     def is_open(self) -> bool:
         return self._file is not None
+
+
+def holds_batch(path: Path, byte: int, offset: int) -> bool:
+    """Whether a sound batch of this offset stands at a byte of a file. Blocks."""
+    if not exists(path):
+        return False
+    file = File(path, read_only=True)
+    head = file.read(HEADER_BYTES, byte)
+    if len(head) < HEADER_BYTES or read_header(head).size_bytes > file.size() - byte:
+        return False
+    try:
+        check_logged(file.read(read_header(head).size_bytes, byte), offset, LEADER_EPOCH)
+    except BatchError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from faircopy.datalog.check import check_up_to
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.read import ReadPlan, read_from_disk, walk
 from faircopy.storage.disk import Disk
@@ -33,13 +34,15 @@ async def find_time(log: DataLog, disk: Disk, time_ms: int) -> TimedOffset | Non
 
 
 def find_in_segment(plan: ReadPlan, time_ms: int) -> tuple[TimedOffset | None, int]:
-    """The message in this segment, or None and the offset behind the segment. Blocks."""
+    """The message in this segment, or None and the offset behind the segment. What was walked by is checked. Blocks."""
     behind = plan.offset
     for place, header in walk(plan, read_from_disk):
         behind = header.last_offset + 1
         if header.max_timestamp_ms >= time_ms and header.last_offset >= plan.offset:
+            check_up_to(plan, place.byte + header.size_bytes)
             batch = read_from_disk(plan.segment, header.size_bytes, place.byte)
             return find_in_batch(batch, header, time_ms, plan.offset), behind
+    check_up_to(plan, plan.visible_bytes)
     return None, behind
 
 

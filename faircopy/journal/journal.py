@@ -120,14 +120,18 @@ class Journal:
         paths = list_files(self.directory, SUFFIX)
         self._segments = [Segment.open(path, self._identity) for path in paths]
 
-    def recover(self, start: int, fold: Callable[[Recovered], None]) -> None:
+    def recover(
+        self, start: int, fold: Callable[[Recovered], None], ensure_whole: Callable[[], None] = lambda: None
+    ) -> None:
         """Feed the sound entries from `start` on to `fold`, cut a torn tail, and be ready to append. Blocks.
 
-        `start` is the checkpoint's position, so all before it is known to be durable. Raises DamagedJournal.
+        `start` is the checkpoint's position, so all before it is known to be durable. `ensure_whole` is called before
+        the cut, and may raise if more was durable. Raises DamagedJournal.
         """
         if not self._segments:
             if start:
                 raise DamagedJournal(f"{self.directory} has no segments, but was checkpointed at {start}: restore it")
+            ensure_whole()
             return
         if self._segments[0].base > start:
             raise DamagedJournal(
@@ -144,6 +148,7 @@ class Journal:
             fold(recovered)
             end = recovered.entry.end
         ensure_torn(self._segments, end, known_durable=start)
+        ensure_whole()
         self._cut(end)
         self.next_position = self.written_position = self.synced_position = self._sync_up_to = end
 
@@ -161,9 +166,14 @@ class Journal:
     # -- appending -----------------------------------------------------------------------------------------------
 
     @property
+    def is_synced_first(self) -> bool:
+        """Whether nothing is shown before it is fsynced."""
+        return self._options.durability is Durability.FSYNC
+
+    @property
     def durable_position(self) -> int:
         """Up to here the journal is durable, as the broker's setting understands it."""
-        return self.synced_position if self._options.durability is Durability.FSYNC else self.written_position
+        return self.synced_position if self.is_synced_first else self.written_position
 
     def ensure_space(self) -> None:
         """Raise JournalFull while the disk is full."""

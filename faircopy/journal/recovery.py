@@ -74,14 +74,18 @@ def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int) -> No
     if end < known_durable:
         raise DamagedJournal(
             f"{where.path} is damaged at byte {where.at(end)} (journal position {end}), below the checkpoint at "
-            f"{known_durable}: restore the file from a backup or a replica"
+            f"{known_durable}: restore the file from a backup or a replica",
+            where.path,
+            where.at(end),
         )
     for segment in segments:
         for entry in sound_entries_behind(segment, end):
             if entry.durable > end:
                 raise DamagedJournal(
                     f"{where.path} is damaged at byte {where.at(end)} (journal position {end}): it was durable, as the "
-                    f"entry at position {entry.position} tells. Restore the file from a backup or a replica"
+                    f"entry at position {entry.position} tells. Restore the file from a backup or a replica",
+                    where.path,
+                    where.at(end),
                 )
 
 

@@ -7,15 +7,22 @@ they do when a transaction writes without much company, cost one read for many.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId, check, decode_header
-from faircopy.journal.journal import Journal
 from faircopy.journal.recent import Draft
 from faircopy.journal.segment import DamagedJournal, Segment
 
 WINDOW_BYTES = 256 << 10
 
 Read = Callable[[Segment, int, int], bytes]
+
+
+class HoldsSegments(Protocol):
+    """A journal, as far as a walk needs one."""
+
+    def segment_of(self, position: int) -> Segment:
+        """The segment that holds `position`. Raises DamagedJournal."""
 
 
 def read_from_disk(segment: Segment, position: int, size: int) -> bytes:
@@ -31,7 +38,7 @@ def read_from_cache(segment: Segment, position: int, size: int) -> bytes:
 class Walk:
     """A walk over one transaction's drafts in one journal."""
 
-    def __init__(self, journal: Journal, transaction: TransactionId, read: Read) -> None:
+    def __init__(self, journal: HoldsSegments, transaction: TransactionId, read: Read) -> None:
         self._journal = journal
         self._transaction = transaction
         self._read = read
@@ -96,5 +103,7 @@ class Walk:
         segment = self._journal.segment_of(position)
         return DamagedJournal(
             f"{segment.path} is damaged at byte {segment.at(position)} (journal position {position}, "
-            f"draft of {self._transaction}): {what}. Restore the file from a backup or a replica"
+            f"draft of {self._transaction}): {what}. Restore the file from a backup or a replica",
+            segment.path,
+            segment.at(position),
         )

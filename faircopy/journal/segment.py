@@ -34,7 +34,15 @@ MAX_ALLOCATION_STEP_BYTES = 16 << 20
 
 
 class DamagedJournal(FaircopyError):
-    """Bytes of a journal that were durable have changed; the partition must not go on (I9)."""
+    """Bytes of a journal that were durable have changed; the partition must not go on (I9).
+
+    `path` and `byte` say where, if it is one place of one file.
+    """
+
+    def __init__(self, message: str, path: Path | None = None, byte: int | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.byte = byte
 
 
 def file_name(base: int) -> str:
@@ -50,12 +58,12 @@ def encode_segment_header(base: int, salt: int, journal: bytes) -> bytes:
 def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int, int]:
     """The (base position, salt) of a segment; raises DamagedJournal."""
     if len(head) < HEADER_BYTES:
-        raise DamagedJournal(f"{path} is cut short in its header: restore it from a backup")
+        raise DamagedJournal(f"{path} is cut short in its header: restore it from a backup", path, len(head))
     magic, base, salt, owner, crc = HEADER.unpack(head[:HEADER_BYTES])
     if magic != MAGIC or crc32c(head[:60]) != crc:
-        raise DamagedJournal(f"{path} does not begin with a sound segment header: restore it from a backup")
+        raise DamagedJournal(f"{path} does not begin with a sound segment header: restore it from a backup", path, 0)
     if owner != journal:
-        raise DamagedJournal(f"{path} belongs to another journal: put it back where it was")
+        raise DamagedJournal(f"{path} belongs to another journal: put it back where it was", path, 24)
     return base, salt
 
 
@@ -80,10 +88,14 @@ class Segment:
     @classmethod
     def open(cls, path: Path, journal: bytes) -> Segment:
         """An existing segment. Raises DamagedJournal, StorageFailure."""
-        file = File(path)
+        return cls.of(path, File(path), journal)
+
+    @classmethod
+    def of(cls, path: Path, file: File, journal: bytes) -> Segment:
+        """The segment in a file that is open. Raises DamagedJournal, StorageFailure."""
         base, salt = decode_segment_header(file.read(HEADER_BYTES, 0), path, journal)
         if path.name != file_name(base):
-            raise DamagedJournal(f"{path} holds the segment {file_name(base)}: give it that name again")
+            raise DamagedJournal(f"{path} holds the segment {file_name(base)}: give it that name again", path, 8)
         return cls(path, base, salt, file, file.size())
 
     def make(self, journal: bytes, limit: int) -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from faircopy.publish import names
-from faircopy.publish.files import Files, NewFile, rename_durably
+from faircopy.publish.checksum import SummedFile
+from faircopy.publish.files import Files, rename_durably
 from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
 from faircopy.publish.spark_log import DataFile
@@ -21,7 +22,7 @@ ROW_GROUP_BYTES = 8 * 1024 * 1024
 class DataFileWriter:
     """Writes rows, which come sorted by (topic, partition, offset), to `file`; then `finish`, or `abandon`."""
 
-    def __init__(self, file: NewFile) -> None:
+    def __init__(self, file: SummedFile) -> None:
         self._writer = pq.ParquetWriter(file, SCHEMA, **WRITER_OPTIONS)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
@@ -68,13 +69,14 @@ Fill = Callable[[DataFileWriter], NextOffsets]
 
 
 def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> tuple[int, DataFile]:
-    """Write a data file durably, which no entry lists yet: (rows, the file).
+    """Write a data file durably, which no entry lists yet: (rows, the file). Its name gets its checksum.
 
     `fill` adds the rows, and returns the table's next offsets after them. If it fails, there is no file.
     """
     unfinished = path.with_name(names.temporary(path.name))
     with files.create(unfinished) as file:
-        writer = DataFileWriter(file)
+        summed = SummedFile(file, modified_ms)
+        writer = DataFileWriter(summed)
         try:
             writer.finish(fill(writer))
         except BaseException:
@@ -82,5 +84,6 @@ def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> t
             raise
         file.sync()
         size = file.size
-    rename_durably(files, unfinished, path)
-    return writer.rows, DataFile(path.name, size, modified_ms)
+    finished = path.with_name(names.with_checksum(path.name, summed.checksum))
+    rename_durably(files, unfinished, finished)
+    return writer.rows, DataFile(finished.name, size, modified_ms)

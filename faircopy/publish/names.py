@@ -1,11 +1,13 @@
 """The names of a table's files, which tell a data file that was never published from one that was.
 
-    d-0000000040-120..179.parquet   published by entry 40: offsets 120 to 179 of the table's only partition
-    d-0000000041-4p.parquet         published by entry 41: rows of four partitions
-    d-0000000047-m0.parquet         merged from older files, listed by entry 47
-    d-0000000032-schema.parquet     no rows: Spark learns the columns from it
-    .d-0000000040-4p.parquet.tmp    being written
+    d-0000000040-120..179.1f2e3d4c.parquet   published by entry 40: offsets 120 to 179 of the table's only partition
+    d-0000000041-4p.1f2e3d4c.parquet         published by entry 41: rows of four partitions
+    d-0000000047-m0.1f2e3d4c.parquet         merged from older files, listed by entry 47
+    d-0000000032-schema.1f2e3d4c.parquet     no rows: Spark learns the columns from it
+    .d-0000000040-4p.parquet.tmp             being written
     _spark_metadata, _faircopy.json, _faircopy.lock
+
+The eight hexadecimal digits are the file's checksum (`publish.checksum`), known once it is written.
 
 Spark and Arrow ignore names that begin with a dot or an underscore.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+_CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet")
 _DATA_FILE = re.compile(r"d-(\d{10,19})-[^/]*\.parquet")
 TEMPORARY = ".tmp"
 
@@ -24,7 +27,9 @@ LOCK = "_faircopy.lock"
 
 
 def published(sequence: int, ranges: Sequence[tuple[int, int]]) -> str:
-    """The data file of entry `sequence`; `ranges` has first and end offset of each partition in it."""
+    """The data file of entry `sequence`, before its checksum is known; `ranges` has first and end offset of each
+    partition in it.
+    """
     if len(ranges) != 1:
         return f"d-{sequence:010}-{len(ranges)}p.parquet"
     first, end = ranges[0]
@@ -39,6 +44,17 @@ def merged(sequence: int, number: int) -> str:
 def schema(sequence: int) -> str:
     """The file without rows that the first entry lists."""
     return f"d-{sequence:010}-schema.parquet"
+
+
+def with_checksum(name: str, checksum: int) -> str:
+    """The name of a data file that is written."""
+    return f"{name.removesuffix('.parquet')}.{checksum:08x}.parquet"
+
+
+def checksum_of(name: str) -> int | None:
+    """The checksum in the name of a data file, or None."""
+    match = _CHECKSUM.search(name)
+    return int(match[1], 16) if match and match.end() == len(name) else None
 
 
 def temporary(name: str) -> str:

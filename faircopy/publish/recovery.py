@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from faircopy.publish import names, spark_log
+from faircopy.publish.checksum import is_sound
 from faircopy.publish.data_file import write_data_file
 from faircopy.publish.files import Files, delete_tree
 from faircopy.publish.log_directory import LogDirectory, damaged
@@ -27,6 +28,9 @@ def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFi
     log.load()
     _sweep(files, directory, log, retired, now_ms)
     newest = directory / log.live[-1].name
+    # A damaged footer is not only wrong: it can make pyarrow end the process.
+    if not is_sound(files, directory, log.live[-1]):
+        raise damaged(directory, f"{newest.name} is damaged: it does not fit the checksum in its name")
     try:
         return read_footer(files, newest).next_offsets
     except (pa.ArrowException, FooterError) as error:
@@ -37,7 +41,8 @@ def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFile
     """Make an empty table. Until its log is there, nothing else in the directory is worth anything."""
     name = names.schema(spark_log.FIRST_ENTRY)
     found = files.list_directory(directory)
-    strange = [other for other in found if names.sequence_of(other) is not None and other != name]
+    own = name.removesuffix("parquet")
+    strange = [other for other in found if names.sequence_of(other) is not None and not other.startswith(own)]
     if strange:
         raise damaged(directory, f"it has {len(strange)} data files and no {names.SPARK_LOG}")
     retired.save()

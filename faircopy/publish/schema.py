@@ -46,6 +46,7 @@ WRITER_OPTIONS: dict[str, Any] = {
     "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
     "write_statistics": ["partition", "offset", "timestamp"],
     "store_schema": False,
+    "write_page_checksum": True,
 }
 
 _FORMAT_KEY = "faircopy.format"

@@ -68,10 +68,16 @@ def entry_of_name(name: str) -> int | None:
 
 def format_entry(directory: PurePosixPath, files: Iterable[DataFile]) -> bytes:
     """The bytes of an entry file that lists `files` of the table in `directory` (absolute)."""
-    prefix = "file://" + quote(str(directory)) + "/"
-    lines = [_VERSION]
-    lines.extend(json.dumps(_to_json(prefix, file), separators=(",", ":")) for file in files)
-    return "\n".join(lines).encode()
+    prefix = _prefix(directory)
+    return "\n".join([_VERSION, *(_line(prefix, file) for file in files)]).encode()
+
+
+def _prefix(directory: PurePosixPath) -> str:
+    return "file://" + quote(str(directory)) + "/"
+
+
+def _line(prefix: str, file: DataFile) -> str:
+    return json.dumps(_to_json(prefix, file), separators=(",", ":"))
 
 
 def _to_json(prefix: str, file: DataFile) -> dict[str, str | int | bool]:
@@ -94,12 +100,16 @@ class Listed(NamedTuple):
 
 
 def parse_entry(content: bytes) -> Iterator[Listed]:
-    """What an entry file lists, in order. Raises LogFormatError."""
+    """What an entry file lists, in order: the file must be, to the byte, as it is written. Raises LogFormatError."""
     try:
         version, *lines = content.decode().split("\n")
         if version != _VERSION:
             raise LogFormatError(f'its first line should be "{_VERSION}" and is {version[:20]!r}')
-        yield from (_listed(json.loads(line)) for line in lines if line)
+        for line in lines:
+            listed = _listed(json.loads(line))
+            if line != _line(_prefix(listed.directory), listed.file):
+                raise ValueError(f"{line[:200]!r} is not as it was written")
+            yield listed
     except (KeyError, TypeError, ValueError) as error:
         raise LogFormatError(f"a line of it is no description of a file ({error})") from error
 

@@ -1,11 +1,13 @@
 """The file `_faircopy.json` of a table: its format, and since when files are off the list but not yet deleted.
 
-{"format": 1, "retired": {"d-0000000040-0..9.parquet": 1790000000000}}
+{"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": <of the JSON of the above>}
 """
 
 from __future__ import annotations
 
 import json
+
+from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.publish.schema import FORMAT
@@ -16,7 +18,9 @@ class NewerFormatError(FaircopyError):
 
 
 def format_state(retired_ms: dict[str, int]) -> bytes:
-    return json.dumps({"format": FORMAT, "retired": retired_ms}, indent=1).encode()
+    """The file's content, to the byte."""
+    state = {"format": FORMAT, "retired": retired_ms}
+    return json.dumps(state | {"crc32c": crc32c(json.dumps(state).encode())}, indent=1).encode()
 
 
 def parse_state(content: bytes, table: str) -> dict[str, int]:
@@ -29,4 +33,7 @@ def parse_state(content: bytes, table: str) -> dict[str, int]:
             f"opening the plain table in {table}: it has format {state['format']}, and this version of faircopy"
             f" knows up to {FORMAT}. Upgrade faircopy"
         )
-    return {str(name): int(since_ms) for name, since_ms in dict(state["retired"]).items()}
+    retired_ms = {str(name): int(since_ms) for name, since_ms in dict(state["retired"]).items()}
+    if content != format_state(retired_ms):
+        raise ValueError("it does not fit its checksum")
+    return retired_ms

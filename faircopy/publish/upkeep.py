@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from faircopy.publish import compaction, names
+from faircopy.publish.checksum import is_sound
 from faircopy.publish.compaction import Upkeep
 from faircopy.publish.data_file import write_data_file
 from faircopy.publish.files import Files
@@ -51,6 +52,9 @@ class Merger:
         return [*result, *live[done:]]
 
     def _merge(self, name: str, inputs: Sequence[DataFile]) -> DataFile:
+        for file in inputs:
+            if not is_sound(self._files, self._directory, file):
+                raise MergeError(f"{self._directory / file.name} is damaged: it does not fit the checksum in its name")
         paths = [self._directory / file.name for file in inputs]
         path = self._directory / name
         return write_data_file(self._files, path, MERGED_TIME_MS, lambda to: merge(self._files, paths, to))[1]

@@ -1,18 +1,21 @@
 """The broker's directory: its lock, its format version, its identity.
 
 faircopy-data/
-  format.json   {"format": 1, "cluster": "<id>"}
-  lock          held by the broker that runs
+  format.json   {"format": 2, "cluster": "<id>", "crc32c": <of "2 <id>">}
+  lock          held by the broker that runs, or by who looks at the directory from outside
   journal/  log/  plain/  state.lmdb/
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
+
+from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.files import (
@@ -25,7 +28,9 @@ from faircopy.storage.files import (
 )
 from faircopy.storage.system import mounted
 
-FORMAT = 1
+FORMAT = 2
+FORMAT_FILE = "format.json"
+LOCK_FILE = "lock"
 
 
 class DataDirectoryError(FaircopyError):
@@ -75,7 +80,7 @@ class DataDirectory:
 
     def _prepare(self) -> None:
         try:
-            if is_directory(self.path) and not exists(self.path / "format.json"):
+            if is_directory(self.path) and not exists(self.path / FORMAT_FILE):
                 strange = [child.name for child in list_directory(self.path) if not self._is_unfinished(child)]
                 if strange:
                     raise DataDirectoryError(
@@ -91,18 +96,13 @@ class DataDirectory:
 
     def _is_unfinished(self, child: Path) -> bool:
         """Whether a broker may have made this, and then a crash came before it had finished the directory."""
-        return child.name in ("lock", "format.tmp") or (child in self._parts and not list_directory(child))
+        return child.name in (LOCK_FILE, "format.tmp") or (child in self._parts and not list_directory(child))
 
     def _take_lock(self) -> int:
-        path = self.path / "lock"
         try:
-            lock = self._system.lock(path)
+            lock = self._system.lock(self.path / LOCK_FILE)
         except BlockingIOError:
-            holder = read_file(path)[:20].decode("ascii", "replace").strip()
-            raise DataDirectoryError(
-                f"the data directory {self.path} is in use by another broker (process {holder or 'unknown'}): "
-                f"stop that one, or choose another with --data-dir"
-            ) from None
+            raise in_use(self.path) from None
         except OSError as error:
             raise DataDirectoryError(f"can't write to the data directory {self.path}: {error.strerror}") from error
         self._system.truncate(lock, 0)
@@ -110,24 +110,69 @@ class DataDirectory:
         return lock
 
     def _read_or_write_format(self) -> str:
-        path = self.path / "format.json"
-        if not exists(path):
-            return self._write_format(path)
-        try:
-            found = json.loads(read_file(path))
-            version, cluster = int(found["format"]), str(found["cluster"])
-        except (FaircopyError, OSError, ValueError, KeyError, TypeError) as error:
-            raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
-        if version > FORMAT:
-            raise DataDirectoryError(
-                f"{self.path} has format {version}, this faircopy knows formats up to {FORMAT}: install a newer "
-                f"faircopy"
-            )
-        return cluster
+        path = self.path / FORMAT_FILE
+        return read_format(path) if exists(path) else self._write_format(path)
 
     def _write_format(self, path: Path) -> str:
         for directory in self._parts:
             make_directory(directory)
         cluster = self._new_id().hex[:22]
-        write_file(path, json.dumps({"format": FORMAT, "cluster": cluster}).encode())
+        write_file(path, encode_format(cluster))
         return cluster
+
+
+def encode_format(cluster: str) -> bytes:
+    """The content of the format file, to the byte."""
+    checksum = crc32c(f"{FORMAT} {cluster}".encode())
+    return json.dumps({"format": FORMAT, "cluster": cluster, "crc32c": checksum}).encode()
+
+
+def read_format(path: Path) -> str:
+    """The cluster's id in a format file. Raises DataDirectoryError."""
+    try:
+        content = read_file(path)
+        found = json.loads(content)
+        version, cluster = int(found["format"]), str(found["cluster"])
+    except (FaircopyError, OSError, ValueError, KeyError, TypeError) as error:
+        raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
+    if version > FORMAT:
+        raise DataDirectoryError(
+            f"{path.parent} has format {version}, this faircopy knows formats up to {FORMAT}: install a newer faircopy"
+        )
+    if version < FORMAT:
+        raise DataDirectoryError(
+            f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads format "
+            f"{FORMAT}: choose another with --data-dir, and read the old one with the faircopy that made it"
+        )
+    if content != encode_format(cluster):
+        raise DataDirectoryError(f"{path} is damaged: it does not fit its checksum. Restore it from a backup")
+    return cluster
+
+
+@contextlib.contextmanager
+def hold_unchanged(path: Path) -> Iterator[None]:
+    """Keep brokers out of a data directory meanwhile, and change nothing. Raises DataDirectoryError."""
+    if not exists(path / FORMAT_FILE):
+        raise DataDirectoryError(f"{path} is not a faircopy data directory: it has no {FORMAT_FILE}")
+    try:
+        lock = mounted().lock_shared(path / LOCK_FILE)
+    except FileNotFoundError:
+        yield  # no broker has ever run here
+        return
+    except BlockingIOError:
+        raise in_use(path) from None
+    except OSError as error:
+        raise DataDirectoryError(f"can't read the data directory {path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        mounted().close(lock)
+
+
+def in_use(path: Path) -> DataDirectoryError:
+    """The error for a data directory whose lock another process holds."""
+    holder = read_file(path / LOCK_FILE)[:20].decode("ascii", "replace").strip()
+    return DataDirectoryError(
+        f"the data directory {path} is in use by another broker (process {holder or 'unknown'}): "
+        f"stop that one, or choose another with --data-dir"
+    )

@@ -2,6 +2,9 @@
 
 Reads run where they are asked for, on the memory map. Writes run on one thread of their own, one transaction for each
 call, durable when the call is done (LMDB's default durability; no WRITEMAP, no NOSYNC).
+
+Values are stored with a checksum (`storage.sealed`), and each read checks it. Each transaction also writes its own
+number (the *stamp*) beside the tables, so that an older state is not taken for the newest when LMDB's head is damaged.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +20,10 @@ import lmdb
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
+from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
+from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, check_store, encode_stamp
+from faircopy.storage.store_pages import Record
 
-MAP_BYTES = 64 << 30  # address space, not memory or disk
 KEY_BYTES_MAX = 511  # LMDB's bound
 TABLES = (
     "checkpoints",
@@ -73,14 +78,23 @@ def key_of_name(prefix: bytes, name: bytes) -> bytes:
 
 
 class StateStore:
-    """Tables of bytes to bytes, sorted by key."""
+    """Tables of bytes to bytes, sorted by key.
+
+    `damaged` are records that did not fit their checksums when the store was opened; reading one raises DamagedState.
+    """
+
+    damaged: Sequence[Record] = ()
+    _writer: Disk | None = None
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the store in directory `path`, or make it. Reads all of it. Raises StateStoreFailure."""
+        self._path = path
+        self.damaged = ensure_sound_pages(path, check_store(path, TABLES)).damaged
         try:
             self._environment: Any = lmdb.open(
                 str(path), map_size=MAP_BYTES, max_dbs=len(TABLES), subdir=True, max_spare_txns=4
             )
-            self._tables = {name: self._environment.open_db(name.encode()) for name in TABLES}
+            self._tables = self._open_tables()
         except lmdb.Error as error:
             raise StateStoreFailure(
                 f"opening the state store {path}: {error}. If the directory was copied while a broker ran, copy it "
@@ -88,17 +102,47 @@ class StateStore:
             ) from error
         self._writer = Disk(loop, threads=1)
 
+    @classmethod
+    def open_to_read(cls, path: Path) -> StateStore:
+        """An existing store whose pages are sound (`check_store`), and which nothing writes; no file is changed.
+
+        Raises StateStoreFailure.
+        """
+        store = cls.__new__(cls)
+        store._path = path
+        try:
+            store._environment = lmdb.open(str(path), readonly=True, lock=False, create=False, max_dbs=len(TABLES))
+            store._tables = {name: store._environment.open_db(name.encode(), create=False) for name in TABLES}
+        except lmdb.Error as error:
+            raise StateStoreFailure(f"opening the state store {path} to read: {error}") from error
+        return store
+
+    def _open_tables(self) -> dict[str, Any]:
+        if self._environment.stat()["entries"]:
+            return {name: self._environment.open_db(name.encode(), create=False) for name in TABLES}
+        # All at once: there is no state without all tables and the stamp.
+        with self._environment.begin(write=True) as transaction:
+            tables = {name: self._environment.open_db(name.encode(), txn=transaction) for name in TABLES}
+            transaction.put(STAMP, encode_stamp(transaction.id()))
+        return tables
+
     def get(self, table: str, key: bytes) -> bytes | None:
+        """The value of a key, or None. Raises DamagedState, as all that reads."""
         with self._environment.begin(db=self._tables[table]) as transaction:
-            value: bytes | None = transaction.get(key)
-            return value
+            sealed: bytes | None = transaction.get(key)
+            return None if sealed is None else self._unsealed(table, key, sealed)[1]
+
+    def _unsealed(self, table: str, key: bytes, sealed: bytes) -> tuple[bytes, bytes]:
+        if not is_sound(table.encode(), key, sealed):
+            raise DamagedState(self._path / FILE, table, key)
+        return key, sealed[CRC_BYTES:]
 
     def scan(self, table: str, prefix: bytes, first: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys begin with `prefix`, in order, from key `first` on."""
         with self._environment.begin(db=self._tables[table]) as transaction, transaction.cursor() as cursor:
             found = cursor.set_range(first if first is not None else prefix)
             while found and cursor.key().startswith(prefix):
-                yield cursor.item()
+                yield self._unsealed(table, *cursor.item())
                 found = cursor.next()
 
     def floor(self, table: str, prefix: bytes, key: bytes) -> tuple[bytes, bytes] | None:
@@ -107,16 +151,23 @@ class StateStore:
             found = cursor.set_range(key)
             if not (found and cursor.key() == key):
                 found = cursor.prev() if found else cursor.last()
-            return cursor.item() if found and cursor.key().startswith(prefix) else None
+            return self._unsealed(table, *cursor.item()) if found and cursor.key().startswith(prefix) else None
+
+    def ensure_sound(self, prefix: bytes) -> None:
+        """Raise DamagedState if a record whose key begins with `prefix` was damaged when the store was opened."""
+        for record in self.damaged:
+            if record.key.startswith(prefix):
+                raise DamagedState(self._path / FILE, record.table.decode(), record.key)
 
     async def write(self, changes: Iterable[Change]) -> None:
         """Make all changes in one durable transaction."""
-        await self._writer.run(self._write, lambda: changes)
+        await self.write_checked(lambda: changes)
 
     async def write_checked(self, decide: Callable[[], Iterable[Change]]) -> None:
         """Make the changes that `decide` returns. It runs with no other write under way, and may raise to write
         nothing.
         """
+        assert self._writer is not None, "a store that is opened to read is not written"
         await self._writer.run(self._write, decide)
 
     def _write(self, decide: Callable[[], Iterable[Change]]) -> None:
@@ -125,6 +176,7 @@ class StateStore:
             with self._environment.begin(write=True) as transaction:
                 for change in changes:
                     self._apply(transaction, change)
+                transaction.put(STAMP, encode_stamp(transaction.id()))
         except lmdb.Error as error:
             raise StateStoreFailure(f"writing to the state store {self._environment.path()}: {error}") from error
 
@@ -132,7 +184,8 @@ class StateStore:
         database = self._tables[change.table]
         match change:
             case Put():
-                transaction.put(change.key, change.value, db=database)
+                sealed = seal(change.table.encode(), change.key, change.value)
+                transaction.put(change.key, sealed, db=database)
             case Delete():
                 transaction.delete(change.key, db=database)
             case DeletePrefix():
@@ -141,9 +194,21 @@ class StateStore:
                 delete_while(transaction, database, change.first, lambda key: key < change.end)
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         with contextlib.suppress(lmdb.Error):
             self._environment.close()
+
+
+def ensure_sound_pages(path: Path, check: StoreCheck) -> StoreCheck:
+    """Raise StateStoreFailure if the state store in directory `path` must not be opened."""
+    if check.flaws:
+        more = f" (and in {len(check.flaws) - 1} more places)" if len(check.flaws) > 1 else ""
+        raise StateStoreFailure(
+            f"{path / FILE} is damaged at byte {check.flaws[0].byte}{more}: {check.flaws[0].what}. Nothing was "
+            f"changed; restore the data directory from a backup, and see it all with: faircopy verify"
+        )
+    return check
 
 
 def delete_while(transaction: Any, database: Any, first: bytes, wanted: Callable[[bytes], bool]) -> None:

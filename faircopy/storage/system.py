@@ -104,6 +104,16 @@ class System:
             raise
         return descriptor
 
+    def lock_shared(self, path: Path) -> int:
+        """Keep those out who want to lock a file that is there, until this is closed. Raises BlockingIOError."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
 
 _mounted = System()
 

@@ -135,6 +135,28 @@ def check_produced(batch: memoryview) -> BatchHeader:
     return header
 
 
+def check_logged(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> BatchHeader:
+    """Check one whole batch as it must stand in a log at this offset, and return its header.
+
+    Raises CorruptBatch or InvalidBatch.
+    """
+    if len(batch) < HEADER_BYTES:
+        raise CorruptBatch(f"record batch of {len(batch)} bytes is shorter than a header")
+    header = read_header(batch)
+    if header.size_bytes != len(batch):
+        raise CorruptBatch(f"record batch says {header.size_bytes} bytes, and has {len(batch)}")
+    if crc32c(memoryview(batch)[CRC_START:]) != header.crc:
+        raise CorruptBatch("record batch does not fit its CRC")
+    if header.magic != 2 or header.records <= 0 or header.last_offset_delta != header.records - 1:
+        raise InvalidBatch("no record batch of format v2 with contiguous offsets")
+    if (header.base_offset, header.leader_epoch) != (base_offset, leader_epoch):
+        raise InvalidBatch(
+            f"record batch says offset {header.base_offset} of leader epoch {header.leader_epoch}, "
+            f"and should be {base_offset} of {leader_epoch}"
+        )
+    return header
+
+
 def placed_prefix(base_offset: int, length: int, leader_epoch: int) -> bytes:
     """The first 16 bytes of a batch at its place in a log; the rest of the batch is copied as it is."""
     return PLACE.pack(base_offset, length) + _INT32.pack(leader_epoch)

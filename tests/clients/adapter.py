@@ -5,7 +5,7 @@ Each adapter translates words, and nothing else: no adapter retries, waits or co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 Place = tuple[str, int]
@@ -80,7 +80,8 @@ class Consumer(Protocol):
 
     def assign(self, offsets: Mapping[Place, int]) -> None: ...
 
-    def subscribe(self, topics: Sequence[str]) -> None: ...
+    def subscribe(self, topics: Sequence[str], when_assigned: Callable[[], None] | None = None) -> None:
+        """Join the group; `when_assigned` is called, on whatever thread, whenever it is given partitions."""
 
     def poll(self, seconds: float) -> list[Got]: ...
 

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
 from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Got, Headers, Place
 from tests.clients.kafka_python_adapter import got
@@ -36,12 +36,14 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the loop and return its result. Raises ClientFailed for the library's errors."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
         with translated():
             return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, 2 * WAIT_SECONDS), self._loop).result()
 
@@ -57,7 +59,7 @@ def translated() -> Iterator[None]:
         # Its ProducerFenced has no code of the protocol: it stands for both 47 and 90.
         code = FENCED_CODE if isinstance(error, ProducerFenced) else getattr(error, "errno", None) or -1
         raise ClientFailed(code, repr(error)) from error
-    except AssertionError as error:
+    except (AssertionError, IllegalOperation) as error:
         # So it says that a producer is in no state to do what it is asked.
         raise ClientFailed(-1, repr(error)) from error
 
@@ -136,6 +138,19 @@ class AiokafkaProducer:
             LOOP.run(asyncio.wait_for(self._producer.stop(), 2))
 
 
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Tells of partitions that a consumer is given."""
+
+    def __init__(self, when_assigned: Callable[[], None]) -> None:
+        self._when_assigned = when_assigned
+
+    def on_partitions_revoked(self, revoked: object) -> None:
+        pass
+
+    def on_partitions_assigned(self, assigned: object) -> None:
+        self._when_assigned()
+
+
 class AiokafkaConsumer:
     def __init__(self, group: str | None, settings: dict[str, Any]) -> None:
         self.group = group
@@ -157,8 +172,9 @@ class AiokafkaConsumer:
         for place, offset in offsets.items():
             LOOP.run(called(self._consumer.seek, TopicPartition(*place), offset))
 
-    def subscribe(self, topics: Sequence[str]) -> None:
-        LOOP.run(called(self._consumer.subscribe, list(topics)))
+    def subscribe(self, topics: Sequence[str], when_assigned: Callable[[], None] | None = None) -> None:
+        listener = Listener(when_assigned) if when_assigned else None
+        LOOP.run(called(self._consumer.subscribe, list(topics), None, listener))
         self._start()
 
     def poll(self, seconds: float) -> list[Got]:

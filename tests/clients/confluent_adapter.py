@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import confluent_kafka
@@ -113,8 +113,11 @@ class ConfluentConsumer:
     def assign(self, offsets: Mapping[Place, int]) -> None:
         self.consumer.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
 
-    def subscribe(self, topics: Sequence[str]) -> None:
-        self.consumer.subscribe(list(topics))
+    def subscribe(self, topics: Sequence[str], when_assigned: Callable[[], None] | None = None) -> None:
+        if when_assigned is None:
+            self.consumer.subscribe(list(topics))
+        else:
+            self.consumer.subscribe(list(topics), on_assign=lambda *_: when_assigned())
 
     def poll(self, seconds: float) -> list[Got]:
         with translated():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Got, Headers, Place
@@ -13,7 +13,7 @@ from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Got, Headers, Plac
 with warnings.catch_warnings():
     # It reads its schemas with a function of importlib that Python 3.11 deprecates.
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
-    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -100,6 +100,19 @@ class KafkaPythonProducer:
         self._producer.close(timeout=0)
 
 
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Tells of partitions that a consumer is given."""
+
+    def __init__(self, when_assigned: Callable[[], None]) -> None:
+        self._when_assigned = when_assigned
+
+    def on_partitions_revoked(self, revoked: object) -> None:
+        pass
+
+    def on_partitions_assigned(self, assigned: object) -> None:
+        self._when_assigned()
+
+
 class KafkaPythonConsumer:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.consumer = KafkaConsumer(**settings)
@@ -109,8 +122,8 @@ class KafkaPythonConsumer:
         for place, offset in offsets.items():
             self.consumer.seek(TopicPartition(*place), offset)
 
-    def subscribe(self, topics: Sequence[str]) -> None:
-        self.consumer.subscribe(list(topics))
+    def subscribe(self, topics: Sequence[str], when_assigned: Callable[[], None] | None = None) -> None:
+        self.consumer.subscribe(list(topics), listener=Listener(when_assigned) if when_assigned else None)
 
     def poll(self, seconds: float) -> list[Got]:
         with translated():

@@ -10,7 +10,7 @@ from typing import Any
 
 from faircopy.broker.groups.members import Member
 from faircopy.broker.groups.membership import Group, Phase
-from faircopy.broker.groups.offsets import OffsetStore
+from faircopy.broker.groups.offsets import OffsetStore, error_of
 from faircopy.broker.groups.registry import GroupRegistry
 from faircopy.wire.error_codes import ErrorCode
 
@@ -71,8 +71,7 @@ class GroupAdministration:
             if error:
                 return error
             self._registry.run(group, ())
-        await self._offsets.delete(group_id, None)
-        return ErrorCode.NONE
+        return await error_of(self._offsets.delete(group_id, None))
 
 
 def _member_body(group: Group, member: Member) -> Body:

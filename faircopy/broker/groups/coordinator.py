@@ -25,7 +25,7 @@ from faircopy.broker.groups.offset_requests import (
     fetch_offsets,
     sort_offsets,
 )
-from faircopy.broker.groups.offsets import OffsetStore
+from faircopy.broker.groups.offsets import OffsetStore, error_of
 from faircopy.broker.groups.registry import CallLater, GroupRegistry, NowMs
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -174,8 +174,8 @@ class GroupCoordinator:
         """OffsetCommit. Returns when the offsets are durable."""
         error = self._commit_error(request, is_transactional=False)
         accepted, body = sort_offsets(request.topics, error, self._has_partition)
-        if accepted:
-            await self._offsets.commit(request.group_id, accepted)
+        if accepted and (error := await error_of(self._offsets.commit(request.group_id, accepted))):
+            _, body = sort_offsets(request.topics, error, self._has_partition)
         return body
 
     def check_txn_offset_commit(self, request: Message) -> ErrorCode:

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from faircopy.broker.groups.membership import Group
-from faircopy.broker.groups.offsets import CommittedOffset, OffsetStore, OffsetToCommit, TopicPartition
+from faircopy.broker.groups.offsets import (
+    CommittedOffset,
+    OffsetStore,
+    OffsetToCommit,
+    TopicPartition,
+    error_of,
+)
 from faircopy.broker.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -104,8 +110,8 @@ async def delete_offsets(store: OffsetStore, group: Group | None, request: Messa
     subscribed = subscribed_topics(members)
     errors = {topic.name: _delete_error(topic.name, subscribed) for topic in request.topics}
     free = [(t.name, p.partition_index) for t in request.topics if not errors[t.name] for p in t.partitions]
-    if free:
-        await store.delete(request.group_id, free)
+    if free and (error := await error_of(store.delete(request.group_id, free))):
+        return {"error_code": error, "topics": []}
     bodies = [
         {"name": t.name, "partitions": [_error_body(p.partition_index, errors[t.name]) for p in t.partitions]}
         for t in request.topics

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
+from faircopy.errors import FaircopyError
+from faircopy.wire.error_codes import ErrorCode
+
 TopicPartition = tuple[str, int]
 
 
@@ -28,7 +31,7 @@ class OffsetToCommit(NamedTuple):
 
 
 class OffsetStore(Protocol):
-    """Keeps offsets; they are durable, unlike membership."""
+    """Keeps offsets; they are durable, unlike membership. Changes raise FaircopyError where none can be taken now."""
 
     def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> Awaitable[None]:
         """Commit, outside of any transaction. Durable when done."""
@@ -47,6 +50,15 @@ class OffsetStore(Protocol):
 
     def groups(self) -> Iterable[str]:
         """Every group that has offsets."""
+
+
+async def error_of(change: Awaitable[None]) -> ErrorCode:
+    """What a client is told of a change: where the disk is full, or offsets are damaged, that it may ask again."""
+    try:
+        await change
+    except FaircopyError:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.NONE
 
 
 class MemoryOffsetStore:

@@ -9,11 +9,13 @@ from faircopy.broker.catalog import Catalog, HostedPartition
 from faircopy.broker.connection import Exchange
 from faircopy.broker.settings import Settings
 from faircopy.cluster.topics import UnknownTopic
+from faircopy.datalog.check import check_up_to, needs_check
 from faircopy.datalog.log import OffsetOutOfRange
-from faircopy.datalog.read import ReadPlan, find_batches, read_batches, read_from_cache, read_from_disk
+from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_batches, read_from_cache, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import FileRange, NotCached
+from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import (
     FetchPartition,
@@ -108,7 +110,8 @@ class Operation:
 
     def _read(self) -> None:
         results, to_read = self._plan_all()
-        if sum(min(read.max_bytes, read.plan.available_bytes) for read in to_read) <= INLINE_READ_BYTES:
+        is_small = total_bytes(to_read) <= INLINE_READ_BYTES
+        if is_small and not any(needs_check(read.plan, read.max_bytes) for read in to_read):
             try:
                 for read in to_read:
                     self._take(results, read, read_batches(read.plan, read.max_bytes, read_from_cache))
@@ -119,7 +122,7 @@ class Operation:
             except FaircopyError:
                 pass
         self._handler.disk.submit(
-            find_all, (to_read,), lambda outcomes, error: self._found(results, to_read, outcomes, error)
+            find_all, (to_read, is_small), lambda outcomes, error: self._found(results, to_read, outcomes, error)
         )
 
     def _plan_all(self) -> tuple[list[FetchResult], list[ToRead]]:
@@ -148,7 +151,7 @@ class Operation:
         self,
         results: list[FetchResult],
         to_read: list[ToRead],
-        outcomes: list[FileRange | FaircopyError] | None,
+        outcomes: list[bytes | FileRange | FaircopyError] | None,
         error: BaseException | None,
     ) -> None:
         if outcomes is None:
@@ -156,7 +159,7 @@ class Operation:
             return
         for read, outcome in zip(to_read, outcomes, strict=True):
             if isinstance(outcome, FaircopyError):
-                read.partition.fail(outcome)
+                self._handler.catalog.stop(read.partition, outcome)
                 results[read.number] = results[read.number]._replace(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
             else:
                 self._take(results, read, outcome)
@@ -171,12 +174,19 @@ class Operation:
             self._exchange.answer(response)
 
 
-def find_all(to_read: list[ToRead]) -> list[FileRange | FaircopyError]:
-    """Where each plan's batches lie. Blocks."""
-    outcomes: list[FileRange | FaircopyError] = []
+def total_bytes(to_read: list[ToRead]) -> int:
+    """About how much will be read."""
+    return sum(min(read.max_bytes, read.plan.available_bytes) for read in to_read)
+
+
+def find_all(to_read: list[ToRead], in_memory: bool) -> list[bytes | FileRange | FaircopyError]:
+    """Each plan's batches, checked: read, or only where they lie. Blocks."""
+    outcomes: list[bytes | FileRange | FaircopyError] = []
     for read in to_read:
         try:
-            outcomes.append(find_batches(read.plan, read.max_bytes, read_from_disk))
+            found = find_batches(read.plan, read.max_bytes, read_from_disk)
+            check_up_to(read.plan, found.position + found.size)
+            outcomes.append(found.file.read(found.size, found.position) if in_memory else found)
         except FaircopyError as error:
             outcomes.append(error)
     return outcomes
@@ -219,7 +229,11 @@ class FetchHandler:
             raise partition.failure
         if asked.current_leader_epoch > LEADER_EPOCH:
             raise UnknownEpoch(f"leader epoch {asked.current_leader_epoch} is newer than {LEADER_EPOCH}")
-        return partition, partition.plan_read(asked.fetch_offset, isolation_level)
+        try:
+            return partition, partition.plan_read(asked.fetch_offset, isolation_level)
+        except (DamagedLog, DamagedState) as error:
+            self.catalog.stop(partition, error)
+            raise
 
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
         """The answer for a partition that can't be read."""

@@ -6,10 +6,12 @@ import asyncio
 
 from faircopy.broker.catalog import Catalog, HostedPartition
 from faircopy.broker.handlers.context import LEADER_EPOCH, Body, Context, Message
+from faircopy.datalog.read import DamagedLog
 from faircopy.datalog.time_search import find_time
 from faircopy.errors import FaircopyError
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
+from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
@@ -52,7 +54,9 @@ class OffsetHandlers:
             return answer | {"error_code": 0} | await self._find(partition, asked.timestamp, isolation_level)
         except TimeoutError:
             return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
-        except FaircopyError:
+        except FaircopyError as error:
+            if isinstance(error, DamagedLog | DamagedState):
+                self._catalog.stop(partition, error)
             return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
 
     async def _find(self, partition: HostedPartition, timestamp: int, isolation_level: int) -> Body:

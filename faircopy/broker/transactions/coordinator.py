@@ -71,6 +71,7 @@ class TransactionCoordinator:
         self._heard_on: dict[tuple[int, int], int] = {}
         self._offsets_heard_on: dict[tuple[int, int], int] = {}
         self._unwritten: dict[TransactionId, tuple[MetadataJournal, int]] = {}
+        self._undecided: set[TransactionId] = set()
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
         """J-fn(G)."""
@@ -174,9 +175,12 @@ class TransactionCoordinator:
     ) -> None:
         """Add partitions to the producer's transaction, and tell their leaders its TxId. Raises TransactionRefused.
 
-        Nothing waits: PREPARE_COMMIT lists the participants itself.
+        Returns when that is written. Nothing waits for a disk, as PREPARE_COMMIT lists the participants itself; but
+        what a crash of the process forgets must not be acked: the producer's next request would begin another
+        transaction, and its commit would be half of what it means to.
         """
         home = self.journal_of(transactional_id)
+        self._ensure_space(home)
         producer = home.table.producer_of(transactional_id, producer_id, epoch, fenced)
         self._ensure_not_older(producer, connection)
         named = {partition.name: partition for partition in partitions}
@@ -191,6 +195,25 @@ class TransactionCoordinator:
         self._note_unwritten(home, producer.current.id)
         for partition in named.values():
             partition.open_transaction(producer.current.id)
+        await self._written(home)
+
+    async def _written(self, home: MetadataJournal) -> None:
+        """Wait until all that is appended by now stands in the file."""
+        written: asyncio.Future[None] = self._loop.create_future()
+
+        def tell() -> None:
+            if not written.done():
+                written.set_result(None)
+
+        home.journal.when_written(tell)
+        await written
+
+    def _ensure_space(self, home: MetadataJournal) -> None:
+        """Begin nothing on a full disk. Raises TransactionRefused."""
+        try:
+            home.journal.ensure_space()
+        except JournalFull as error:
+            raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def _note_unwritten(self, home: MetadataJournal, transaction: TransactionId) -> None:
         self._unwritten[transaction] = (home, home.journal.next_position)
@@ -281,7 +304,13 @@ class TransactionCoordinator:
             self._abort(home, transaction, producer.epoch)
 
     async def _repeated_ack(self, producer: Producer) -> None:
-        """A repeated request is answered when the first one is."""
+        """A repeated request is answered when the first one is. Raises TransactionRefused."""
+        if not self._undecided.isdisjoint(producer.ending):
+            raise TransactionRefused(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"whether the last transaction of {producer.transactional_id!r} is committed can't be known before a "
+                f"partition that takes part in it is repaired",
+            )
         for transaction in producer.ending:
             if transaction in self._acks:
                 await self._acks[transaction]
@@ -462,8 +491,8 @@ class TransactionCoordinator:
 
     def _recover_transaction(self, home: MetadataJournal, transaction: Transaction, is_clean: bool) -> None:
         match transaction.phase:
-            case Phase.PREPARE_COMMIT if self._is_promised(transaction):
-                self._apply(home, transaction)
+            case Phase.PREPARE_COMMIT:
+                self._recover_prepared(home, transaction)
             case Phase.PREPARE_ABORT:
                 self._discard(home, transaction, transaction.id.producer_epoch)
             case Phase.ONGOING if is_clean:
@@ -472,18 +501,47 @@ class TransactionCoordinator:
             case _:
                 self._abort(home, transaction, NO_FENCE, untold=True)
 
-    def _is_promised(self, transaction: Transaction) -> bool:
-        """Whether every participant has its PREPARED; a lost one means that no ack was given.
+    def _recover_prepared(self, home: MetadataJournal, transaction: Transaction) -> None:
+        """Commit or abort; or leave it until a participant that has failed is repaired, and its group's later ones with
+        it (P5).
+        """
+        is_promised = self._is_promised(transaction)
+        if is_promised is False:
+            self._abort(home, transaction, NO_FENCE, untold=True)
+            return
+        group = group_of(transaction.transactional_id)
+        home.order.decided(group, transaction.id)
+        if is_promised is None:
+            self._undecided.add(transaction.id)
+            return
+        for released in home.order.durable(group, transaction.id):
+            self._apply(home, home.table.transactions[released])
+
+    def _is_promised(self, transaction: Transaction) -> bool | None:
+        """Whether every participant has its PREPARED; a lost one means that no ack was given. None if one that has
+        failed may have it, and can't say.
 
         One that has applied it knows that all had: others may have been deleted since, and made again.
         """
-        standings = [partition.standing(transaction.id) for partition in self._partitions(transaction)]
-        return Standing.APPLIED in standings or all(standing is Standing.PREPARED for standing in standings)
+        partitions = self._partitions(transaction)
+        standings = [partition.standing(transaction.id) for partition in partitions]
+        if Standing.APPLIED in standings:
+            return True
+        unprepared = [
+            partition
+            for partition, standing in zip(partitions, standings, strict=True)
+            if standing is not Standing.PREPARED
+        ]
+        if any(partition.failure is None for partition in unprepared):
+            return False
+        return None if unprepared else True
 
     def _discard_unknown(self, partition: Partition, known: set[tuple[TransactionId, PartitionName]]) -> None:
         """Discard drafts of transactions that no coordinator knows, or not as ones that wrote here: a crash may have
         taken only the ADD of this partition.
         """
+        if partition.failure is not None:
+            return  # it does not know its journal's end, where it would write
         left = [
             txid for txid, transaction in partition.state.transactions.items()
             if transaction.is_undecided and (txid, partition.name) not in known

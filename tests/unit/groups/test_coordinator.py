@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,8 @@ from virtual_time import VirtualTime
 from faircopy.broker.groups.coordinator import GroupCoordinator
 from faircopy.broker.groups.members import GroupLimits
 from faircopy.broker.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
-from faircopy.broker.groups.offsets import MemoryOffsetStore, OffsetToCommit
+from faircopy.broker.groups.offsets import MemoryOffsetStore, OffsetToCommit, TopicPartition
+from faircopy.journal.journal import JournalFull
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -437,6 +438,29 @@ async def test_groups_without_members_are_deleted(broker: Broker) -> None:
     answer = await broker.ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": names})
     assert [r.error_code for r in answer.results] == [68, 0, 69, 69]
     assert broker.store.fetch("offsets only") == {}
+
+
+class FullStore(MemoryOffsetStore):
+    """What a store does while the disk is full."""
+
+    async def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> None:
+        raise JournalFull("no space is left")
+
+    async def delete(self, group_id: str, partitions: Collection[TopicPartition] | None) -> None:
+        raise JournalFull("no space is left")
+
+
+@run
+async def test_on_a_full_disk_clients_are_told_to_come_back(broker: Broker) -> None:
+    await broker.commit()
+    broker.store.__class__ = FullStore
+    assert await broker.commit() == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    answer = await broker.ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": ["g"]})
+    assert answer.results[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    topics = [{"name": "t", "partitions": [{"partition_index": 0}]}]
+    answer = await broker.ask(ApiKey.OFFSET_DELETE, 0, {"group_id": "g", "topics": topics})
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert list(broker.store.fetch("g")) == [("t", 0)]
 
 
 @run

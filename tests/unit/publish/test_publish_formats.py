@@ -100,6 +100,9 @@ def test_names_of_data_files() -> None:
         assert names.sequence_of(name) == 40
         assert names.sequence_of(names.temporary(name)) is None
         assert names.is_temporary(names.temporary(name)) and not names.is_temporary(name)
+        named = names.with_checksum(name, 0x1F2E)
+        assert named == name.removesuffix("parquet") + "00001f2e.parquet"
+        assert (names.sequence_of(named), names.checksum_of(named), names.checksum_of(name)) == (40, 0x1F2E, None)
     assert names.sequence_of("other.parquet") is None
 
 

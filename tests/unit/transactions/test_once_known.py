@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
+
+import pytest
 
 from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.table import TransactionTable
+from faircopy.broker.transactions.table import TransactionRefused, TransactionTable
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
+from faircopy.journal.journal import JournalFull
 from faircopy.storage.clock import SystemClock
 from faircopy.wire.error_codes import ErrorCode
 
@@ -21,7 +24,12 @@ class StubJournal:
 
     def __init__(self) -> None:
         self.next_position = self.written_position = 0
+        self.is_full = False
         self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def ensure_space(self) -> None:
+        if self.is_full:
+            raise JournalFull("no space is left")
 
     def when_written(self, callback: Callable[[], None]) -> None:
         self._waiting.append((self.next_position, callback))
@@ -56,31 +64,51 @@ class StubPartition:
         self.told = transaction
 
 
-def test_a_draft_is_acked_when_its_transaction_is_written() -> None:
-    home = StubHome()
-    home.append(home.table.decide_fence("a", 1, 0, 1_000))
-    home.journal.write()
-    coordinator = TransactionCoordinator(
-        [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SystemClock(), cast(Any, None),
-        CoordinatorOptions(1_000, 1_000),
-    )  # fmt: skip
+Scene = Callable[[StubHome, TransactionCoordinator], Awaitable[None]]
+
+
+def run(scene: Scene) -> Callable[[], None]:
+    """Make a test of an async function that wants a coordinator, with one producer known."""
+
+    async def play() -> None:
+        home = StubHome()
+        home.append(home.table.decide_fence("a", 1, 0, 1_000))
+        home.journal.write()
+        coordinator = TransactionCoordinator(
+            [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SystemClock(),
+            asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
+        )  # fmt: skip
+        await scene(home, coordinator)
+
+    return lambda: asyncio.run(play())
+
+
+async def add(coordinator: TransactionCoordinator, partition: StubPartition) -> asyncio.Task[None]:
+    """Begin to add a partition; the task is done when the client would be told."""
+    adding = asyncio.create_task(
+        coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], 1, ErrorCode.PRODUCER_FENCED)
+    )
+    await asyncio.sleep(0)
+    return adding
+
+
+@run
+async def test_a_draft_is_acked_when_its_transaction_is_written(
+    home: StubHome, coordinator: TransactionCoordinator
+) -> None:
     first, second = StubPartition(0), StubPartition(1)
     acked: list[str] = []
-
-    def add(partition: StubPartition) -> None:
-        adding = coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], 1, ErrorCode.PRODUCER_FENCED)
-        asyncio.run(adding)
 
     def draft(partition: StubPartition, name: str) -> None:
         """A draft that is written to the partition's journal at once."""
         assert partition.told is not None
         coordinator.once_known(partition.told, lambda _base_offset: acked.append(name))(UNKNOWN_OFFSET)
 
-    add(first)
+    adding = [await add(coordinator, first)]
     begun = home.journal.next_position
     draft(first, "one")
     assert acked == []
-    add(second)
+    adding.append(await add(coordinator, second))
     home.journal.write(begun)
     assert acked == ["one"]
     draft(second, "two")
@@ -89,3 +117,24 @@ def test_a_draft_is_acked_when_its_transaction_is_written() -> None:
     assert acked == ["one", "two"]
     draft(first, "three")
     assert acked == ["one", "two", "three"]
+    await asyncio.gather(*adding)
+
+
+@run
+async def test_a_partition_is_said_to_be_added_when_that_is_written(
+    home: StubHome, coordinator: TransactionCoordinator
+) -> None:
+    """Found by the soak: the rest of a transaction that a kill -9 had taken was committed, by a client that went on."""
+    adding = await add(coordinator, StubPartition(0))
+    assert not adding.done()
+    home.journal.write()
+    await adding
+
+
+@run
+async def test_nothing_begins_on_a_full_disk(home: StubHome, coordinator: TransactionCoordinator) -> None:
+    home.journal.is_full = True
+    with pytest.raises(TransactionRefused) as refused:
+        await (await add(coordinator, StubPartition(0)))
+    assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert home.table.transactions == {}

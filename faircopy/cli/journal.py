@@ -1,0 +1,111 @@
+"""`faircopy journal`: look into journals without a broker."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from faircopy.cli.output import json_option, printable, show_lines
+
+if TYPE_CHECKING:
+    from faircopy.verify.journal_entries import ShownEntry
+    from faircopy.verify.journal_files import JournalFiles
+
+
+@click.group()
+def journal() -> None:
+    """Look into journals, where drafts and decisions are, without a broker."""
+
+
+@journal.command(name="show")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "-t", "--transaction", metavar="PID.EPOCH.NUMBER", help="Follow one transaction's list, last entry first."
+)
+@click.option("--from", "start", type=click.IntRange(min=0), metavar="POSITION", help="Begin with the entry there.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show so many entries.")
+@json_option
+def show_journal(path: Path, transaction: str | None, start: int | None, limit: int, as_json: bool) -> None:
+    """Print the entries of a journal. PATH is one segment file, which needs nothing else, or a journal's directory.
+
+    `previous` is the position of the same transaction's previous draft. Nothing is changed, and a broker may be
+    running.
+
+    \b
+    Exit codes: 0 the entries could be read up to where they end; 1 one of them is damaged.
+    Examples:
+      faircopy journal show faircopy-data/journal/orders.3f2a9c1b/0
+      faircopy journal show faircopy-data/journal/_metadata/3/00000000000000000000.journal --limit 20
+      faircopy journal show faircopy-data/journal/orders.3f2a9c1b/0 --transaction 7.0.4294967297
+    """
+    from faircopy.verify.journal_entries import open_to_show, shown_entries
+
+    files = open_to_show(path)
+    if transaction is not None:
+        show_transaction(files, transaction, as_json)
+        return
+    found = list(islice(shown_entries(files, start), limit + 1))
+    print_entries(found[:limit], as_json)
+    if len(found) > limit:
+        click.echo(f"more follow: --from {found[limit].entry.position}, or --limit", err=True)
+    elif not is_clean_end(files):
+        sys.exit(1)
+
+
+def show_transaction(files: JournalFiles, text: str, as_json: bool) -> None:
+    from faircopy.verify.journal_entries import follow, transaction_of
+
+    try:
+        transaction = transaction_of(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not like 7.0.4294967297", param_hint="--transaction") from None
+    entries, missing = follow(files, transaction)
+    print_entries(entries, as_json)
+    if missing is not None:
+        click.echo(f"the list goes on at position {missing}, which is not in {files.directory}", err=True)
+    if not is_clean_end(files):
+        sys.exit(1)
+
+
+def is_clean_end(files: JournalFiles) -> bool:
+    """Whether the entries end where a journal may end; if not, say so."""
+    from faircopy.verify.journal_entries import unclean_end
+
+    complaint = unclean_end(files)
+    if complaint:
+        click.echo(complaint, err=True)
+    return not complaint
+
+
+def print_entries(entries: Iterable[ShownEntry], as_json: bool) -> None:
+    rows = [row_of(each) for each in entries]
+    show_lines(rows if as_json else [readable(row) for row in rows], as_json, empty="no entries")
+
+
+def readable(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as people read it; the file is what they have asked for."""
+    parts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in row["says"].items()]
+    says = printable(" ".join(parts))
+    return {name: value for name, value in row.items() if name != "file"} | {"says": says}
+
+
+def row_of(shown: ShownEntry) -> dict[str, Any]:
+    """An entry as a row of the table."""
+    entry = shown.entry
+    return {
+        "position": entry.position,
+        "file": str(shown.path),
+        "byte": shown.byte,
+        "kind": shown.kind,
+        "transaction": str(shown.transaction) if shown.transaction else None,
+        "previous": entry.previous if entry.previous >= 0 else None,
+        "messages": entry.records,
+        "bytes": entry.length,
+        "says": shown.says,
+    }

@@ -1,0 +1,44 @@
+"""What stands in the state store, sealed: LMDB keeps no checksums, so each value brings its own.
+
+    0  crc    u32 little-endian  CRC32C of table name, key and value, one after the other
+    4  value
+
+The table and the key are in it: a value that turns up elsewhere does not fit either.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from crc32c import crc32c
+
+from faircopy.errors import FaircopyError
+
+_CRC = struct.Struct("<I")
+CRC_BYTES = _CRC.size
+
+
+class DamagedState(FaircopyError):
+    """A record of the state store does not fit its checksum: `table` and `key` say which."""
+
+    def __init__(self, path: Path, table: str, key: bytes) -> None:
+        super().__init__(
+            f"{path} is damaged: in table {table or 'of tables'}, the record of key {key.hex()} does not fit its "
+            f"checksum. Restore the directory from a backup"
+        )
+        self.path = path
+        self.table = table
+        self.key = key
+
+
+def seal(table: bytes, key: bytes, value: bytes) -> bytes:
+    """What is stored for a value."""
+    return _CRC.pack(crc32c(value, crc32c(key, crc32c(table)))) + value
+
+
+def is_sound(table: bytes, key: bytes, sealed: bytes) -> bool:
+    """Whether what was stored still fits its checksum."""
+    if len(sealed) < CRC_BYTES:
+        return False
+    return bool(crc32c(sealed[CRC_BYTES:], crc32c(key, crc32c(table))) == _CRC.unpack_from(sealed)[0])

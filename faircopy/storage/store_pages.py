@@ -1,0 +1,309 @@
+"""A walk through the file of the state store, without LMDB: every page that it uses, or lists as free, is checked.
+
+LMDB trusts its file: a changed byte may end the process, have it find nothing where something stands, or have it write
+over what is in use. So all pages are looked at before LMDB gets to see the file. A page is either used once or free, so
+a link that leads astray always meets a page that it must not.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.storage.files import File
+from faircopy.storage.store_page import (
+    BRANCH,
+    HEADER_BYTES,
+    HEADS,
+    IS_TREE,
+    LEAF,
+    NO_PAGE,
+    NUMBER,
+    ON_OVERFLOW,
+    OVERFLOW,
+    PAGE,
+    RUN,
+    TREE,
+    TREES_AT,
+    BadPage,
+    Head,
+    Node,
+    Tree,
+    check_number,
+    page_bytes_of,
+    read_head,
+    read_nodes,
+)
+
+BIG_ENDIAN = struct.Struct(">Q")
+ROOT_AT = TREE.size - NUMBER.size
+
+
+class Flaw(NamedTuple):
+    """Something that is wrong with the file, and at which byte."""
+
+    byte: int
+    what: str
+
+
+class Record(NamedTuple):
+    """A key and what is stored for it in a table, or with the name b"" beside the tables; it stands at a byte."""
+
+    table: bytes
+    key: bytes
+    value: bytes
+    byte: int
+
+
+class BadLink(BadPage):
+    """A link leads to a page that can't be meant."""
+
+
+class StorePages:
+    """One walk. Exhaust `records`; then `flaws` are all that was found, and `tables` all tables: the tree of each, and
+    the byte where its root is named.
+    """
+
+    def __init__(
+        self, path: Path, stamp: bytes, map_bytes: int, advance: Callable[[int], None] = lambda _bytes: None
+    ) -> None:
+        """`stamp` is the key beside the tables whose value ends in the number of the transaction that wrote last.
+
+        `advance(bytes)` is called as the file is read. Raises StorageFailure, here and in `records`.
+        """
+        self.flaws: list[Flaw] = []
+        self.tables: dict[bytes, tuple[Tree, int]] = {}
+        self._file = File(path, read_only=True)
+        self._stamp = stamp
+        self._map_bytes = map_bytes
+        self._advance = advance
+        self._page_bytes = 0
+        self._taken = bytearray()
+
+    def records(self) -> Iterator[Record]:
+        """All records, those beside the tables first."""
+        try:
+            older, newest = self._heads()
+        except BadPage as bad:
+            self.flaws.append(Flaw(bad.byte, f"the state store's head is damaged: {bad}"))
+            return
+        self._taken = bytearray(newest.last_page + 1)
+        self._taken[:HEADS] = b"\1" * HEADS
+        free = list(FreePages(self, newest.free, self.root_at(newest, is_free=True)).records())
+        beside = list(self._find_tables(newest))
+        self._check_stamp(newest, beside)
+        yield from beside
+        for name, (tree, root_at) in sorted(self.tables.items()):
+            yield from Walk(self, name, tree, root_at).records()
+        for record in free:
+            self._check_free(record, newest)
+        self._check_older(older)
+
+    # -- heads ---------------------------------------------------------------------------------------------------
+
+    def _heads(self) -> tuple[Head, Head]:
+        """The older and the newest."""
+        self._page_bytes = page_bytes_of(self._file.read(4096, 0))
+        older, newest = sorted((self._head(number) for number in range(HEADS)), key=lambda head: head.transaction)
+        is_new = newest.transaction == 0
+        follows = newest.transaction == older.transaction + 1 and newest.transaction % HEADS == newest.number
+        if not (is_new or follows):
+            raise BadPage(
+                newest.number * self._page_bytes,
+                f"the two are of transactions {older.transaction} and {newest.transaction}",
+            )
+        return older, newest
+
+    def _head(self, number: int) -> Head:
+        at = number * self._page_bytes
+        self._advance(self._page_bytes)
+        try:
+            return read_head(self._file.read(self._page_bytes, at), number, self._map_bytes)
+        except BadPage as bad:
+            raise BadPage(at + bad.byte, str(bad)) from None
+
+    def _check_stamp(self, head: Head, beside: list[Record]) -> None:
+        """A head that counts too low makes the older state the valid one."""
+        stamps = [NUMBER.unpack(record.value[-NUMBER.size :])[0] for record in beside if record.key == self._stamp]
+        if head.transaction and stamps != [head.transaction]:
+            self.flaws.append(
+                Flaw(
+                    head.number * self._page_bytes,
+                    f"the state store's head is damaged: it names transaction {head.transaction}, and its tables were "
+                    f"written by {', '.join(map(str, stamps)) or 'none'}",
+                )
+            )
+
+    def _check_older(self, older: Head) -> None:
+        """What was written last before must still be there: else that head may have been the newest."""
+        if older.transaction:
+            beside = list(self._find_tables(older, is_current=False))
+            self._check_stamp(older, beside)
+
+    # -- tables and free pages -----------------------------------------------------------------------------------
+
+    def _find_tables(self, head: Head, *, is_current: bool = True) -> Iterator[Record]:
+        """Note the tables, and return what else stands beside them."""
+        root_at = self.root_at(head, is_free=False)
+        for node, record in Walk(self, b"", head.tables, root_at, is_current=is_current).nodes():
+            is_tree = node.flags == IS_TREE and len(record.value) == TREE.size
+            if node.key == self._stamp and not node.flags:
+                yield record
+            elif not is_tree or (tree := Tree(*TREE.unpack(record.value))).flags or tree.pad:
+                self.flaws.append(Flaw(record.byte, f"there is no such table as {node.key!r}"))
+            elif is_current:
+                self.tables[node.key] = (tree, record.byte + ROOT_AT)
+
+    def _check_free(self, record: Record, head: Head) -> None:
+        """A list of free pages: how many, then their numbers from the greatest to the least."""
+        numbers = [number for (number,) in NUMBER.iter_unpack(record.value[: len(record.value) & ~7])]
+        count = numbers[0] if numbers else NO_PAGE
+        if count >= len(numbers) or BIG_ENDIAN.unpack(record.key)[0] > head.transaction:
+            self.flaws.append(Flaw(record.byte, "a list of free pages is longer, or newer, than can be"))
+            return
+        listed = numbers[1 : 1 + count]
+        if sorted(listed, reverse=True) != listed:
+            self.flaws.append(Flaw(record.byte, "a list of free pages is out of order"))
+        for number in listed:
+            if number < len(self._taken) and not self._taken[number]:
+                self._taken[number] = 1
+            else:
+                self.flaws.append(Flaw(record.byte, f"page {number} is listed as free, and can't be"))
+
+    # -- pages ---------------------------------------------------------------------------------------------------
+
+    def page(self, number: int, *, is_current: bool = True) -> bytes:
+        """A page to which no other link has led. Raises BadLink, BadPage."""
+        if number >= len(self._taken):
+            raise BadLink(0, f"a link leads to page {number}, behind the last one")
+        if is_current and self._taken[number]:
+            raise BadLink(0, f"a second link leads to page {number}")
+        self._taken[number] |= is_current
+        page = self._file.read(self._page_bytes, number * self._page_bytes)
+        self._advance(len(page))
+        if len(page) < self._page_bytes:
+            raise BadPage(0, "the file ends before it")
+        check_number(page, number)
+        return page
+
+    def value_of_run(self, number: int, size: int) -> tuple[bytes, int]:
+        """A value of so many bytes that begins on overflow page `number`, and how many pages it has. Raises BadPage."""
+        page = self.page(number)
+        pages: int = RUN.unpack_from(page, 12)[0]
+        # A value that was written over a larger one keeps the pages of that.
+        if PAGE.unpack_from(page)[2] != OVERFLOW or pages * self._page_bytes < HEADER_BYTES + size:
+            raise BadPage(10, f"it does not begin a run of pages for {size} bytes")
+        if number + pages > len(self._taken) or any(self._taken[number + 1 : number + pages]):
+            raise BadPage(12, f"others stand in its run of {pages} pages")
+        self._taken[number + 1 : number + pages] = b"\1" * (pages - 1)
+        self._advance((pages - 1) * self._page_bytes)
+        return self._file.read(size, self.byte_of(number, HEADER_BYTES)), pages
+
+    def root_at(self, head: Head, *, is_free: bool) -> int:
+        """The byte where a head names the root of one of its trees."""
+        return self.byte_of(head.number, TREES_AT + (0 if is_free else TREE.size) + ROOT_AT)
+
+    def byte_of(self, number: int, byte: int) -> int:
+        """Where in the file a byte of a page is."""
+        return number * self._page_bytes + byte
+
+    def note(self, number: int, link_at: int, bad: BadPage) -> None:
+        """Page `number`, or the link to it at byte `link_at`, is not as it should be."""
+        is_link = isinstance(bad, BadLink)
+        number, at = (link_at // self._page_bytes, link_at) if is_link else (number, self.byte_of(number, bad.byte))
+        self.flaws.append(Flaw(min(at, self._file.size()), f"page {number} of the state store is damaged: {bad}"))
+
+
+class Walk:
+    """A walk through one tree, left to right. What is wrong goes to the flaws, and what hangs below is left out."""
+
+    def __init__(self, pages: StorePages, table: bytes, tree: Tree, root_at: int, *, is_current: bool = True) -> None:
+        """`root_at` is the byte of the file where the tree's root is named."""
+        self._pages = pages
+        self._root_at = root_at
+        self._table = table
+        self._tree = tree
+        self._is_current = is_current
+        self._branches = self._leaves = self._overflows = self._entries = 0
+
+    def records(self) -> Iterator[Record]:
+        """The records in the order of their keys."""
+        for node, record in self.nodes():
+            if node.flags & ~ON_OVERFLOW:
+                self._pages.flaws.append(Flaw(record.byte, f"a record of {self._table!r} is of another kind"))
+            else:
+                yield record
+
+    def nodes(self) -> Iterator[tuple[Node, Record]]:
+        """The records with their nodes."""
+        flaws, is_empty = len(self._pages.flaws), self._tree.root == NO_PAGE
+        if not is_empty:
+            yield from self._below(self._tree.root, self._root_at, self._tree.depth, b"", None)
+        told = (*self._tree[3:7], not self._tree.depth)
+        found = (self._branches, self._leaves, self._overflows, self._entries, is_empty)
+        if told != found and len(self._pages.flaws) == flaws:
+            bad = BadLink(0, f"{self._table!r} has {found} branches, leaves, runs and entries, and should have {told}")
+            self._pages.note(self._tree.root, self._root_at, bad)
+
+    def order(self, node: Node) -> Node:
+        """The node with a key that compares as LMDB compares it."""
+        return node
+
+    def _below(
+        self, number: int, link_at: int, depth: int, low: bytes, high: bytes | None
+    ) -> Iterator[tuple[Node, Record]]:
+        """What hangs below a page: its keys are at least `low`, and below `high`."""
+        try:
+            page = self._pages.page(number, is_current=self._is_current)
+            nodes = read_nodes(page, BRANCH if depth > 1 else LEAF)
+            # The key of a branch's first node is not used, and may be anything.
+            unused, used = (nodes[:1], nodes[1:]) if depth > 1 else ([], nodes)
+            nodes = unused + [self.order(node) for node in used]
+            self._check_order(nodes[len(unused) :], low, high)
+        except BadPage as bad:
+            self._pages.note(number, link_at, bad)
+            return
+        if depth > 1:
+            self._branches += 1
+            bounds = [low, *(node.key for node in nodes[1:]), high]
+            for node, first, behind in zip(nodes, bounds, bounds[1:], strict=False):
+                assert first is not None
+                yield from self._below(node.link, self._pages.byte_of(number, node.byte), depth - 1, first, behind)
+            return
+        self._leaves += 1
+        for node in nodes:
+            self._entries += 1
+            if (record := self._record(number, node)) is not None:
+                yield node, record
+
+    def _check_order(self, nodes: list[Node], low: bytes, high: bytes | None) -> None:
+        for number, node in enumerate(nodes):
+            if node.key < low or (number and node.key == low) or (high is not None and node.key >= high):
+                raise BadPage(node.byte, "a key stands where it does not belong")
+            low = node.key
+
+    def _record(self, number: int, node: Node) -> Record | None:
+        if not node.flags & ON_OVERFLOW:
+            return Record(self._table, node.key, node.value, self._pages.byte_of(number, node.value_at))
+        (run,) = NUMBER.unpack(node.value)
+        try:
+            value, pages = self._pages.value_of_run(run, node.link)
+        except BadPage as bad:
+            self._pages.note(run, self._pages.byte_of(number, node.byte), bad)
+            return None
+        self._overflows += pages
+        return Record(self._table, node.key, value, self._pages.byte_of(run, HEADER_BYTES))
+
+
+class FreePages(Walk):
+    """The tree of free pages, whose keys are numbers of transactions; its records have them big-endian."""
+
+    def __init__(self, pages: StorePages, tree: Tree, root_at: int) -> None:
+        super().__init__(pages, b"free pages", tree, root_at)
+
+    def order(self, node: Node) -> Node:
+        if len(node.key) != NUMBER.size:
+            raise BadPage(node.byte, "a key is no number of a transaction")
+        return node._replace(key=node.key[::-1])

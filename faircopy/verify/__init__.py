@@ -1,0 +1,1 @@
+"""Looking at a data directory from outside: dumps of its files, and a check of everything in it. Nothing is changed."""

@@ -1,0 +1,147 @@
+"""A whole data directory: which checks there are to make, and all that they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.broker.broker import METADATA_DIRECTORY
+from faircopy.broker.offsets_journals import OFFSETS_TOPIC, offsets_identity
+from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.cluster.topics import Topic, Topics
+from faircopy.copier.checkpoint import decode_span
+from faircopy.storage.data_directory import DataDirectoryError, read_format
+from faircopy.storage.files import list_directory
+from faircopy.storage.sealed import DamagedState
+from faircopy.storage.state_store import StateStore
+from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.log_rows import LogRows
+from faircopy.verify.loose_files import check_loose_journal, check_loose_log
+from faircopy.verify.partition import PartitionCheck, load_checkpoint
+from faircopy.verify.plain_tables import PlainTableCheck
+from faircopy.verify.shared_journals import OffsetsCheck, check_metadata_journal
+from faircopy.verify.state import StateCheck
+
+
+class Check(NamedTuple):
+    """One step, and what it looks at."""
+
+    name: str
+    run: Callable[[], Iterator[Finding]]
+
+
+class DirectoryCheck:
+    """The check of a data directory that nothing changes meanwhile (`storage.data_directory.hold_unchanged`)."""
+
+    def __init__(self, path: Path, advance: Advance = lambda _bytes: None) -> None:
+        self.path = path.absolute()
+        self._advance = advance
+        self._partitions: dict[tuple[str, int], PartitionCheck] = {}
+
+    def run(self, begin: Callable[[str], None] = lambda _name: None) -> Iterator[Finding]:
+        """All findings; `begin(name)` is called before each step."""
+        for check in self._checks():
+            begin(check.name)
+            yield from guarded(check, self.path)
+
+    def _checks(self) -> Iterator[Check]:
+        """The steps; which partitions there are is known when the state store was read."""
+        yield Check("format", self._format)
+        state = StateCheck(self.path / "state.lmdb", self._advance)
+        yield Check("state store", state.run)
+        topics = load_topics(state.store)
+        if state.store is None or topics is None:
+            yield from self._loose_checks()
+            return
+        for number, directory in numbered(self.path / "journal" / METADATA_DIRECTORY):
+            yield self._metadata(number, directory, state.store)
+        for number, directory in numbered(self.path / "journal" / OFFSETS_TOPIC):
+            yield self._offsets(number, directory, state.store)
+        for topic in topics:
+            for number in range(topic.partitions):
+                yield self._partition(topic, number, state.store)
+        for directory in list_directory(self.path / "plain"):
+            yield self._plain(directory, topics, state.store)
+        state.store.close()
+
+    def _format(self) -> Iterator[Finding]:
+        path = self.path / "format.json"
+        try:
+            read_format(path)
+        except DataDirectoryError as error:
+            yield Finding(path, None, str(error))
+
+    def _metadata(self, number: int, directory: Path, store: StateStore) -> Check:
+        return Check(
+            f"transactions, journal {number}",
+            lambda: check_metadata_journal(number, directory, store, self._advance),
+        )
+
+    def _offsets(self, number: int, directory: Path, store: StateStore) -> Check:
+        check = OffsetsCheck
+        return Check(
+            f"group offsets, journal {number}",
+            lambda: check(offsets_identity(number), directory, store, self._advance).run(),
+        )
+
+    def _partition(self, topic: Topic, number: int, store: StateStore) -> Check:
+        place = Path(topic.directory_name) / str(number)
+        check = PartitionCheck(
+            topic.identity(number), self.path / "journal" / place, self.path / "log" / place, store, self._advance
+        )
+        self._partitions[topic.name, number] = check
+        return Check(f"{topic.name}-{number}", check.run)
+
+    def _plain(self, directory: Path, topics: list[Topic], store: StateStore) -> Check:
+        known = {topic.name: topic for topic in topics}
+
+        def open_log(partition: tuple[str, int]) -> LogRows | None:
+            check, topic = self._partitions.get(partition), known.get(partition[0])
+            return self._log_rows(topic, partition[1], check.next_offset, store) if check and topic else None
+
+        return Check(f"plain table {directory.name}", PlainTableCheck(directory, open_log, self._advance).run)
+
+    def _log_rows(self, topic: Topic, number: int, end_offset: int | None, store: StateStore) -> LogRows | None:
+        identity = topic.identity(number)
+        try:
+            checkpoint = load_checkpoint(store, identity)
+            spans = [decode_span(*stored) for stored in store.scan("spans", identity)]
+        except DamagedState:
+            return None
+        log = self.path / "log" / topic.directory_name / str(number)
+        return LogRows((topic.name, number), log, checkpoint, spans, end_offset)
+
+    def _loose_checks(self) -> Iterator[Check]:
+        """Without a state store: each journal and each log by itself."""
+        for root, check in (("journal", check_loose_journal), ("log", check_loose_log)):
+            for topic in list_directory(self.path / root):
+                for directory in list_directory(topic):
+                    yield self._loose(directory, check)
+
+    def _loose(self, directory: Path, check: Callable[[Path, Advance], Iterator[Finding]]) -> Check:
+        return Check(str(directory.relative_to(self.path)), lambda: check(directory, self._advance))
+
+
+def guarded(check: Check, path: Path) -> Iterator[Finding]:
+    """The findings of one step; an error that it does not expect is one, too."""
+    try:
+        yield from check.run()
+    except DamagedState:
+        pass  # the check of the state store has named the record
+    except Exception as error:  # whatever a damaged file leads to, the other checks go on
+        yield Finding(path, None, f"{check.name}: {error!r}")
+
+
+def load_topics(store: StateStore | None) -> list[Topic] | None:
+    """All topics; None if that can't be known."""
+    try:
+        return Topics(LmdbStore(store)).load() if store is not None else None
+    except DamagedState:
+        return None
+
+
+def numbered(directory: Path) -> Iterator[tuple[int, Path]]:
+    """The directories that are named by numbers, in their order."""
+    found = [child for child in list_directory(directory) if child.name.isdigit()]
+    yield from sorted((int(child.name), child) for child in found)

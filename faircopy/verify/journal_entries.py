@@ -1,0 +1,148 @@
+"""Entries of a journal as a person reads them, one by one, or those of one transaction along its reverse list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
+from faircopy.errors import FaircopyError
+from faircopy.journal import metadata_entry
+from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
+from faircopy.journal.recovery import Recovered, ensure_torn
+from faircopy.journal.segment import SUFFIX, DamagedJournal
+from faircopy.storage.files import is_directory, list_files
+from faircopy.verify.journal_files import JournalFiles, open_segment
+from faircopy.wire.batch import HEADER_BYTES, read_header
+
+FIRST_METADATA_KIND = Kind.BEGIN
+
+
+class NoJournal(FaircopyError):
+    """There is no journal at a path."""
+
+
+class ShownEntry(NamedTuple):
+    """One entry: the file and the byte where it stands, its header, and what its payload says."""
+
+    path: Path
+    byte: int
+    entry: Entry
+    says: dict[str, Any]
+
+    @property
+    def transaction(self) -> TransactionId | None:
+        return None if self.entry.transaction == NO_TRANSACTION else self.entry.transaction
+
+    @property
+    def kind(self) -> str:
+        return Kind(self.entry.kind).name if self.entry.kind in set(Kind) else f"kind {self.entry.kind}"
+
+
+def open_to_show(path: Path) -> JournalFiles:
+    """The journal in a directory, or the part of one that is in a file. Raises NoJournal, DamagedJournal."""
+    paths = list_files(path, SUFFIX) if is_directory(path) else [path]
+    if not paths:
+        raise NoJournal(f"{path} holds no journal: give a file *{SUFFIX}, or the directory of one journal")
+    return JournalFiles(path, [open_segment(each) for each in paths])
+
+
+def shown_entries(files: JournalFiles, start: int | None = None) -> Iterator[ShownEntry]:
+    """The sound entries from position `start` on, up to the first place that is not one: `files.end`."""
+    for recovered in files.entries(files.start_position if start is None else start):
+        yield shown(files, recovered)
+
+
+def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
+    """An entry with its place in a file."""
+    entry = recovered.entry
+    segment = files.segment_of(entry.position)
+    return ShownEntry(segment.path, segment.at(entry.position), entry, meaning(entry, recovered.payload))
+
+
+def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
+    """What a payload says, as far as it does not belong to clients."""
+    if entry.kind >= FIRST_METADATA_KIND:
+        return metadata_entry.decode(payload)
+    match entry.kind:
+        case Kind.DRAFT | Kind.PLAIN:
+            return batch_meaning(payload) if is_batch(payload, entry) else offsets_meaning(payload)
+        case Kind.PREPARED:
+            drafts, finished = PREPARED_PAYLOAD.unpack(payload)
+            return {"drafts": drafts, "finished": finished}
+        case Kind.APPLY:
+            return {"finished": APPLY_PAYLOAD.unpack(payload)[0]}
+        case Kind.DISCARD:
+            fence, finished = DISCARD_PAYLOAD.unpack(payload)
+            return {"fence": fence, "finished": finished}
+        case Kind.TRIM:
+            return {"start_offset": TRIM_PAYLOAD.unpack(payload)[0]}
+    return {}
+
+
+def is_batch(payload: memoryview, entry: Entry) -> bool:
+    """Whether a payload is a record batch; the journals of group offsets hold JSON."""
+    if len(payload) < HEADER_BYTES:
+        return False
+    header = read_header(payload)
+    return header.magic == 2 and header.size_bytes == len(payload) and header.records == entry.records
+
+
+def batch_meaning(payload: memoryview) -> dict[str, Any]:
+    header = read_header(payload)
+    if header.producer_id < 0:
+        return {}
+    return {"producer": header.producer_id, "epoch": header.producer_epoch, "sequence": header.base_sequence}
+
+
+def offsets_meaning(payload: memoryview) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(bytes(payload))
+    return {
+        "group": stored["group"],
+        "offsets": {f"{topic}-{partition}": offset for topic, partition, offset, *_ in stored["offsets"]},
+    }
+
+
+def unclean_end(files: JournalFiles) -> str | None:
+    """What is wrong with the place at which reading has ended: None if a journal may end like this."""
+    try:
+        ensure_torn(files.segments, files.end, known_durable=files.start_position)
+    except DamagedJournal as error:
+        return str(error)
+    return None
+
+
+class ReverseList(NamedTuple):
+    """One transaction's entries: decisions, the newest first, and its drafts, from the head back. `missing` is a
+    position to which the list leads, and where none of the transaction's drafts is in these files.
+    """
+
+    entries: list[ShownEntry]
+    missing: int | None
+
+
+def follow(files: JournalFiles, transaction: TransactionId) -> ReverseList:
+    """Walk a transaction's reverse linked list (I3)."""
+    own = [each for each in shown_entries(files) if each.entry.transaction == transaction]
+    others = [each for each in reversed(own) if each.entry.kind != Kind.DRAFT]
+    drafts = {each.entry.position: each for each in own if each.entry.kind == Kind.DRAFT}
+    walked: list[ShownEntry] = []
+    at = max(drafts, default=promised_head(others))
+    while at in drafts:
+        walked.append(drafts.pop(at))
+        at = walked[-1].entry.previous
+    return ReverseList(others + walked, at if at != NOWHERE else None)
+
+
+def promised_head(decisions: list[ShownEntry]) -> int:
+    """The head that PREPARED names, when no draft is here."""
+    heads = [each.entry.previous for each in decisions if each.entry.kind == Kind.PREPARED]
+    return heads[0] if heads else NOWHERE
+
+
+def transaction_of(text: str) -> TransactionId:
+    """A TxId from its text `pid.epoch.number`. Raises ValueError."""
+    producer_id, epoch, number = map(int, text.split("."))
+    return TransactionId(producer_id, epoch, number)

@@ -1,0 +1,108 @@
+"""The files of a data log as they stand on disk, batch by batch, to read only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.datalog.segment import LEADER_EPOCH, SUFFIX
+from faircopy.errors import FaircopyError
+from faircopy.storage.files import File, list_files
+from faircopy.verify.findings import Advance
+from faircopy.wire.batch import (
+    HEADER_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    PLACE,
+    BatchError,
+    BatchHeader,
+    check_logged,
+)
+
+PIECE_BYTES = 1 << 20
+
+
+class DamagedLogFile(FaircopyError):
+    """A log file does not hold whole and sound batches; `byte` is where the first bad one begins."""
+
+    def __init__(self, path: Path, byte: int, what: str) -> None:
+        super().__init__(f"{path} at byte {byte:,}: {what}")
+        self.path = path
+        self.byte = byte
+        self.what = what
+
+
+class ShownBatch(NamedTuple):
+    """One batch, and where it stands; `data` is a view of a larger buffer."""
+
+    path: Path
+    byte: int
+    header: BatchHeader
+    data: memoryview
+
+    @property
+    def end(self) -> int:
+        return self.byte + len(self.data)
+
+    @property
+    def next_offset(self) -> int:
+        return self.header.last_offset + 1
+
+
+def log_files(directory: Path) -> list[Path]:
+    """The segment files of a log, in order."""
+    return list_files(directory, SUFFIX)
+
+
+def base_offset_of(path: Path) -> int | None:
+    """The first offset in a segment file, which is its name; None if the name is another."""
+    return int(path.stem) if path.stem.isascii() and path.stem.isdigit() else None
+
+
+class LogFile:
+    """One segment file, read from front to back."""
+
+    def __init__(self, path: Path, advance: Advance = lambda _bytes: None) -> None:
+        self.path = path
+        self._file = File(path, read_only=True)
+        self._advance = advance
+        self._piece = memoryview(b"")
+        self._piece_at = 0
+        self._told = 0
+        self.size = self._file.size()
+
+    def batches(self, first_offset: int | None, begin: int = 0, end: int | None = None) -> Iterator[ShownBatch]:
+        """The batches between two bytes, the first of which has this offset if one is given. Raises DamagedLogFile."""
+        stop = self.size if end is None else end
+        if self.size < stop:
+            raise DamagedLogFile(self.path, self.size, f"the file ends here, and should have {stop:,} bytes")
+        at, offset = begin, first_offset
+        while at < stop:
+            batch = self._batch(at, stop, offset)
+            yield batch
+            at, offset = batch.end, batch.next_offset
+
+    def _batch(self, at: int, stop: int, offset: int | None) -> ShownBatch:
+        head = self._view(at, min(HEADER_BYTES, stop - at))
+        if len(head) < HEADER_BYTES:
+            raise DamagedLogFile(self.path, at, "a record batch is cut short")
+        there, length = PLACE.unpack_from(head)
+        size = length + LENGTH_OVERHEAD_BYTES
+        if not HEADER_BYTES <= size <= stop - at:
+            raise DamagedLogFile(self.path, at, f"a record batch can't have {size:,} bytes there")
+        data = self._view(at, size)
+        try:
+            header = check_logged(data, there if offset is None else offset, LEADER_EPOCH)
+        except BatchError as error:
+            raise DamagedLogFile(self.path, at, str(error)) from error
+        return ShownBatch(self.path, at, header, data)
+
+    def _view(self, at: int, size: int) -> memoryview:
+        begin = at - self._piece_at
+        if begin < 0 or begin + size > len(self._piece):
+            self._piece = memoryview(self._file.read(max(size, PIECE_BYTES), at))
+            self._piece_at, begin = at, 0
+            end = at + len(self._piece)
+            self._advance(max(end - self._told, 0))
+            self._told = max(end, self._told)
+        return self._piece[begin : begin + size]

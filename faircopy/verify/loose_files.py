@@ -1,0 +1,37 @@
+"""Journals and logs by themselves, when there is no telling from the state store where they begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from faircopy.errors import FaircopyError
+from faircopy.journal.recovery import ensure_torn
+from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.journal_files import finding_of, open_journal
+from faircopy.verify.log_files import DamagedLogFile, LogFile, base_offset_of, log_files
+
+
+def check_loose_journal(directory: Path, advance: Advance) -> Iterator[Finding]:
+    """Every entry of a journal, up to one behind which there is no sign that more was durable."""
+    files, findings = open_journal(directory, None, advance)
+    yield from findings
+    if files.segments and not findings:
+        try:
+            for _ in files.entries(files.start_position):
+                pass
+            ensure_torn(files.segments, files.end, known_durable=files.start_position)
+        except FaircopyError as error:
+            yield finding_of(error, directory)
+    files.finish()
+
+
+def check_loose_log(directory: Path, advance: Advance) -> Iterator[Finding]:
+    """Every batch of a log's files. The end of the last may be torn; that it is, a checkpoint would tell."""
+    for path in log_files(directory):
+        base = base_offset_of(path)
+        try:
+            for _ in LogFile(path, advance).batches(base):
+                pass
+        except DamagedLogFile as error:
+            yield Finding(path, error.byte, error.what)

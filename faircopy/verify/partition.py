@@ -1,0 +1,162 @@
+"""One partition: its journal, folded as the broker does, and its log against that.
+
+I1  the log holds what the fold says, where the journal still has it all
+I3  each undecided transaction's drafts are reachable from its head
+I4  decisions exclude each other, and all else that the fold insists on
+I6  the checkpoint fits the journal and the log
+I7  what undecided transactions need is still in the journal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, decode_span, restore
+from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, PartitionState
+from faircopy.datalog.index import decode_place
+from faircopy.errors import FaircopyError
+from faircopy.journal.recovery import Recovered, ensure_torn
+from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.storage.state_store import StateStore
+from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
+from faircopy.verify.partition_log import Derived, Expected, PartitionLog
+
+
+class PartitionCheck:
+    """The check of one partition. `run` yields what is wrong; then `next_offset` is that of the journal, if known."""
+
+    def __init__(self, identity: bytes, journal: Path, log: Path, store: StateStore, advance: Advance) -> None:
+        self._identity = identity
+        self._journal_directory = journal
+        self._log_directory = log
+        self._store = store
+        self._advance = advance
+        self._state = PartitionState()
+        self._findings: list[Finding] = []
+        self.next_offset: int | None = None
+
+    def run(self) -> Iterator[Finding]:
+        """All findings."""
+        files, findings = open_journal(self._journal_directory, self._identity, self._advance)
+        yield from findings
+        checkpoint = load_checkpoint(self._store, self._identity)
+        log = PartitionLog(self._log_directory, checkpoint, self._advance)
+        derived = self._derived()
+        if findings:
+            log.check(iter(()), derived)
+        else:
+            yield from self._check_journal(files, checkpoint)
+            log.check(self._expected(files, checkpoint), derived)
+        yield from self._findings
+        yield from log.findings
+        if not findings and not self._findings:
+            self.next_offset = self._state.next_offset
+            yield from self._check_end(files, log)
+        files.finish()
+
+    def _derived(self) -> Derived:
+        places = [decode_place(*stored) for stored in self._store.scan("offset_index", self._identity)]
+        spans = [decode_span(*stored) for stored in self._store.scan("spans", self._identity)]
+        return Derived({place.offset: place[1:] for place in places}, spans)
+
+    # -- the journal ---------------------------------------------------------------------------------------------
+
+    def _check_journal(self, files: JournalFiles, checkpoint: Checkpoint | None) -> Iterator[Finding]:
+        """What a start would not look at, and whether it finds what it needs (I7)."""
+        position = checkpoint.position if checkpoint is not None else 0
+        if not files.segments:
+            if position:
+                yield Finding(files.directory, None, f"no segment is there, and the checkpoint is at {position}")
+            return
+        stored = self._stored_state(checkpoint)
+        needed = min(position, stored.first_needed_position)
+        if files.start_position > needed:
+            first = files.segments[0].path
+            yield Finding(first, None, f"I7: the journal begins here, and is needed from position {needed} on")
+            return
+        if files.start_position < position and files.start_position:
+            yield from check_below(files, position)
+
+    def _stored_state(self, checkpoint: Checkpoint | None) -> PartitionState:
+        if checkpoint is None:
+            return PartitionState()
+        scan = self._store.scan
+        return restore(checkpoint, scan("producers", self._identity), scan("transactions", self._identity))
+
+    def _expected(self, files: JournalFiles, checkpoint: Checkpoint | None) -> Iterator[Expected]:
+        """Fold the journal: from its begin if it has all of it, else from the checkpoint. Yields what must be in the
+        log, and notes what is wrong.
+        """
+        position = checkpoint.position if checkpoint is not None else 0
+        is_whole = files.start_position == 0
+        self._state = PartitionState() if is_whole else self._stored_state(checkpoint)
+        if not files.segments or files.start_position > position:
+            return
+        try:
+            for recovered in files.entries(0 if is_whole else position):
+                yield from self._fold(files, recovered)
+                if checkpoint is not None and self._state.position == position:
+                    self._compare_states(files, checkpoint)
+            ensure_torn(files.segments, files.end, known_durable=position)
+            self._check_lists(files)
+        except FaircopyError as error:
+            self._findings.append(finding_of(error, files.directory))
+
+    def _fold(self, files: JournalFiles, recovered: Recovered) -> Iterator[Expected]:
+        effects: list[Effect | None] = []
+        files.fold_one(lambda entry: effects.append(self._state.fold(entry.entry, entry.payload)), recovered)
+        match effects[0]:
+            case CopyBatch() as effect:
+                yield Expected(effect.base_offset, recovered.payload)
+            case CopyTransaction() as effect:
+                yield from self._drafts(files, effect)
+
+    def _drafts(self, files: JournalFiles, effect: CopyTransaction) -> Iterator[Expected]:
+        walk = Walk(files, effect.transaction, read_from_disk)
+        offset = effect.base_offset
+        for draft in walk.collect(effect.head, keep_bytes=0):
+            yield Expected(offset, walk.payload(draft.entry))
+            offset += draft.entry.records
+        if offset != effect.base_offset + effect.records:
+            raise files.damaged(effect.head, f"I3: the list of {effect.transaction} does not have all of its drafts")
+
+    def _compare_states(self, files: JournalFiles, checkpoint: Checkpoint) -> None:
+        found = (self._state.start_offset, self._state.next_offset)
+        if found != (checkpoint.start_offset, checkpoint.next_offset):
+            raise files.damaged(
+                checkpoint.position,
+                f"I6: the checkpoint has offsets {checkpoint.start_offset} to {checkpoint.next_offset}, and the "
+                f"journal up to there {found[0]} to {found[1]}",
+            )
+
+    def _check_lists(self, files: JournalFiles) -> None:
+        """I3, for each transaction that is undecided at the journal's end."""
+        for transaction_id, transaction in self._state.transactions.items():
+            if transaction.is_undecided:
+                drafts = Walk(files, transaction_id, read_from_disk).collect(transaction.head, keep_bytes=0)
+                if len(drafts) != transaction.drafts:
+                    raise files.damaged(
+                        transaction.head,
+                        f"I3: the list of {transaction_id} has {len(drafts)} drafts, and should have "
+                        f"{transaction.drafts}",
+                    )
+
+    def _check_end(self, files: JournalFiles, log: PartitionLog) -> Iterator[Finding]:
+        """What was shown must be in the journal: else its end was not torn, but durable and lost (I2)."""
+        shown = log.shown_end()
+        if shown > self._state.next_offset:
+            last = files.segments[-1] if files.segments else None
+            yield Finding(
+                last.path if last else files.directory,
+                last.at(files.end) if last else None,
+                f"the journal ends with offset {self._state.next_offset - 1}, and the log has shown offsets up to "
+                f"{shown - 1} (which is as it should be only after a power cut under durability=os)",
+            )
+
+
+def load_checkpoint(store: StateStore, identity: bytes) -> Checkpoint | None:
+    """The last checkpoint of a partition. Raises DamagedState."""
+    value = store.get("checkpoints", identity)
+    return decode_checkpoint(value) if value is not None else None

@@ -1,0 +1,147 @@
+"""The visible log of one partition against its checkpoint (I6), its indexes, and the fold of its journal (I1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.copier.checkpoint import Checkpoint, Span
+from faircopy.datalog.segment import file_name
+from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.log_files import DamagedLogFile, LogFile, ShownBatch, base_offset_of, log_files
+
+SAME_FROM = 16
+"""Up to here a batch in the log differs from what its producer sent."""
+
+
+class Expected(NamedTuple):
+    """A batch that the journal says to be in the log."""
+
+    offset: int
+    batch: memoryview
+
+
+class Derived(NamedTuple):
+    """What the state store has of a log beside its checkpoint: places (segment, byte) by offset, spans in order."""
+
+    places: dict[int, tuple[int, int]]
+    spans: list[Span]
+
+
+class PartitionLog:
+    """The log's files. Bytes behind the checkpoint's end count for nothing: a start writes them again."""
+
+    def __init__(self, directory: Path, checkpoint: Checkpoint | None, advance: Advance) -> None:
+        self.directory = directory
+        self.findings: list[Finding] = []
+        self._checkpoint = checkpoint
+        self._advance = advance
+        self._paths = log_files(directory)
+        for path in self._paths:
+            if base_offset_of(path) is None:
+                self.findings.append(Finding(path, None, "this is no name of a log's file"))
+
+    @property
+    def end_base(self) -> int | None:
+        """The base offset of the segment in which the log ends at its checkpoint; None if it has none."""
+        return self._checkpoint.log_segment_base if self._checkpoint is not None else None
+
+    # -- up to the checkpoint ------------------------------------------------------------------------------------
+
+    def batches(self) -> Iterator[ShownBatch]:
+        """All sound batches up to the checkpoint's end; what is wrong is noted, and the rest of that file left out."""
+        if self._checkpoint is None or self.end_base is None:
+            return
+        if self.directory / file_name(self.end_base) not in self._paths:
+            self._note(self.directory / file_name(self.end_base), None, "the file is missing: the log should end in it")
+        paths = [path for path in self._paths if (base_offset_of(path) or 0) <= self.end_base]
+        for path, following in zip(paths, [*paths[1:], None], strict=True):
+            base = base_offset_of(path)
+            behind = base_offset_of(following) if following is not None else self._checkpoint.next_offset
+            yield from self._file_batches(path, base or 0, behind or 0)
+        self._check_start(paths)
+
+    def _file_batches(self, path: Path, base: int, behind: int) -> Iterator[ShownBatch]:
+        assert self._checkpoint is not None
+        file = LogFile(path, self._advance)
+        end = self._checkpoint.log_byte if base == self.end_base else None
+        offset, byte = base, 0
+        try:
+            for batch in file.batches(base, end=end):
+                offset, byte = batch.next_offset, batch.end
+                yield batch
+        except DamagedLogFile as error:
+            self._note(path, error.byte, error.what)
+            return
+        if offset != behind:
+            self._note(path, byte, f"the file ends with offset {offset - 1}, and {behind} comes next")
+
+    def _check_start(self, paths: list[Path]) -> None:
+        assert self._checkpoint is not None
+        first = base_offset_of(paths[0]) if paths else None
+        if first is not None and not first <= self._checkpoint.start_offset <= self._checkpoint.next_offset:
+            self._note(paths[0], 0, f"the log should begin with offset {self._checkpoint.start_offset}")
+
+    # -- against the journal and the indexes ---------------------------------------------------------------------
+
+    def check(self, expected: Iterator[Expected], derived: Derived) -> None:
+        """Read the log, and compare it with what its journal and the state store say of it. Exhausts `expected`."""
+        spans = {span.first_offset: span for span in derived.spans}
+        places = dict(derived.places)
+        first_offset, wanted = None, next(expected, None)
+        for batch in self.batches():
+            offset = batch.header.base_offset
+            first_offset = offset if first_offset is None else first_offset
+            while wanted is not None and wanted.offset < offset:
+                wanted = next(expected, None)
+            if wanted is not None and wanted.offset < batch.next_offset:
+                self._compare(batch, wanted)
+                wanted = next(expected, None)
+            self._check_place(batch, places.pop(offset, None))
+            self._check_span(batch, spans.get(offset))
+        for _ in expected:
+            pass
+        if not self.findings:
+            self._check_rest(places, first_offset)
+
+    def _compare(self, batch: ShownBatch, wanted: Expected) -> None:
+        if wanted.offset != batch.header.base_offset or wanted.batch[SAME_FROM:] != batch.data[SAME_FROM:]:
+            self._note(batch.path, batch.byte, f"I1: not the batch that the journal has for offset {wanted.offset}")
+
+    def _check_place(self, batch: ShownBatch, place: tuple[int, int] | None) -> None:
+        if place is not None and place != (base_offset_of(batch.path), batch.byte):
+            self._note(batch.path, batch.byte, f"the offset index has {place} for offset {batch.header.base_offset}")
+
+    def _check_span(self, batch: ShownBatch, span: Span | None) -> None:
+        header = batch.header
+        if span is not None and span.transaction[:2] != (header.producer_id, header.producer_epoch):
+            self._note(batch.path, batch.byte, f"offset {header.base_offset} is not of transaction {span.transaction}")
+
+    def _check_rest(self, places: dict[int, tuple[int, int]], first_offset: int | None) -> None:
+        lost = [offset for offset in places if first_offset is not None and offset >= first_offset]
+        if lost:
+            self._note(self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins")
+
+    # -- behind the checkpoint -----------------------------------------------------------------------------------
+
+    def shown_end(self) -> int:
+        """The offset behind the last sound batch, those behind the checkpoint's end included: so far it was shown."""
+        base, byte, offset = self.end_base, 0, 0
+        if self._checkpoint is not None and base is not None:
+            byte, offset = self._checkpoint.log_byte, self._checkpoint.next_offset
+        path = self.directory / file_name(base or 0)
+        while path in self._paths:
+            begun = offset
+            try:
+                for batch in LogFile(path, self._advance).batches(offset, begin=byte):
+                    offset = batch.next_offset
+            except DamagedLogFile:
+                pass
+            if offset == begun and path == self.directory / file_name(offset):
+                break
+            path, byte = self.directory / file_name(offset), 0
+        return offset
+
+    def _note(self, path: Path, byte: int | None, what: str) -> None:
+        self.findings.append(Finding(path, byte, what))

@@ -1,0 +1,181 @@
+"""One plain table: its own files, Spark's log of it, its data files, and its rows against those of the broker's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from faircopy.errors import FaircopyError
+from faircopy.publish import names, spark_log, table_state
+from faircopy.publish.checksum import is_sound
+from faircopy.publish.files import Files
+from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.schema import Footer, FooterError, parse_footer
+from faircopy.publish.spark_log import DataFile, LogFormatError, is_compact
+from faircopy.verify.child import in_child
+from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.log_rows import LogRows
+from faircopy.verify.parquet_damage import where_damaged
+
+Partition = tuple[str, int]
+
+
+class PlainTableCheck:
+    """The check of the table in `directory` (absolute). `open_log` gives the rows of a partition, if it can be read."""
+
+    def __init__(self, directory: Path, open_log: Callable[[Partition], LogRows | None], advance: Advance) -> None:
+        self._directory = directory
+        self._spark_log = directory / names.SPARK_LOG
+        self._log_of = cache(open_log)
+        self._advance = advance
+        self._files = Files()
+        self._listed: dict[int, list[DataFile]] = {}
+
+    def run(self) -> Iterator[Finding]:
+        """All findings."""
+        found = self._files.list_directory(self._directory)
+        if names.SPARK_LOG not in found:
+            strange = [name for name in found if names.sequence_of(name) is not None]
+            if len(strange) > 1:
+                yield Finding(self._spark_log, None, f"it is missing, and there are {len(strange)} data files")
+            return
+        yield from self._read_entries()
+        live = list(self._live())
+        yield from self._check_state({file.name for file in live})
+        if not live:
+            yield Finding(self._spark_log, None, "it lists no file, or an entry is missing or damaged")
+        reached: NextOffsets = {}
+        for file in self._all_listed():
+            is_live = file in live
+            if file.name not in found and not is_live:
+                continue
+            footer, findings = self._check_file(file, found.get(file.name))
+            yield from findings
+            if footer is not None and is_live:
+                yield from self._check_rows(file, footer, reached)
+                reached = footer.next_offsets
+            self._advance(found.get(file.name, 0))
+        yield from self._check_reach(reached)
+
+    # -- Spark's log ---------------------------------------------------------------------------------------------
+
+    def _read_entries(self) -> Iterator[Finding]:
+        for name, size in sorted(self._files.list_directory(self._spark_log).items()):
+            entry = spark_log.entry_of_name(name)
+            if entry is not None:
+                yield from self._read_entry(entry, self._spark_log / name)
+                self._advance(size)
+
+    def _read_entry(self, entry: int, path: Path) -> Iterator[Finding]:
+        listed: list[DataFile] = []
+        here = PurePosixPath(self._directory)
+        try:
+            for directory, file in spark_log.parse_entry(self._files.read(path)):
+                if directory != here:
+                    raise LogFormatError(
+                        f"it names files of {directory}: if the table was moved, run: faircopy tables relocate "
+                        f"{self._directory}"
+                    )
+                listed.append(file)
+        except LogFormatError as error:
+            byte = len(spark_log.format_entry(here, listed)) + 1 if listed else 0
+            yield Finding(path, byte, str(error))
+            return
+        self._listed[entry] = listed
+
+    def _live(self) -> Iterator[DataFile]:
+        """The files that count; none if an entry is missing or damaged."""
+        there = [spark_log.entry_of_name(name) for name in self._files.list_directory(self._spark_log)]
+        newest = max((entry for entry in there if entry is not None), default=-1)
+        compact = max((entry for entry in self._listed if is_compact(entry)), default=newest + 1)
+        current = range(compact, newest + 1)
+        if all(entry in self._listed for entry in current):
+            for entry in current:
+                yield from self._listed[entry]
+
+    def _all_listed(self) -> list[DataFile]:
+        """All files that any entry lists, oldest first."""
+        listed = dict.fromkeys(file for entry in sorted(self._listed) for file in self._listed[entry])
+        return sorted(listed, key=lambda file: names.sequence_of(file.name) or 0)
+
+    # -- the table's own file ------------------------------------------------------------------------------------
+
+    def _check_state(self, live: set[str]) -> Iterator[Finding]:
+        path = self._directory / names.STATE
+        try:
+            retired = table_state.parse_state(self._files.read(path), str(self._directory))
+        except (FaircopyError, OSError, ValueError, TypeError, KeyError) as error:
+            yield Finding(path, None, f"it is damaged, or missing ({error})")
+            return
+        for name in sorted(live & retired.keys()):
+            yield Finding(path, None, f"it has {name} for deletion, which counts")
+
+    # -- data files ----------------------------------------------------------------------------------------------
+
+    def _check_file(self, file: DataFile, size: int | None) -> tuple[Footer | None, list[Finding]]:
+        path = self._directory / file.name
+        if size != file.size:
+            has = "it is missing" if size is None else f"it has {size:,} bytes, and {file.size:,} are listed"
+            return None, [Finding(path, None if size is None else min(size, file.size), has)]
+        if not is_sound(self._files, self._directory, file):
+            byte, where = in_child(lambda: where_damaged(path)) or (None, ", and reading it ends a process")
+            return None, [Finding(path, byte, f"it does not fit the checksum in its name{where}")]
+        try:
+            return self._footer(path), []
+        except (FooterError, pa.ArrowException, OSError) as error:
+            return None, [Finding(path, None, str(error))]
+
+    def _footer(self, path: Path) -> Footer:
+        with pq.ParquetFile(path) as parquet:
+            footer = parse_footer(parquet.metadata.metadata, str(path))
+            rows = sum(part.rows for part in footer.slices)
+            if rows != parquet.metadata.num_rows:
+                raise FooterError(f"it has {parquet.metadata.num_rows} rows, and its footer counts {rows}")
+            return footer
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _check_rows(self, file: DataFile, footer: Footer, reached: NextOffsets) -> Iterator[Finding]:
+        """The rows of a live file: they go on where the table was, and are those of the log."""
+        path = self._directory / file.name
+        parts = [(part.topic, part.partition, part.rows) for part in footer.slices]
+        with pq.ParquetFile(path) as parquet:
+            for number in range(parquet.num_row_groups):
+                rows = parquet.read_row_group(number, use_threads=False)
+                while rows.num_rows and parts:
+                    topic, partition, left = parts[0]
+                    count = min(left, rows.num_rows)
+                    parts[0] = (topic, partition, left - count)
+                    parts = parts if left > count else parts[1:]
+                    yield from self._check_part(path, rows.slice(0, count), (topic, partition), footer, reached)
+                    rows = rows.slice(count)
+
+    def _check_part(
+        self, path: Path, rows: pa.Table, partition: Partition, footer: Footer, reached: NextOffsets
+    ) -> Iterator[Finding]:
+        """Rows of one partition that stand together."""
+        topic, number = partition
+        first, last = rows["offset"][0].as_py(), rows["offset"][-1].as_py()
+        begin, end = reached.get(topic, {}).get(number, 0), footer.next_offsets.get(topic, {}).get(number, 0)
+        is_merged = "-m" in path.name
+        if not (first >= begin or is_merged) or last >= end:
+            yield Finding(path, None, f"offsets {first} to {last} of {topic}-{number} are not within {begin} to {end}")
+        log = self._log_of(partition)
+        if log is not None and (offset := log.first_difference(rows, first, last)) is not None:
+            yield Finding(path, None, f"the row of offset {offset} of {topic}-{number} is not the log's")
+
+    def _check_reach(self, reached: NextOffsets) -> Iterator[Finding]:
+        for topic, offsets in reached.items():
+            for number, offset in offsets.items():
+                log = self._log_of((topic, number))
+                if log is not None and log.end_offset is not None and offset > log.end_offset:
+                    yield Finding(
+                        self._directory,
+                        None,
+                        f"it holds {topic}-{number} up to offset {offset - 1}, and the log ends with "
+                        f"{log.end_offset - 1}: the topic was deleted and made again, or the log has lost messages",
+                    )

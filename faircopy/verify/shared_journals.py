@@ -1,0 +1,81 @@
+"""The journals that no topic has: of group offsets and of transactions, each folded as the broker folds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
+from faircopy.copier.checkpoint import decode_checkpoint, restore
+from faircopy.copier.fold import PartitionState
+from faircopy.copier.group_offsets import GroupOffsets
+from faircopy.errors import FaircopyError
+from faircopy.journal.journal import Journal
+from faircopy.journal.recovery import Recovered
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import StateStore
+from faircopy.verify.findings import Advance, Finding
+from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
+
+
+def check_metadata_journal(number: int, directory: Path, store: StateStore, advance: Advance) -> Iterator[Finding]:
+    """J-`number`, in `directory`: its entries, and the transitions that they are."""
+    identity = journal_identity(number)
+    files, findings = open_journal(directory, identity, advance)
+    yield from findings
+    if not findings:
+        value = store.get("checkpoints", identity)
+        position = int(json.loads(value)["position"]) if value is not None else 0
+        # It only reads: what a Journal is written with is not needed.
+        journal = MetadataJournal(number, cast(Journal, files), store, cast(Disk, None))
+        yield from check_folded(files, position, journal.recover)
+    files.finish()
+
+
+def check_folded(files: JournalFiles, position: int, fold: object) -> Iterator[Finding]:
+    """What lies below a checkpoint's position, and what `fold` says of the rest."""
+    assert callable(fold)
+    if files.segments and files.start_position < position:
+        yield from check_below(files, position)
+    try:
+        fold()
+    except FaircopyError as error:
+        yield finding_of(error, files.directory)
+
+
+class OffsetsCheck:
+    """One journal of group offsets."""
+
+    def __init__(self, identity: bytes, directory: Path, store: StateStore, advance: Advance) -> None:
+        self._identity = identity
+        self._store = store
+        self._files, self._findings = open_journal(directory, identity, advance)
+        self._table = GroupOffsets(identity, cast(Journal, self._files), store)
+        self._state = PartitionState()
+
+    def run(self) -> Iterator[Finding]:
+        """All findings."""
+        yield from self._findings
+        if not self._findings:
+            value = self._store.get("checkpoints", self._identity)
+            if value is not None:
+                scan = self._store.scan
+                self._state = restore(
+                    decode_checkpoint(value), scan("producers", self._identity), scan("transactions", self._identity)
+                )
+            yield from check_folded(self._files, self._state.position, self._recover)
+        self._files.finish()
+
+    def _recover(self) -> None:
+        self._table.load()
+        self._files.recover(self._state.position, self._fold)
+        for transaction_id, transaction in self._state.transactions.items():
+            if transaction.is_undecided and transaction.drafts:
+                self._table.recover_open(transaction_id, transaction.head)
+
+    def _fold(self, recovered: Recovered) -> None:
+        effect = self._state.fold(recovered.entry, recovered.payload, has_batches=False)
+        if effect is not None:
+            self._table.recover(effect, recovered)

@@ -1,0 +1,86 @@
+"""Configuration: what an operator, or a client that may change topics, has written."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from pathlib import Path
+from typing import cast
+
+from faircopy.broker.catalog import HostedTopic
+from faircopy.broker.settings import FIELDS, BadSetting, Settings, load_settings, parse_address
+from faircopy.cluster.topic_configs import CONFIGS, InvalidTopicConfig, check_configs
+from faircopy.cluster.topics import InvalidTopicName, Topic, check_topic_name
+from tests.fuzz.choices import Choices
+
+SETTINGS = Settings()
+NAMES = sorted(FIELDS)
+TOPIC_NAMES = sorted(CONFIGS)
+PAIRS_MAX = 8
+ID = uuid.UUID(int=1)
+
+
+class Written:
+    """In the place of a path: the text of its file."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read_text(self) -> str:
+        return self._content.decode()
+
+    def __str__(self) -> str:
+        return "faircopy.toml"
+
+
+def feed_settings(data: bytes) -> None:
+    """The first byte chooses between a TOML file, variables of the environment, and texts of --set."""
+    choices = Choices(data)
+    kind = choices.number() % 3
+    with contextlib.suppress(BadSetting):
+        if kind == 0:
+            check_settings(load_settings(cast(Path, Written(choices.rest()))))
+        elif kind == 1:
+            environment = {f"FAIRCOPY_{name.replace('.', '_').upper()}": text for name, text in pairs(choices, NAMES)}
+            check_settings(load_settings(environment=environment))
+        else:
+            overrides = [f"{name}={text}" for name, text in pairs(choices, NAMES)]
+            check_settings(load_settings(overrides=overrides))
+
+
+def pairs(choices: Choices, names: list[str]) -> list[tuple[str, str]]:
+    """Names and values; the first number chooses a known name, or lets the input have its own."""
+    found = []
+    while not choices.is_over and len(found) < PAIRS_MAX:
+        number = choices.number()
+        name = names[number] if number < len(names) else text_of(choices.some())
+        found.append((name, text_of(choices.some())))
+    return found
+
+
+def text_of(content: bytes) -> str:
+    """A text as the environment and the command line give it."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def check_settings(settings: Settings) -> None:
+    """What was accepted can be used."""
+    parse_address(settings.listen, "listen")
+    parse_address(settings.advertised_listener, "advertised.listener")
+
+
+def feed_topic_configs(data: bytes) -> None:
+    """A name of a topic, and settings for it."""
+    choices = Choices(data)
+    name = choices.some().decode("utf-8", "replace")
+    configs = dict(pairs(choices, TOPIC_NAMES))
+    with contextlib.suppress(InvalidTopicName, InvalidTopicConfig):
+        check_topic_name(name)
+        check_configs(configs)
+        check_topic(Topic(name, ID, 1, configs, 1))
+
+
+def check_topic(topic: Topic) -> None:
+    """A topic with settings that were accepted can be hosted, and its directory stands in ours."""
+    HostedTopic(topic, SETTINGS)
+    assert Path("/log", topic.directory_name).parent == Path("/log")

@@ -1,0 +1,113 @@
+"""The visible log: segment files with edits, to all who read them. What they are shown is what was written."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from faircopy.datalog.check import check_up_to, needs_check
+from faircopy.datalog.index import Place
+from faircopy.datalog.log import DataLog, LogEnd
+from faircopy.datalog.read import DamagedLog, find_batches, read_batches, read_from_disk
+from faircopy.datalog.segment import file_name
+from faircopy.datalog.time_search import find_in_segment
+from faircopy.storage.files import StorageFailure
+from faircopy.storage.system import mount
+from faircopy.verify.log_files import DamagedLogFile, LogFile, log_files
+from faircopy.wire.batch import placed_prefix, read_header
+from faircopy.wire.records import Message, build_batch
+from tests.fuzz.choices import Choices
+from tests.fuzz.journals import IDENTITY, LOG, new_store
+from tests.fuzz.memory import MemoryDisk, edited
+
+BATCHES = 12
+RECORDS = 3
+BATCHES_OF_A_SEGMENT = 5
+READ_BYTES = [0, 1, 61, 200, 1 << 20]
+
+
+def sound_batches() -> list[bytes]:
+    """The batches of a log, with their offsets."""
+    messages = [Message(b"value" * 5, b"key", time_ms) for time_ms in (5_000, 4_000, 6_000)]
+    batch = build_batch(messages)
+    length = read_header(batch).length
+    return [placed_prefix(number * RECORDS, length, 0) + batch[16:] for number in range(BATCHES)]
+
+
+SOUND = sound_batches()
+SOUND_FILES = {
+    LOG / file_name(first * RECORDS): b"".join(SOUND[first : first + BATCHES_OF_A_SEGMENT])
+    for first in range(0, BATCHES, BATCHES_OF_A_SEGMENT)
+}
+END_OFFSET = BATCHES * RECORDS
+LAST_FILE = max(SOUND_FILES)
+END = LogEnd(int(LAST_FILE.stem), len(SOUND_FILES[LAST_FILE]))
+
+
+def feed_files(data: bytes) -> None:
+    """Edits of the files, then offsets to read from, and times to search for."""
+    choices = Choices(data)
+    reads = [(choices.up_to(END_OFFSET), choices.one_of(READ_BYTES)) for _ in range(4)]
+    times_ms = [choices.signed(8), 6_000, 10_000]
+    disk = MemoryDisk(changed_files(choices))
+    with mount(disk):
+        verify_all()
+        log = DataLog(LOG, IDENTITY, new_store(), 1 << 20)
+        with contextlib.suppress(DamagedLog, StorageFailure):
+            log.open(END, 0, END_OFFSET)
+            for offset, size in reads:
+                with contextlib.suppress(DamagedLog, StorageFailure):
+                    check_read(log, offset, size)
+            for time_ms in times_ms:
+                with contextlib.suppress(DamagedLog, StorageFailure):
+                    check_search(log, time_ms)
+            log.find_forgotten()
+            log.cut()
+
+
+def changed_files(choices: Choices) -> dict[Path, bytes]:
+    files = dict(SOUND_FILES)
+    while not choices.is_over:
+        path = choices.one_of(sorted(SOUND_FILES))
+        kind = choices.number() % 8
+        if kind == 0:
+            files.pop(path, None)
+        elif kind == 1:
+            files[path.with_name(choices.one_of([file_name(END_OFFSET), file_name(7)]))] = choices.some()
+        elif path in files:
+            files[path] = edited(files[path], choices)
+    return files
+
+
+def check_read(log: DataLog, offset: int, size: int) -> None:
+    """As Fetch reads."""
+    plan = log.plan_read(offset)
+    if plan is None:
+        return
+    found = find_batches(plan, size, read_from_disk)
+    check_up_to(plan, found.position + found.size)
+    assert not needs_check(plan, 0) or not plan.segment.checked.covers(plan.near.byte, plan.near.byte + 1)
+    data = read_batches(plan, size, read_from_disk)
+    first = offset // RECORDS
+    assert b"".join(SOUND[first:]).startswith(data)
+    assert len(data) >= len(SOUND[first])
+
+
+def check_search(log: DataLog, time_ms: int) -> None:
+    """As ListOffsets searches, from the first segment on."""
+    offset = 0
+    while (plan := log.plan_read(offset)) is not None:
+        found, offset = find_in_segment(plan, time_ms)
+        if found is not None:
+            assert found.timestamp_ms >= time_ms
+            return
+    assert time_ms > 6_000, "there are messages of that time"
+
+
+def verify_all() -> None:
+    """As the check of a data directory reads."""
+    for path in log_files(LOG):
+        base = int(path.stem)
+        with contextlib.suppress(DamagedLogFile, StorageFailure):
+            for batch in LogFile(path, lambda _bytes: None).batches(base):
+                assert Place(batch.header.base_offset, base, batch.byte).offset >= base

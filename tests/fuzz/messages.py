@@ -1,0 +1,117 @@
+"""Bodies of requests and responses: bytes to the readers that each API and version has."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from faircopy.wire import codec
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.codec import MalformedMessage, Message
+from faircopy.wire.fetch import read_fetch_request
+from faircopy.wire.messages import decode_request, decode_response, read_request_header
+from faircopy.wire.produce import read_produce_request
+from faircopy.wire.schema import api_keys, schema_of
+from faircopy.wire.subscription import assigned_partitions
+from tests.fuzz.choices import Choices
+
+
+class Layout(NamedTuple):
+    """A message's API and version."""
+
+    api_key: int
+    version: int
+
+
+LAYOUTS = [
+    Layout(api_key, version)
+    for api_key in sorted(api_keys())
+    for version in range(schema_of(api_key).versions.first, schema_of(api_key).versions.last + 1)
+]
+FIRST_FETCH = 4
+LAST_FETCH = 12
+LAST_PRODUCE = 12
+
+
+def feed_request(data: bytes) -> None:
+    """The first two bytes choose a layout, the rest is the body; or all is a frame, or what a group's leader assigns."""
+    choices = Choices(data)
+    number, rest = choices.number(2), choices.rest()
+    if number < len(LAYOUTS):
+        check_request(LAYOUTS[number], rest)
+    elif number % 2:
+        check_frame(rest)
+    else:
+        assigned_partitions(rest)
+
+
+def check_frame(frame: bytes) -> None:
+    """A header is read, or refused as malformed."""
+    try:
+        header = read_request_header(memoryview(frame))
+    except MalformedMessage:
+        return
+    assert 0 <= header.body_at <= len(frame)
+
+
+def check_request(layout: Layout, body: bytes) -> None:
+    """What is read can be written, and is read again as the same; the hot paths' readers agree."""
+    try:
+        message = decode_request(*layout, memoryview(body), 0)
+    except MalformedMessage:
+        message = None
+    if message is not None:
+        written = bytearray()
+        codec.writer(*layout, "request")(written, message)
+        assert decode_request(*layout, memoryview(written), 0) == message
+    if layout.api_key == ApiKey.PRODUCE and layout.version <= LAST_PRODUCE:
+        check_produce(layout.version, body, message)
+    if layout.api_key == ApiKey.FETCH and FIRST_FETCH <= layout.version <= LAST_FETCH:
+        check_fetch(layout.version, body, message)
+
+
+def check_produce(version: int, body: bytes, message: Message | None) -> None:
+    """The reader by hand takes what the compiled one does."""
+    try:
+        request = read_produce_request(version, memoryview(body), 0)
+    except MalformedMessage:
+        assert message is None
+        return
+    if message is not None:
+        expected = [
+            (topic.name, partition.index, partition.records)
+            for topic in message.topic_data
+            for partition in topic.partition_data
+        ]
+        assert request.partitions == expected
+        assert (request.transactional_id, request.acks) == (message.transactional_id, message.acks)
+
+
+def check_fetch(version: int, body: bytes, message: Message | None) -> None:
+    """The reader by hand takes what the compiled one does; it does not look at what follows the topics."""
+    try:
+        request = read_fetch_request(version, memoryview(body), 0)
+    except MalformedMessage:
+        assert message is None
+        return
+    if message is not None:
+        asked = [(each.topic, each.partition, each.fetch_offset, each.partition_max_bytes) for each in request.partitions]
+        expected: list[tuple[Any, ...]] = [
+            (topic.topic, partition.partition, partition.fetch_offset, partition.partition_max_bytes)
+            for topic in message.topics
+            for partition in topic.partitions
+        ]
+        assert asked == expected
+        assert (request.max_wait_ms, request.max_bytes) == (message.max_wait_ms, message.max_bytes)
+
+
+def feed_response(data: bytes) -> None:
+    """The first two bytes choose a layout, the rest is the frame of a response."""
+    choices = Choices(data)
+    layout = LAYOUTS[choices.number(2) % len(LAYOUTS)]
+    try:
+        _, message = decode_response(*layout, memoryview(choices.rest()))
+    except MalformedMessage:
+        return
+    written = bytearray()
+    codec.writer(*layout, "response")(written, message)
+    assert codec.reader(*layout, "response")(memoryview(written), 0)[0] == message

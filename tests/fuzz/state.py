@@ -1,0 +1,179 @@
+"""The state store: its file with edits, to the check that keeps LMDB from damage; its values, to their decoders.
+
+A value comes with a checksum of its own, so odd ones were written by a bug, or by a newer broker: its decoder may
+refuse them as loudly as it likes. A head, a page or a value that a disk has changed must be found by the check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from faircopy.broker.producer_ids import COUNTER, ProducerIds
+from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
+from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.cluster.topics import PREFIX, Topics
+from faircopy.copier.checkpoint import Checkpoint, encode_checkpoint
+from faircopy.copier.group_offsets import GroupOffsets
+from faircopy.copier.log_copier import LogCopier
+from faircopy.copier.partition import Partition, PartitionName
+from faircopy.datalog.index import SparseIndex
+from faircopy.datalog.log import DataLog
+from faircopy.storage.data_directory import DataDirectoryError, read_format
+from faircopy.storage.files import StorageFailure
+from faircopy.storage.state_store import TABLES, Put, StateStore
+from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, check_store
+from faircopy.storage.store_pages import StorePages
+from faircopy.storage.system import mount
+from tests.fuzz.choices import Choices
+from tests.fuzz.journals import IDENTITY, LOG, UNFOLDABLE, new_journal, new_store
+from tests.fuzz.memory import MemoryDisk, edited
+from tests.simulation.store import Contents
+
+DIRECTORY = Path("/data/state.lmdb")
+FORMAT = Path("/data/format.json")
+LARGE_VALUE_BYTES = 9_000
+KEYS = 150
+
+Row = tuple[bytes, bytes, bytes]  # table, key, sealed value
+
+
+# -- the file --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def sound_file() -> bytes:
+    """The file of a store with a tree of two levels, values on overflow pages, and free pages."""
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(write_store(Path(directory)))
+        return Path(directory, FILE).read_bytes()
+
+
+async def write_store(directory: Path) -> None:
+    store = StateStore(directory, asyncio.get_running_loop())
+    await store.write([Put("spans", b"%020d" % number, bytes(8)) for number in range(KEYS)])
+    await store.write([Put("group_offsets", b"large", bytes(LARGE_VALUE_BYTES))])
+    await store.write([Put("group_offsets", b"large", b"small"), Put("cluster", b"key", b"value")])
+    store.close()
+
+
+@cache
+def sound_rows() -> frozenset[Row]:
+    """All that stands in it."""
+    with mount(MemoryDisk({DIRECTORY / FILE: sound_file()})):
+        return frozenset((each.table, each.key, each.value) for each in new_walk().records())
+
+
+def new_walk() -> StorePages:
+    return StorePages(DIRECTORY / FILE, STAMP, MAP_BYTES)
+
+
+def feed_file(data: bytes) -> None:
+    """Edits. A file that passes has all that was written, and nothing else."""
+    expected = sound_rows()
+    disk = MemoryDisk({DIRECTORY / FILE: edited(sound_file(), Choices(data))})
+    with mount(disk), contextlib.suppress(StorageFailure):
+        check = check_store(DIRECTORY, TABLES)
+        if not check.flaws and not check.damaged:
+            check_passed(expected)
+
+
+def check_passed(expected: frozenset[Row]) -> None:
+    found = {(each.table, each.key, each.value) for each in new_walk().records()}
+    assert not found or found == expected
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def feed_value(data: bytes) -> None:
+    """The first byte chooses the table and who reads it, then comes the rest of a key, and the value."""
+    choices = Choices(data)
+    read = choices.one_of(READERS)
+    contents = Contents()
+    with contextlib.suppress(*UNFOLDABLE):
+        read(contents, choices)
+
+
+def put(contents: Contents, table: str, choices: Choices, prefix: bytes = IDENTITY) -> None:
+    """A record of the input in a table."""
+    key = choices.take(choices.number() % 64)
+    contents.tables[table].put(prefix + key, choices.some())
+
+
+def read_partition(contents: Contents, choices: Choices) -> None:
+    """Checkpoint, producers and transactions, as a partition loads them."""
+    contents.tables["checkpoints"].put(IDENTITY, choices.some() or SOUND_CHECKPOINT)
+    for table in ("producers", "transactions"):
+        put(contents, table, choices)
+    store, journal = new_store(contents), new_journal(IDENTITY)
+    table = GroupOffsets(IDENTITY, journal, store)
+    Partition(PartitionName("orders", 0), IDENTITY, journal, table, store, cast(Any, None)).load()
+
+
+def read_indexes(contents: Contents, choices: Choices) -> None:
+    """The indexes of a log, as readers ask for places and times."""
+    for table in ("offset_index", "time_index"):
+        put(contents, table, choices)
+    index = SparseIndex(IDENTITY, new_store(contents), 1 << 40)
+    index.place_at_or_before(choices.number(8))
+    index.offset_before_time(choices.signed(8))
+    index.trim(choices.number(8))
+
+
+def read_spans(contents: Contents, choices: Choices) -> None:
+    """The spans of a log, as plain tables ask for them."""
+    put(contents, "spans", choices)
+    store, journal = new_store(contents), new_journal(IDENTITY)
+    log = DataLog(LOG, IDENTITY, store, 1 << 20)
+    LogCopier(journal, log, store, cast(Any, None), cast(Any, None), lambda error: None).spans(0, 1 << 60)
+
+
+def read_group_offsets(contents: Contents, choices: Choices) -> None:
+    """The offsets of groups, as their journal loads them."""
+    put(contents, "group_offsets", choices)
+    GroupOffsets(IDENTITY, new_journal(IDENTITY), new_store(contents)).load()
+
+
+def read_transactional_ids(contents: Contents, choices: Choices) -> None:
+    """The table of a metadata journal, as it is recovered."""
+    identity = journal_identity(0)
+    contents.tables["checkpoints"].put(identity, choices.some() or b'{"position": 0}')
+    put(contents, "transactional_ids", choices, identity)
+    journal = MetadataJournal(0, new_journal(identity), new_store(contents), cast(Any, None))
+    with mount(MemoryDisk({LOG: b""})):
+        journal.recover()
+
+
+def read_cluster(contents: Contents, choices: Choices) -> None:
+    """Documents of the cluster store: topics, counters, and the shape of the broker."""
+    put(contents, "cluster", choices, PREFIX.encode())
+    contents.tables["cluster"].put(COUNTER.encode(), choices.some())
+    store = LmdbStore(new_store(contents))
+    for topic in Topics(store).load():
+        assert len(topic.identity(0)) == len(IDENTITY)
+    ProducerIds(store, 1)
+
+
+def read_format_file(_contents: Contents, choices: Choices) -> None:
+    """The format file, which has a checksum inside."""
+    with mount(MemoryDisk({FORMAT: choices.rest()})), contextlib.suppress(DataDirectoryError):
+        assert read_format(FORMAT)
+
+
+SOUND_CHECKPOINT = json.dumps(json.loads(encode_checkpoint(IDENTITY, Checkpoint(0, 0, 0, None, 0, 0)).value)).encode()
+READERS: list[Callable[[Contents, Choices], None]] = [
+    read_partition,
+    read_indexes,
+    read_spans,
+    read_group_offsets,
+    read_transactional_ids,
+    read_cluster,
+    read_format_file,
+]

@@ -1,0 +1,124 @@
+"""Files of plain tables, but for the Parquet files themselves, and the lines to and from the publisher.
+
+A table's files lie where others may write: they are copied, moved and repaired by hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from faircopy.publish import names, spark_log, table_state
+from faircopy.publish.files import Files
+from faircopy.publish.live_files import NoTableError, live_files
+from faircopy.publish.log_directory import LogDirectory, TableDamagedError
+from faircopy.publish.offsets import offsets_from_json
+from faircopy.publish.requests import RequestError, format_request, parse_reply, parse_request, request_id
+from faircopy.publish.retired import RetiredFiles
+from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, format_entry, parse_entry
+from faircopy.publish.table_state import NewerFormatError
+from tests.fuzz.choices import Choices
+
+TABLE = Path("/plain/orders")
+LOG = TABLE / names.SPARK_LOG
+ENTRIES_MAX = 40
+NAME_BYTES_MAX = 255  # of a file, on Linux
+
+
+class FilesOfInput(Files):
+    """The publisher's door to files that an input has made; what is deleted is gone."""
+
+    def __init__(self, content: dict[Path, bytes]) -> None:
+        self.content = content
+
+    def list_directory(self, directory: Path) -> dict[str, int]:
+        return {path.name: len(data) for path, data in self.content.items() if path.parent == directory}
+
+    def is_directory(self, path: Path) -> bool:
+        return any(other.parent == path for other in self.content)
+
+    def read(self, path: Path, position: int = 0, size: int = -1) -> bytes:
+        if path not in self.content:
+            raise FileNotFoundError(2, "no such file", str(path))
+        content = self.content[path]
+        return content[position:] if size < 0 else content[position : position + size]
+
+    def delete(self, path: Path) -> None:
+        self.content.pop(path, None)
+
+
+def feed_entry(data: bytes) -> None:
+    """One entry file: what is read from it is what is written to it."""
+    try:
+        listed = list(parse_entry(data))
+    except LogFormatError:
+        return
+    directories = {directory for directory, _ in listed}
+    if len(directories) == 1:
+        assert format_entry(directories.pop(), [file for _, file in listed]) == data
+
+
+def feed_directory(data: bytes) -> None:
+    """Files of a log directory: entries with odd fields, entries with odd bytes, and names of any kind."""
+    choices = Choices(data)
+    content: dict[Path, bytes] = {}
+    while not choices.is_over and len(content) < ENTRIES_MAX:
+        content[LOG / name_of(choices)] = entry_of(choices)
+    log = LogDirectory(FilesOfInput(dict(content)), TABLE)
+    with contextlib.suppress(TableDamagedError):
+        log.load()
+        assert log.next_entry >= 0
+    with contextlib.suppress(TableDamagedError, NoTableError):
+        live_files(FilesOfInput(content), TABLE)
+
+
+def name_of(choices: Choices) -> str:
+    """The name of an entry, or any that a file can have."""
+    kind = choices.number()
+    if kind < 0xF0:
+        return entry_name(kind)
+    name = choices.take(choices.number() % NAME_BYTES_MAX).decode("utf-8", "surrogateescape")
+    return name.translate({0: None, ord("/"): None}).strip(".") or "x"
+
+
+def entry_of(choices: Choices) -> bytes:
+    """The content of an entry."""
+    if choices.number() % 4 == 0:
+        return choices.some()
+    files = [
+        DataFile(name_of(choices), choices.signed(8), choices.signed(8)) for _ in range(choices.number() % ENTRIES_MAX)
+    ]
+    directory = TABLE if choices.number() % 8 else TABLE.with_name("moved")
+    with contextlib.suppress(UnicodeEncodeError):
+        return format_entry(PurePosixPath(directory), files)
+    return b""
+
+
+def feed_state(data: bytes) -> None:
+    """The file `_faircopy.json`: what is read from it is what is written to it."""
+    retired = RetiredFiles(FilesOfInput({TABLE / names.STATE: data}), TABLE)
+    with contextlib.suppress(TableDamagedError, NewerFormatError):
+        retired.load()
+        assert table_state.format_state(table_state.parse_state(data, "orders")) == data
+
+
+def feed_line(data: bytes) -> None:
+    """A line to the publisher, which answers to its id whatever it says, and a line from it."""
+    assert request_id(data) is None or isinstance(request_id(data), int)
+    with contextlib.suppress(RequestError):
+        number, request = parse_request(data)
+        assert parse_request(format_request(number, request)) == (number, request)
+    with contextlib.suppress(RequestError):
+        _, verb, body = parse_reply(data)
+        if verb == "opened":
+            check_opened(body)
+
+
+def check_opened(body: dict[str, Any]) -> None:
+    """What the broker makes of the answer to `open`; that the publisher is its own, is not checked."""
+    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        offsets_from_json(body["next_offsets"])
+
+
+assert spark_log.FIRST_ENTRY < 0xF0, "an input can name the first entries in a byte"

@@ -1,0 +1,204 @@
+"""Every flip in the state store's file is found, or LMDB itself shows, in a child process, that it does not matter.
+
+Most bytes of the file mean nothing: pages that are free, the space between pointers and nodes, the previous head. No
+list of those is kept here: whatever the check lets pass, LMDB must read as before, and write on it as on the original.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from faircopy.storage.state_store import TABLES, Change, DeletePrefix, Put, StateStore
+from faircopy.storage.store_check import FILE, MAP_BYTES, check_store
+from faircopy.storage.store_pages import Flaw, Record
+from tests.rot.flips import Flip, flipped, flips_of
+from tests.rot.made import Made
+
+PAGE_BYTES = 4096
+PAGE_HEADER_BYTES = 16
+HEAD_BYTES = 152
+FREE_ROOT_AT = 80
+TRANSACTION_AT = 144
+BRANCH = b"\x01\x00"
+SAMPLES = 1_200
+SAMPLED_TRIALS = 320
+WRITES = 8
+
+Contents = dict[str, list[tuple[bytes, bytes]]]
+
+
+@pytest.fixture
+def made_by_broker(stopped: Made, tmp_path: Path) -> Path:
+    """A copy of a broker's state store."""
+    copied = tmp_path / "state"
+    copied.mkdir()
+    shutil.copy(stopped.data / "state.lmdb" / FILE, copied / FILE)
+    return copied
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    """A state store with branches, values on pages of their own, and lists of free pages."""
+    path = tmp_path / "state"
+    path.mkdir()
+    asyncio.run(grow(path))
+    return path
+
+
+async def grow(path: Path) -> None:
+    store = StateStore(path, asyncio.get_running_loop())
+    chance = random.Random(5)
+    for _ in range(12):
+        changes: list[Change] = [
+            Put(chance.choice(TABLES[:3]), chance.randbytes(chance.choice((9, 28))), chance.randbytes(size))
+            for size in chance.choices((8, 60, 400, 5_000), (20, 20, 10, 1), k=40)
+        ]
+        changes += [DeletePrefix(chance.choice(TABLES[:3]), bytes([chance.randrange(256)])) for _ in range(25)]
+        await store.write(changes)
+    store.close()
+
+
+@pytest.fixture(params=["made_by_broker", "grown"])
+def state(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(request.param)
+    return found
+
+
+def pointed_flips(data: bytes, chance: random.Random) -> list[Flip]:
+    """Flips of what holds the file together: heads, headers of pages, branches, the list of free pages."""
+    pages = range(len(data) // PAGE_BYTES)
+    newest = max((0, PAGE_BYTES), key=lambda head: data[head + TRANSACTION_AT : head + HEAD_BYTES][::-1])
+    free = int.from_bytes(data[newest + FREE_ROOT_AT : newest + FREE_ROOT_AT + 8], "little")
+    branches = [page for page in pages if data[page * PAGE_BYTES + 10 : page * PAGE_BYTES + 12] == BRANCH]
+    every = [head + byte for head in (0, PAGE_BYTES) for byte in range(HEAD_BYTES)]
+    every += [page * PAGE_BYTES + byte for page in pages for byte in range(PAGE_HEADER_BYTES)]
+    every += [free * PAGE_BYTES + byte for byte in range(PAGE_BYTES)]
+    every += [page * PAGE_BYTES + byte for page in branches[:3] for byte in range(PAGE_BYTES)]
+    counts = [Flip(head + TRANSACTION_AT, 1 << bit) for head in (0, PAGE_BYTES) for bit in range(8)]
+    return counts + [Flip(byte, 1 << chance.randrange(8)) for byte in every]
+
+
+def test_flips_in_the_state_store(state: Path, tmp_path: Path, chance: random.Random) -> None:
+    path = state / FILE
+    before = path.read_bytes()
+    assert check_store(state, TABLES) == ([], [])
+    pointed = passed(path, before, pointed_flips(before, chance))
+    others = passed(path, before, flips_of(chance, (), range(len(before)), SAMPLES))
+    expected = in_child(lambda: used(state, tmp_path / "sound", None))
+    assert expected.startswith("({"), expected
+    chosen = chance.sample(pointed, SAMPLED_TRIALS * 3 // 4) + chance.sample(others, SAMPLED_TRIALS // 4)
+    for flip in [each for each in pointed if is_count(each)] + chosen:
+        found = in_child(lambda flip=flip: used(state, tmp_path / "changed", flip))
+        assert found == expected, (path, flip, found[:200])
+
+
+def is_count(flip: Flip) -> bool:
+    """Whether the number of the last transaction changes."""
+    return TRANSACTION_AT <= flip.byte % PAGE_BYTES < HEAD_BYTES and flip.byte < 2 * PAGE_BYTES
+
+
+def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
+    """The flips that the check lets pass; what it finds, it finds where the change is."""
+    let_pass = []
+    for flip in flips:
+        with flipped(path, flip):
+            check = check_store(path.parent, TABLES)
+        found = [*check.flaws, *check.damaged]
+        if not found:
+            let_pass.append(flip)
+        else:
+            assert any(is_near(before, flip, each) for each in found), (path, flip, check)
+    return let_pass
+
+
+def is_near(before: bytes, flip: Flip, found: Flaw | Record) -> bool:
+    """Whether what is found is in the page that changed, or in one to which that links or linked. A value may have more
+    than one page; and a list of free pages may be what shows that a changed link leads astray.
+    """
+    if isinstance(found, Record) and found.byte <= flip.byte < found.byte + len(found.value):
+        return True
+    changed, named = flip.byte // PAGE_BYTES, (found.byte // PAGE_BYTES).to_bytes(6, "little")
+    page = bytearray(before[changed * PAGE_BYTES : (changed + 1) * PAGE_BYTES])
+    linked = named in page
+    page[flip.byte % PAGE_BYTES] ^= flip.bits
+    is_contradiction = isinstance(found, Flaw) and "is listed as free" in found.what
+    return linked or named in page or changed == found.byte // PAGE_BYTES or is_contradiction
+
+
+def used(state: Path, copied: Path, flip: Flip | None) -> str:
+    """What LMDB reads from a copy with this change, and what becomes of it when it is written to."""
+    shutil.rmtree(copied, ignore_errors=True)
+    shutil.copytree(state, copied)
+    if flip is not None:
+        with (copied / FILE).open("r+b") as file:
+            file.seek(flip.byte)
+            byte = file.read(1)[0]
+            file.seek(flip.byte)
+            file.write(bytes([byte ^ flip.bits]))
+    environment = lmdb.open(str(copied), map_size=MAP_BYTES, max_dbs=len(TABLES), sync=False)
+    before = contents(environment)
+    write_much(environment, before)
+    return repr((before, contents(environment)))
+
+
+def contents(environment: lmdb.Environment) -> Contents:
+    """All that is in the tables, each record also asked for by its key."""
+    found = {}
+    for name in TABLES:
+        table = environment.open_db(name.encode(), create=False)
+        with environment.begin(db=table) as transaction:
+            found[name] = list(transaction.cursor())
+            assert all(transaction.get(key) == value for key, value in found[name])
+    return found
+
+
+def write_much(environment: lmdb.Environment, before: Contents) -> None:
+    """Transactions that change, add and delete, always the same ones."""
+    chance = random.Random(7)
+    for _ in range(WRITES):
+        with environment.begin(write=True) as transaction:
+            for name in TABLES:
+                table = environment.open_db(name.encode(), txn=transaction, create=False)
+                for key, value in before[name][:: chance.randrange(1, 4)]:
+                    transaction.put(key, value[::-1] * chance.randrange(1, 4), db=table)
+                for _ in range(5):
+                    transaction.put(chance.randbytes(20), chance.randbytes(chance.choice((9, 3_000))), db=table)
+                for key, _ in before[name][:: chance.randrange(2, 5)]:
+                    transaction.delete(key, db=table)
+
+
+def in_child(work: Callable[[], str]) -> str:
+    """What `work` returns in a process of its own, or how that ended."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "w") as told:
+                told.write(work())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        text = told.read()
+    _, status = os.waitpid(child, 0)
+    return text if not status else f"the process ended with status {status}"
+
+
+@pytest.mark.parametrize("keep", [0, 100, 8_192, 20_000])
+def test_a_state_store_that_is_cut(made_by_broker: Path, keep: int) -> None:
+    path = made_by_broker / FILE
+    path.write_bytes(path.read_bytes()[:keep])
+    check = check_store(made_by_broker, TABLES)
+    # An empty one is as good as none: the broker finds that it is not as new as its directory.
+    assert bool(check.flaws) == bool(keep)

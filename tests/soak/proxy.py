@@ -1,0 +1,191 @@
+"""Between all clients and the broker: a proxy that knows requests from one another, and treats them badly.
+
+A request is a frame: size (4 bytes), API key (2), API version (2), correlation id (4), the rest. Its response: size
+(4), correlation id (4), the rest. Requests of a connection are answered in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+from tests.soak.weather import Fate, Weather
+
+HOST = "127.0.0.1"
+DELAY_SECONDS_MAX = 0.4
+LATE_SECONDS_MAX = 2.0
+SIZE_BYTES = 4
+# Where the correlation id stands.
+REQUEST = 8
+RESPONSE = 4
+DISCARDED_BYTES_MAX = 1 << 16
+# Clients count up from 0: these never meet theirs.
+OUR_FIRST_CORRELATION_ID = 1 << 30
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Proxy:
+    """Listens on a free port of loopback as soon as it is entered; `target` is the broker's port."""
+
+    def __init__(self, weather: Weather) -> None:
+        self.weather = weather
+        self.target = 0
+        self.port = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Proxy:
+        self._server = await asyncio.start_server(self._connected, HOST, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that ends with the proxy."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.spawn(self._serve((reader, writer)))
+
+    async def _serve(self, client: Stream) -> None:
+        with closed(client[1]), contextlib.suppress(OSError):
+            # The older one is there for what a network delivers late, on a connection that is long replaced.
+            older = await asyncio.open_connection(HOST, self.target)
+            with closed(older[1]):
+                newer = await asyncio.open_connection(HOST, self.target)
+                with closed(newer[1]):
+                    await Link(self, client, older, newer).run()
+
+
+class Link:
+    """One client's connection, and those to the broker that belong to it."""
+
+    def __init__(self, proxy: Proxy, client: Stream, older: Stream, broker: Stream) -> None:
+        self._proxy = proxy
+        self._weather = proxy.weather
+        self._client = client
+        self._older = older
+        self._broker = broker
+        self._correlation_ids = itertools.count(OUR_FIRST_CORRELATION_ID)
+        self._unwanted: set[int] = set()  # responses that are not passed on
+        self._last: int | None = None  # the response that is lost, with the connection
+        self._is_late = False
+
+    async def run(self) -> None:
+        """Until either end closes its connection, or it is cut."""
+        both = [self._proxy.spawn(self._pass_requests()), self._proxy.spawn(self._pass_responses())]
+        unheard = self._proxy.spawn(self._discard_responses())
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if self._is_late:
+                await asyncio.wait(both)
+        finally:
+            for task in (*both, unheard):
+                task.cancel()
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    async def _pass_requests(self) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                frame = await read_frame(self._client[0])
+                if not await self._pass_request(frame):
+                    return
+
+    async def _pass_request(self, frame: bytes) -> bool:
+        """False if it was the connection's last one."""
+        fate = self._weather.fate_of(int.from_bytes(frame[4:6], "big"))
+        match fate:
+            case Fate.DELAYED:
+                await asyncio.sleep(self._weather.chosen.random() * DELAY_SECONDS_MAX)
+            case Fate.CUT_BEFORE:
+                return False
+            case Fate.CUT_AFTER:
+                self._last = correlation_id_of(frame, REQUEST)
+            case Fate.LATE:
+                await self._deliver_late(frame)
+                return False
+            case Fate.REPEATED:
+                frame += self._renumbered(frame)
+            case Fate.REPLAYED:
+                self._proxy.spawn(self._replay(frame))
+        await pass_on(frame, self._broker[1])
+        return True
+
+    def _renumbered(self, frame: bytes) -> bytes:
+        """The same request, of which nobody wants the response."""
+        correlation_id = next(self._correlation_ids)
+        self._unwanted.add(correlation_id)
+        return frame[:8] + correlation_id.to_bytes(4, "big") + frame[12:]
+
+    async def _deliver_late(self, frame: bytes) -> None:
+        """The client's end is closed now; the broker's not before it has answered."""
+        self._is_late = True
+        self._last = correlation_id_of(frame, REQUEST)
+        self._client[1].close()
+        await asyncio.sleep(self._weather.chosen.random() * LATE_SECONDS_MAX)
+        await pass_on(frame, self._broker[1])
+
+    async def _replay(self, frame: bytes) -> None:
+        await asyncio.sleep(self._weather.chosen.random() * LATE_SECONDS_MAX)
+        with contextlib.suppress(OSError):
+            await pass_on(frame, self._older[1])
+
+    # -- responses -----------------------------------------------------------------------------------------------
+
+    async def _pass_responses(self) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                frame = await read_frame(self._broker[0])
+                correlation_id = correlation_id_of(frame, RESPONSE)
+                if correlation_id == self._last:
+                    return
+                if correlation_id in self._unwanted:
+                    self._unwanted.remove(correlation_id)
+                elif not self._is_late:
+                    await pass_on(frame, self._client[1])
+
+    async def _discard_responses(self) -> None:
+        """Those to what was replayed."""
+        with contextlib.suppress(OSError):
+            while await self._older[0].read(DISCARDED_BYTES_MAX):
+                pass
+
+
+def correlation_id_of(frame: bytes, position: int) -> int:
+    return int.from_bytes(frame[position : position + 4], "big")
+
+
+async def pass_on(frame: bytes, writer: asyncio.StreamWriter) -> None:
+    """Raises ConnectionResetError if nobody is there any more."""
+    if writer.is_closing():
+        raise ConnectionResetError
+    writer.write(frame)
+    await writer.drain()
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """A frame with its size. Raises IncompleteReadError at the end of the stream."""
+    size = await reader.readexactly(SIZE_BYTES)
+    return size + await reader.readexactly(int.from_bytes(size, "big"))
+
+
+@contextlib.contextmanager
+def closed(writer: asyncio.StreamWriter) -> Iterator[None]:
+    """Close it in the end, whatever is in its way."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            writer.close()

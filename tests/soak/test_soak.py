@@ -1,0 +1,36 @@
+"""A short soak is good and meets every fault; one of a broker with a broken rule is not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SECONDS_MAX = 110
+
+
+def soak(directory: Path, *arguments: str) -> dict[str, Any]:
+    """What `python -m tests.soak` says. Its seed is printed, and all else that it leaves is in `directory`."""
+    command = [sys.executable, "-m", "tests.soak", "--json", "--keep", str(directory), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=SECONDS_MAX, cwd=ROOT)
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    is_good = outcome["verdict"] == "valid" and not outcome["failures"]
+    assert done.returncode == (0 if is_good else 1)
+    return outcome
+
+
+def test_a_short_soak_is_good_and_meets_every_fault(tmp_path: Path) -> None:
+    outcome = soak(tmp_path / "soak", "--minutes", "0.15")
+    assert (outcome["verdict"], outcome["findings"], outcome["failures"]) == ("valid", [], [])
+    assert [name for name, count in outcome["faults"].items() if not count] == []
+    assert outcome["transactions"]["ok"] > 10
+    assert outcome["messages"] > 10
+
+
+def test_a_soak_finds_a_broker_that_takes_what_is_repeated_for_new(tmp_path: Path) -> None:
+    outcome = soak(tmp_path / "soak", "--minutes", "0.05", "--mutant", "believe_every_duplicate_is_new")
+    assert outcome["verdict"] == "invalid"
+    assert any(finding.startswith("duplicate: ") for finding in outcome["findings"])

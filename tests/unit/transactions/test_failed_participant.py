@@ -1,0 +1,120 @@
+"""A partition that can't be recovered now keeps what it has, and what only it knows is not guessed.
+
+Found by the soak: after a kill -9, on a full disk, partitions could not be recovered. The coordinator discarded drafts
+in them all the same, and so wrote over the first entries of their journals, whose ends it did not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.metadata_journal import MetadataJournal
+from faircopy.broker.transactions.order import GroupOrder
+from faircopy.broker.transactions.table import NewEntry, TransactionRefused, TransactionTable
+from faircopy.copier.fold import Standing, Transaction
+from faircopy.copier.partition import Partition, PartitionName
+from faircopy.errors import FaircopyError
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.storage.clock import SystemClock
+from faircopy.wire.error_codes import ErrorCode
+
+FIRST, SECOND = TransactionId(1, 0, 5), TransactionId(2, 0, 6)
+IDS = {FIRST: "g/1", SECOND: "g/2"}
+
+
+class StubJournal:
+    def when_durable_lazily(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+class StubHome:
+    """Two transactions of a group were decided, one after the other, over both partitions."""
+
+    def __init__(self) -> None:
+        self.table, self.journal, self.order = TransactionTable(), StubJournal(), GroupOrder()
+        self._position = 0
+        for txid, transactional_id in IDS.items():
+            self.append(self.table.decide_fence(transactional_id, txid.producer_id, 0, 1_000))
+            self.append(NewEntry(Kind.BEGIN, txid, {"id": transactional_id, "timeout_ms": 1_000, "at_ms": 0}))
+            self.append(NewEntry(Kind.PREPARE_COMMIT, txid, {"partitions": [["t", 0], ["t", 1]]}))
+
+    def append(self, entry: Any) -> None:
+        self.table.fold(entry, self._position)
+        self._position += 64
+
+
+class StubPartition:
+    def __init__(self, number: int, standings: dict[TransactionId, Standing], failure: Exception | None = None) -> None:
+        self.name = PartitionName("t", number)
+        self.state = self
+        self.transactions = {
+            txid: Transaction(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()
+        }
+        self.failure = failure
+        self.decisions: list[tuple[str, TransactionId]] = []
+
+    def standing(self, transaction: TransactionId) -> Standing | None:
+        known = self.transactions.get(transaction)
+        return known.standing if known is not None else None
+
+    def apply(self, transaction: TransactionId, _finished: int, done: Callable[[], None]) -> None:
+        self.decisions.append(("apply", transaction))
+        done()
+
+    def discard(self, transaction: TransactionId, _fence: int, _finished: int, done: Callable[[], None]) -> None:
+        self.decisions.append(("discard", transaction))
+        done()
+
+
+def recovered(home: StubHome, *partitions: StubPartition) -> TransactionCoordinator:
+    found = {partition.name: partition for partition in partitions}
+    coordinator = TransactionCoordinator(
+        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1, SystemClock(), cast(Any, None),
+        CoordinatorOptions(1_000, 1_000),
+    )  # fmt: skip
+    coordinator.recover([cast(Partition, each) for each in partitions], is_clean=False, lost_power=False)
+    return coordinator
+
+
+def prepared(*txids: TransactionId) -> dict[TransactionId, Standing]:
+    return dict.fromkeys(txids, Standing.PREPARED)
+
+
+def test_nothing_is_written_to_a_partition_that_has_failed() -> None:
+    stray = TransactionId(9, 0, 1)
+    failed = StubPartition(0, {stray: Standing.OPEN}, FaircopyError("no space is left"))
+    sound = StubPartition(1, {stray: Standing.OPEN})
+    recovered(StubHome(), failed, sound)
+    assert failed.decisions == []
+    assert ("discard", stray) in sound.decisions
+
+
+def test_what_only_a_failed_partition_knows_is_not_guessed() -> None:
+    """An ack may have been given. The group's later transactions wait, too: its order is one everywhere (P5)."""
+    home, sound = StubHome(), StubPartition(1, prepared(FIRST, SECOND))
+    coordinator = recovered(home, StubPartition(0, prepared(SECOND), FaircopyError("damaged")), sound)
+    assert sound.decisions == []
+    assert list(home.table.transactions) == [FIRST, SECOND]
+    with pytest.raises(TransactionRefused) as refused:
+        asyncio.run(
+            coordinator.end("g/1", 1, 0, commit=True, connection=1, fenced=ErrorCode.PRODUCER_FENCED),
+        )
+    assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_failed_partition_that_has_promised_is_believed() -> None:
+    sound = StubPartition(1, prepared(FIRST, SECOND))
+    recovered(StubHome(), StubPartition(0, prepared(FIRST, SECOND), FaircopyError("damaged")), sound)
+    assert sound.decisions == [("apply", FIRST), ("apply", SECOND)]
+
+
+def test_a_sound_partition_that_lost_its_promise_means_that_no_ack_was_given() -> None:
+    home, sound = StubHome(), StubPartition(1, prepared(SECOND))
+    recovered(home, StubPartition(0, prepared(SECOND), FaircopyError("damaged")), sound)
+    assert sound.decisions == [("discard", FIRST), ("apply", SECOND)]
+    assert home.table.producers["g/1"].must_abort
