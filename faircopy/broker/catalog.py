@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from faircopy.broker.settings import Settings
@@ -19,7 +20,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import FileRange, delete_tree, failure, list_directory, make_directory
+from faircopy.storage.files import FileRange, NoSpace, StorageFailure, delete_tree, list_directory, make_directory
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.fetch import AbortedTransaction
 
@@ -156,6 +157,10 @@ class Catalog:
         partition.log, partition.copier = data_log, copier
         try:
             self._recover(partition)
+        except StorageFailure as error:
+            if not isinstance(error, NoSpace):
+                self._journal_options.on_failure(error)
+            self._fail(partition, error)
         except (FaircopyError, OSError) as error:
             self._fail(partition, error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
         return partition
@@ -183,16 +188,27 @@ class Catalog:
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> HostedTopic:
         """Make a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
         check_configs(configs)
-        async with self._changing:
+        async with self._changing, self._disk_in_doubt():
             self._ensure_room(partitions)
             topic = await self._topics.create(name, partitions, configs)
             hosted = HostedTopic(topic, self._settings)
-            try:
-                self._host(hosted, await self._disk.run(self._open_range, hosted, 0, partitions))
-            except OSError as error:
-                await self._topics.delete(topic)
-                raise failure(f"making the directories of topic {name!r}", error) from error
+            opened = await self._disk.run(self._open_range, hosted, 0, partitions)
+            if refused := [partition.failure for partition in opened if partition.failure is not None]:
+                await self._topics.delete(topic)  # its directories go with the next start
+                raise refused[0]
+            self._host(hosted, opened)
             return hosted
+
+    @contextlib.asynccontextmanager
+    async def _disk_in_doubt(self) -> AsyncIterator[None]:
+        """I10: when files or directories can't be made or deleted, nobody knows what is there: restart from disk."""
+        try:
+            yield
+        except NoSpace:
+            raise
+        except StorageFailure as error:
+            self._journal_options.on_failure(error)
+            raise
 
     def _ensure_room(self, partitions: int) -> None:
         if len(self._partitions) + partitions > PARTITIONS_MAX:
@@ -207,7 +223,7 @@ class Catalog:
 
     async def grow(self, name: str, partitions: int) -> None:
         """Give a topic more partitions. Raises UnknownTopic, TooManyPartitions."""
-        async with self._changing:
+        async with self._changing, self._disk_in_doubt():
             hosted = self.known(name)
             self._ensure_room(partitions - hosted.topic.partitions)
             before = hosted.topic.partitions
@@ -224,7 +240,7 @@ class Catalog:
 
     async def delete(self, name: str) -> None:
         """Delete a topic with all its data. Raises UnknownTopic."""
-        async with self._changing:
+        async with self._changing, self._disk_in_doubt():
             hosted = self.known(name)
             if self.before_delete is not None:
                 await self.before_delete(hosted)

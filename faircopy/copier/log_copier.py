@@ -58,6 +58,8 @@ class LogCopier:
         self._slow: asyncio.Task[None] | None = None
         self._spans: list[Span] = []
         self._snapshot_offset = 0
+        self._snapshot_base = 0
+        self._checkpointed = 0  # base offset of the segment in which the last checkpoint ends, as far as it is known
         self._leader_epoch = 0
 
     # -- the queue -----------------------------------------------------------------------------------------------
@@ -218,7 +220,12 @@ class LogCopier:
     # -- trimming ------------------------------------------------------------------------------------------------
 
     def _move_start(self, effect: MoveStart) -> None:
-        gone, changes = self.log.trim(effect.start_offset)
+        self.log.trim(effect.start_offset)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Delete the segments below the log's start, as far as the last checkpoint does not need them."""
+        gone, changes = self.log.take_gone(self._checkpointed)
         if gone:
             self._loop.create_task(self._delete(gone, changes))
 
@@ -240,8 +247,7 @@ class LogCopier:
                     self._write_at_once(self._place_drafts(self._load(effect, piece), base_offset))
                     base_offset += sum(draft.entry.records for draft in piece)
             case MoveStart():
-                for segment in self.log.trim(effect.start_offset)[0]:
-                    segment.discard()
+                self.log.trim(effect.start_offset)
 
     def _write_at_once(self, placed: list[PlacedBatch]) -> None:
         write_placed(placed)
@@ -250,6 +256,7 @@ class LogCopier:
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._snapshot_offset = self.log.end_offset
         end = self.log.end or LogEnd(0, 0)
+        self._snapshot_base = end.segment_base
         changes: list[Change] = [encode_span(self.log.identity, span) for span in self._spans]
         changes += self.log.index.checkpoint(self._snapshot_offset)
         base = end.segment_base if self.log.end else None
@@ -266,6 +273,8 @@ class LogCopier:
     def stored(self) -> None:
         self._spans = [span for span in self._spans if span.first_offset >= self._snapshot_offset]
         self.log.index.forget(self._snapshot_offset)
+        self._checkpointed = self._snapshot_base
+        self._give_back()
 
 
 def write_placed(placed: list[PlacedBatch]) -> None:

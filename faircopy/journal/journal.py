@@ -53,13 +53,17 @@ class JournalFull(FaircopyError):
 
 
 class JournalOptions(NamedTuple):
-    """What all journals of a broker share. `new_salt` gives a random u64; `on_failure` must end the process (I10)."""
+    """What all journals of a broker share. `new_salt` gives a random u64; `on_failure` must end the process (I10).
+
+    `is_disk_in_doubt`: an fsync has failed since the machine started, so what reads well may not be on disk.
+    """
 
     durability: Durability
     segment_bytes: int
     new_salt: Callable[[], int]
     on_failure: Callable[[BaseException], None]
     recent: RecentDrafts = NOTHING_RECENT
+    is_disk_in_doubt: bool = False
 
 
 class PendingWrite(NamedTuple):
@@ -139,6 +143,10 @@ class Journal:
                 f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(start)}: "
                 f"restore it from a backup or a replica"
             )
+        if self._options.is_disk_in_doubt:
+            for segment in self._segments:
+                if segment.holds_any_behind(start):
+                    segment.renew()
         end = start
         for recovered in read_entries(self._segments, start):
             fold(recovered)

@@ -3,11 +3,13 @@
 faircopy-data/
   format.json   {"format": 1, "cluster": "<id>"}
   lock          held by the broker that runs
+  doubt         there when a broker ended because the disk failed (I10), until one has written again what may be lost
   journal/  log/  plain/  state.lmdb/
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from uuid import UUID, uuid4
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.files import (
+    delete_file,
     exists,
     is_directory,
     list_directory,
@@ -66,6 +69,29 @@ class DataDirectory:
     @property
     def state(self) -> Path:
         return self.path / "state.lmdb"
+
+    # -- doubt ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _doubt(self) -> Path:
+        return self.path / "doubt"
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a broker ended because the disk failed. What it wrote may be in the page cache only, where it counts
+        as written, and has to be written again. (A machine that starts anew reads what is on disk.)
+        """
+        return exists(self._doubt)
+
+    def note_doubt(self) -> None:
+        """The disk has failed. The note itself need not be durable: it matters as long as the page cache lives."""
+        with contextlib.suppress(OSError):
+            self._system.close(self._system.lock(self._doubt))
+
+    def end_doubt(self) -> None:
+        """All was written again."""
+        if self.is_in_doubt:
+            delete_file(self._doubt)
 
     def close(self) -> None:
         """Give the lock back."""

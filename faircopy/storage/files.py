@@ -5,7 +5,6 @@ Every function may block; callers decide on which thread. Sizes and positions ar
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Sequence
@@ -188,8 +187,12 @@ def make_directory(path: Path) -> None:
     if is_directory(path):
         return
     make_directory(path.parent)
-    with contextlib.suppress(FileExistsError):
+    try:
         mounted().make_directory(path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise failure(f"making the directory {path}", error) from error
     sync_directory(path.parent)
 
 
@@ -218,13 +221,20 @@ def modified_ms(path: Path) -> int | None:
 
 def delete_file(path: Path) -> None:
     """Delete a file; nothing happens if it is gone already."""
-    with contextlib.suppress(FileNotFoundError):
+    try:
         mounted().delete(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise failure(f"deleting {path}", error) from error
 
 
 def rename_file(old: Path, new: Path) -> None:
     """Give a file another name in its directory; the caller makes the name durable."""
-    mounted().rename(old, new)
+    try:
+        mounted().rename(old, new)
+    except OSError as error:
+        raise failure(f"renaming {old} to {new.name}", error) from error
 
 
 def delete_tree(path: Path) -> None:
@@ -236,7 +246,10 @@ def delete_tree(path: Path) -> None:
             delete_tree(child)
         else:
             delete_file(child)
-    mounted().remove_directory(path)
+    try:
+        mounted().remove_directory(path)
+    except OSError as error:
+        raise failure(f"deleting {path}", error) from error
     sync_directory(path.parent)
 
 

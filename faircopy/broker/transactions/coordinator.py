@@ -282,7 +282,7 @@ class TransactionCoordinator:
 
     async def _repeated_ack(self, producer: Producer) -> None:
         """A repeated request is answered when the first one is."""
-        for transaction in producer.ending:
+        for transaction in list(producer.ending):
             if transaction in self._acks:
                 await self._acks[transaction]
 
