@@ -45,7 +45,7 @@ from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.files import NoSpace, StorageFailure
+from faircopy.storage.files import WriteFailure
 from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)
@@ -318,9 +318,7 @@ class Broker:
                 await asyncio.sleep(interval_ms / 1000)
                 try:
                     await work()
-                except NoSpace as error:
-                    log.error("%s", error)
-                except StorageFailure as error:
+                except WriteFailure as error:
                     self._disk_failed(error)
                 except FaircopyError as error:
                     log.error("%s", error)

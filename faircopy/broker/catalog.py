@@ -20,7 +20,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import FileRange, NoSpace, StorageFailure, delete_tree, list_directory, make_directory
+from faircopy.storage.files import FileRange, WriteFailure, delete_tree, list_directory, make_directory
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.fetch import AbortedTransaction
 
@@ -157,10 +157,6 @@ class Catalog:
         partition.log, partition.copier = data_log, copier
         try:
             self._recover(partition)
-        except StorageFailure as error:
-            if not isinstance(error, NoSpace):
-                self._journal_options.on_failure(error)
-            self._fail(partition, error)
         except (FaircopyError, OSError) as error:
             self._fail(partition, error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
         return partition
@@ -178,6 +174,8 @@ class Catalog:
     def _fail(self, partition: HostedPartition, error: FaircopyError) -> None:
         log.error("partition %s is stopped: %s", partition.name, error)
         partition.fail(error)
+        if isinstance(error, WriteFailure):
+            self._journal_options.on_failure(error)
 
     def _paths(self, topic: Topic, number: int) -> tuple[Path, Path]:
         directory = Path(topic.directory_name) / str(number)
@@ -204,9 +202,7 @@ class Catalog:
         """I10: when files or directories can't be made or deleted, nobody knows what is there: restart from disk."""
         try:
             yield
-        except NoSpace:
-            raise
-        except StorageFailure as error:
+        except WriteFailure as error:
             self._journal_options.on_failure(error)
             raise
 

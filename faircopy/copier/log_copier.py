@@ -8,6 +8,7 @@ partition is under way at a time, since offsets become visible in order.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
@@ -25,13 +26,15 @@ from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import placed_prefix, read_header
 
+log = logging.getLogger(__name__)
+
 INLINE_COPY_BYTES = 64 << 10
 INLINE_COPY_DRAFTS = 64
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
 NO_SPACE_RETRY_SECONDS = 1.0
 
-Job = tuple[Effect, Buffer | None] | Callable[[], None]
+Job = tuple[CopyBatch | CopyTransaction, Buffer | None] | Callable[[], None]
 
 
 class LogCopier:
@@ -65,6 +68,10 @@ class LogCopier:
     # -- the queue -----------------------------------------------------------------------------------------------
 
     def push(self, effect: Effect, payload: Buffer | None) -> None:
+        if isinstance(effect, MoveStart):
+            # To an offset that is visible already, so it need not wait for copies, which may be waiting for space.
+            self._move_start(effect)
+            return
         self._jobs.append((effect, payload))
         self._schedule()
 
@@ -80,6 +87,13 @@ class LogCopier:
     def _run(self) -> None:
         """Carry out jobs until one needs a thread, or none is left."""
         self._is_due = False
+        try:
+            self._carry_out()
+        except FaircopyError as error:
+            self._is_busy = True  # for ever: nothing may become visible behind what is not
+            self._on_damage(error)
+
+    def _carry_out(self) -> None:
         while self._jobs and not self._is_busy:
             job = self._jobs[0]
             if not isinstance(job, tuple):
@@ -87,12 +101,9 @@ class LogCopier:
                 job()
             elif isinstance(job[0], CopyBatch):
                 self._copy_batches()
-            elif isinstance(job[0], CopyTransaction):
-                self._jobs.popleft()
-                self._copy_transaction(job[0])
             else:
                 self._jobs.popleft()
-                self._move_start(job[0])
+                self._copy_transaction(job[0])
 
     # -- plain batches -------------------------------------------------------------------------------------------
 
@@ -161,10 +172,6 @@ class LogCopier:
         except NotCached:
             self._go_slow(self._copy_slowly(effect, recent))
             return
-        except FaircopyError as error:
-            self._is_busy = True
-            self._on_damage(error)
-            return
         placed = self._place_drafts(drafts, effect.base_offset)
         if not self._write_inline(placed):
             self._go_slow(self._write_slowly(placed))
@@ -230,9 +237,13 @@ class LogCopier:
             self._loop.create_task(self._delete(gone, changes))
 
     async def _delete(self, gone: list[LogSegment], changes: list[Change]) -> None:
-        for segment in gone:
-            await self._disk.run(segment.discard)
-        await self._store.write(changes)
+        try:
+            for segment in gone:
+                await self._disk.run(segment.discard)
+            await self._store.write(changes)
+        except FaircopyError as error:
+            # Nobody reads them any more, and they are looked for again at the next start.
+            log.error("deleting old segments of %s: %s", self.log.directory, error)
 
     # -- recovery and checkpoints --------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ class Anomaly(Enum):
     WRITE_CYCLE = "write cycle (G0)"
     READ_CYCLE = "write and read cycle (G1c)"
     GROUP_ORDER = "group order"
+    SEND_ORDER = "send order"
     OFFSET_GAP = "offset gap"
     SNAPSHOT_TEAR = "snapshot tear"
     END_BEFORE_COMMIT = "end before a commit"
@@ -185,6 +186,18 @@ def unseen(facts: Facts) -> Iterator[str]:
 def is_trimmed(facts: Facts, value: Value) -> bool:
     """Whether a value was seen at an offset that is now below the start of its log."""
     return any(not is_kept(facts, partition, offset) for partition, offset in facts.places_of.get(value, ()))
+
+
+def send_orders(facts: Facts) -> Iterator[str]:
+    """The messages of a transaction stand in each partition in the order in which they were sent (P2)."""
+    for number, transaction in enumerate(facts.transactions):
+        last: dict[str, tuple[int, Value]] = {}
+        for send in transaction.sends:
+            for partition, offset in facts.places_of.get(send.value, ()):
+                if partition in last and offset < last[partition][0]:
+                    first, second = last[partition][1], send.value
+                    yield f"{name_of(facts, number)} sent {first!r} before {second!r}, and {partition} has them turned"
+                last[partition] = offset, send.value
 
 
 def offset_gaps(facts: Facts) -> Iterator[str]:
@@ -447,6 +460,7 @@ CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
     (Anomaly.WRITE_CYCLE, write_cycles),
     (Anomaly.READ_CYCLE, read_cycles),
     (Anomaly.GROUP_ORDER, group_orders),
+    (Anomaly.SEND_ORDER, send_orders),
     (Anomaly.OFFSET_GAP, offset_gaps),
     (Anomaly.SNAPSHOT_TEAR, snapshot_tears),
     (Anomaly.END_BEFORE_COMMIT, ends_before_commits),

@@ -214,6 +214,17 @@ def leave_a_gap(history: list[Operation], chosen: random.Random) -> list[Operati
     ]
 
 
+def turn(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """Two messages of a transaction change places."""
+    for final in chosen.sample(finals(history), len(finals(history))):
+        for at in range(len(final.reads) - 1):
+            first, second = (transaction_of(history, read.value) for read in final.reads[at : at + 2])
+            if first is second:
+                reads = [*final.reads[:at], final.reads[at + 1], final.reads[at], *final.reads[at + 2 :]]
+                return renumbered(history, final.partition, reads)
+    return None
+
+
 def swap_in_group(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """Two transactions of a group stand in one order here and in the other there."""
     return swap(history, chosen, lambda first, second: first.group == second.group)
@@ -333,6 +344,7 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     swap_in_group: Anomaly.GROUP_ORDER,
     swap_across_groups: Anomaly.WRITE_CYCLE,
     read_the_future: Anomaly.READ_CYCLE,
+    turn: Anomaly.SEND_ORDER,
     leave_a_gap: Anomaly.OFFSET_GAP,
     tear_a_snapshot: Anomaly.SNAPSHOT_TEAR,
     forget_a_commit: Anomaly.END_BEFORE_COMMIT,
