@@ -29,6 +29,7 @@ class Anomaly(Enum):
     TORN_TRANSACTION = "torn transaction"
     LOST_WRITE = "lost write"
     UNSEEN = "unseen"
+    VANISHED = "vanished"
     POLL_SKIP = "poll skip"
     NON_MONOTONIC_POLL = "non-monotonic poll"
     WRITE_CYCLE = "write cycle (G0)"
@@ -181,6 +182,19 @@ def unseen(facts: Facts) -> Iterator[str]:
             is_missing = send.value not in facts.final_values and send.partition in finals
             if is_missing and not is_trimmed(facts, send.value):
                 yield f"{send.value!r} of {name_of(facts, number)} was acknowledged, and is not in {send.partition}"
+
+
+def vanished(facts: Facts) -> Iterator[str]:
+    """What somebody has read is there in the end, whoever acknowledged it (P7)."""
+    if not facts.is_complete:
+        return
+    finals = {final.partition for final in facts.finals}
+    for value, time in facts.first_read.items():
+        if value in facts.final_values or is_trimmed(facts, value):
+            continue
+        places = [f"{partition}@{offset}" for partition, offset in facts.places_of[value] if partition in finals]
+        if places:
+            yield f"{value!r} was read at {listed(places)} at {time:.6f}, and is not there in the end"
 
 
 def is_trimmed(facts: Facts, value: Value) -> bool:
@@ -455,6 +469,7 @@ CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
     (Anomaly.TORN_TRANSACTION, torn_transactions),
     (Anomaly.LOST_WRITE, lost_writes),
     (Anomaly.UNSEEN, unseen),
+    (Anomaly.VANISHED, vanished),
     (Anomaly.POLL_SKIP, poll_skips),
     (Anomaly.NON_MONOTONIC_POLL, non_monotonic_polls),
     (Anomaly.WRITE_CYCLE, write_cycles),

@@ -196,6 +196,17 @@ def change_poll(
     ]
 
 
+def take_back(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """What somebody has read at the end of a log is gone later."""
+    seen = {read.value for operation in history if isinstance(operation, Poll) for read in operation.reads}
+    taken = [final for final in finals(history) if final.reads[-1].value in seen]
+    if not taken:
+        return None
+    final = chosen.choice(taken)
+    shorter = replace(final, end_offset=final.end_offset - 1, reads=final.reads[:-1])
+    return [shorter if operation is final else operation for operation in history]
+
+
 def leave_a_gap(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """An offset is given to nothing."""
     final = chosen.choice(finals(history))
@@ -339,6 +350,7 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     tear: Anomaly.TORN_TRANSACTION,
     drop_with_its_place: Anomaly.LOST_WRITE,
     drop: Anomaly.UNSEEN,
+    take_back: Anomaly.VANISHED,
     skip: Anomaly.POLL_SKIP,
     go_back: Anomaly.NON_MONOTONIC_POLL,
     swap_in_group: Anomaly.GROUP_ORDER,
