@@ -16,7 +16,7 @@ DOWN_SECONDS = 2.0
 OPERATIONS_AHEAD_MAX = 60
 FULL_SECONDS = 3.0
 JUMP_MS = 3_600_000
-FAILING = ("sync", "write", "sync directory", "allocate", "store write")
+FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
 
 class Faults:
