@@ -20,6 +20,9 @@ BY_CRASH_STATES: dict[str, tuple[Step, ...]] = {
 }
 BY_TESTS = {
     "cut_damage_like_a_torn_tail": "tests/unit/journal",
+    "apply_in_any_order": "tests/unit/transactions",
+    "forget_sequences_in_checkpoints": "tests/unit/copier/test_partition.py",
+    "skip_the_crc": "tests/unit/journal",
     "go_on_after_a_failed_fsync": "tests/crash_states/test_failures.py",
     "believe_the_page_cache": "tests/crash_states/test_failures.py",
 }

@@ -138,6 +138,19 @@ def test_sequences_are_checked_where_batches_come_in(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_what_is_sent_again_is_known_after_a_restart(tmp_path: Path, is_checkpointed: bool) -> None:
+    async def test(bench: PartitionBench) -> None:
+        first = await bench.plain(b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+        if is_checkpointed:
+            await bench.partition.checkpoint()
+        bench.restart()
+        assert await bench.plain(b"a", producer_id=1, producer_epoch=0, base_sequence=0) == first
+        assert await bench.visible() == [b"a"]
+
+    run(tmp_path, test)
+
+
 def test_a_trimmed_log_begins_later(tmp_path: Path) -> None:
     async def test(bench: PartitionBench) -> None:
         for n in range(40):
