@@ -45,7 +45,7 @@ from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.files import list_directory
+from faircopy.storage.files import WriteFailure, list_directory
 from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)
@@ -107,6 +107,7 @@ class Broker:
             await self.cluster.transact({}, {CLEAN_KEY: None, BOOT_KEY: booted})
         self._make_parts()
         self._recover()
+        self.directory.end_doubt()
         if self._lost_power:
             # Only when what follows from it is durable, the loss of power is forgotten.
             for journal in self.journals:
@@ -168,6 +169,7 @@ class Broker:
             self.surroundings.new_salt,
             self._disk_failed,
             RecentDrafts(self.settings.recent_drafts_max_bytes),
+            self.directory.is_in_doubt,
         )
         root, loop = self.directory.journal, self.loop
         self.journals = [
@@ -340,6 +342,8 @@ class Broker:
                 await asyncio.sleep(interval_ms / 1000)
                 try:
                     await work()
+                except WriteFailure as error:
+                    self._disk_failed(error)
                 except FaircopyError as error:
                     log.error("%s", error)
                 except Exception:
@@ -376,6 +380,7 @@ class Broker:
         """I10: after a failed write or fsync nothing is known; stop serving, and restart from disk."""
         if not self.failed.done():
             log.critical("%s. The broker stops, so as not to acknowledge what may be lost; restart it", error)
+            self.directory.note_doubt()
             self.failed.set_result(error)
 
     # -- stopping ------------------------------------------------------------------------------------------------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from faircopy.broker.settings import Settings
@@ -19,7 +20,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import FileRange, delete_tree, failure, list_directory, make_directory
+from faircopy.storage.files import FileRange, NoSpace, WriteFailure, delete_tree, list_directory, make_directory
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.fetch import AbortedTransaction
 
@@ -129,10 +130,17 @@ class Catalog:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def open_all(self) -> None:
-        """Open and recover every partition. Blocks. A damaged one is marked so, and the others serve on."""
+        """Open and recover every partition. Blocks. A damaged one is marked so, and the others serve on.
+
+        Raises NoSpace:
+        a partition that can't be recovered for lack of space would else stay stopped when there is some again.
+        """
         for topic in self._topics.load():
             hosted = HostedTopic(topic, self._settings)
             self._host(hosted, [self._open(hosted, number) for number in range(topic.partitions)])
+            for partition in hosted.partitions:
+                if isinstance(partition.failure, NoSpace):
+                    raise partition.failure
 
     def _host(self, hosted: HostedTopic, partitions: list[HostedPartition]) -> None:
         hosted.partitions.extend(partitions)
@@ -176,6 +184,8 @@ class Catalog:
         if partition.failure is None:
             log.error("partition %s is stopped: %s", partition.name, error)
             partition.fail(error)
+        if isinstance(error, WriteFailure):
+            self._journal_options.on_failure(error)
 
     def _paths(self, topic: Topic, number: int) -> tuple[Path, Path]:
         directory = Path(topic.directory_name) / str(number)
@@ -186,22 +196,39 @@ class Catalog:
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> HostedTopic:
         """Make a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
         check_configs(configs)
-        async with self._changing:
+        async with self._changing, self._disk_in_doubt():
             self._ensure_room(partitions)
             topic = await self._topics.create(name, partitions, configs)
             hosted = HostedTopic(topic, self._settings)
             try:
-                self._host(hosted, await self._disk.run(self._open_range, hosted, 0, partitions))
-            except OSError as error:
-                await self._topics.delete(topic)
-                raise failure(f"making the directories of topic {name!r}", error) from error
+                self._host(hosted, await self._make(hosted, 0, partitions))
+            except FaircopyError:
+                await self._topics.delete(topic)  # its directories go with the next start
+                raise
             return hosted
+
+    @contextlib.asynccontextmanager
+    async def _disk_in_doubt(self) -> AsyncIterator[None]:
+        """I10: when files or directories can't be made or deleted, nobody knows what is there: restart from disk."""
+        try:
+            yield
+        except WriteFailure as error:
+            self._journal_options.on_failure(error)
+            raise
 
     def _ensure_room(self, partitions: int) -> None:
         if len(self._partitions) + partitions > PARTITIONS_MAX:
             raise TooManyPartitions(
                 f"{partitions} more partitions are asked for; a broker takes {PARTITIONS_MAX} in all"
             )
+
+    async def _make(self, hosted: HostedTopic, first: int, end: int) -> list[HostedPartition]:
+        """New partitions of a topic. Raises what kept one of them from being made."""
+        made = await self._disk.run(self._open_range, hosted, first, end)
+        for partition in made:
+            if partition.failure is not None:
+                raise partition.failure
+        return made
 
     def _open_range(self, hosted: HostedTopic, first: int, end: int) -> list[HostedPartition]:
         for path in self._paths(hosted.topic, 0):
@@ -210,12 +237,18 @@ class Catalog:
 
     async def grow(self, name: str, partitions: int) -> None:
         """Give a topic more partitions. Raises UnknownTopic, TooManyPartitions."""
-        async with self._changing:
+        async with self._changing, self._disk_in_doubt():
             hosted = self.known(name)
             self._ensure_room(partitions - hosted.topic.partitions)
             before = hosted.topic.partitions
-            hosted.change(await self._topics.replace(hosted.topic._replace(partitions=partitions)))
-            self._host(hosted, await self._disk.run(self._open_range, hosted, before, partitions))
+            grown = await self._topics.replace(hosted.topic._replace(partitions=partitions))
+            try:
+                made = await self._make(hosted, before, partitions)
+            except FaircopyError:
+                await self._topics.replace(hosted.topic)
+                raise
+            hosted.change(grown)
+            self._host(hosted, made)
 
     async def configure(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace a topic's own settings. Raises UnknownTopic, InvalidTopicConfig."""
@@ -227,7 +260,7 @@ class Catalog:
 
     async def delete(self, name: str) -> None:
         """Delete a topic with all its data. Raises UnknownTopic."""
-        async with self._changing:
+        async with self._changing, self._disk_in_doubt():
             hosted = self.known(name)
             if self.before_delete is not None:
                 await self.before_delete(hosted)

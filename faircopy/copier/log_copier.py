@@ -8,6 +8,7 @@ partition is under way at a time, since offsets become visible in order.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
@@ -26,13 +27,15 @@ from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import placed_prefix, read_header
 
+log = logging.getLogger(__name__)
+
 INLINE_COPY_BYTES = 64 << 10
 INLINE_COPY_DRAFTS = 64
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
 NO_SPACE_RETRY_SECONDS = 1.0
 
-Job = tuple[Effect, Buffer | None] | Callable[[], None]
+Job = tuple[CopyBatch | CopyTransaction, Buffer | None] | Callable[[], None]
 
 
 class LogCopier:
@@ -59,11 +62,17 @@ class LogCopier:
         self._slow: asyncio.Task[None] | None = None
         self._spans: list[Span] = []
         self._snapshot_offset = 0
+        self._snapshot_base = 0
+        self._checkpointed = 0  # base offset of the segment in which the last checkpoint ends, as far as it is known
         self._leader_epoch = 0
 
     # -- the queue -----------------------------------------------------------------------------------------------
 
     def push(self, effect: Effect, payload: Buffer | None) -> None:
+        if isinstance(effect, MoveStart):
+            # To an offset that is visible already, so it need not wait for copies, which may be waiting for space.
+            self._move_start(effect)
+            return
         self._jobs.append((effect, payload))
         self._schedule()
 
@@ -79,6 +88,13 @@ class LogCopier:
     def _run(self) -> None:
         """Carry out jobs until one needs a thread, or none is left."""
         self._is_due = False
+        try:
+            self._carry_out()
+        except FaircopyError as error:
+            self._is_busy = True  # for ever: nothing may become visible behind what is not
+            self._on_damage(error)
+
+    def _carry_out(self) -> None:
         while self._jobs and not self._is_busy:
             job = self._jobs[0]
             if not isinstance(job, tuple):
@@ -86,12 +102,9 @@ class LogCopier:
                 job()
             elif isinstance(job[0], CopyBatch):
                 self._copy_batches()
-            elif isinstance(job[0], CopyTransaction):
-                self._jobs.popleft()
-                self._copy_transaction(job[0])
             else:
                 self._jobs.popleft()
-                self._move_start(job[0])
+                self._copy_transaction(job[0])
 
     # -- plain batches -------------------------------------------------------------------------------------------
 
@@ -160,10 +173,6 @@ class LogCopier:
         except NotCached:
             self._go_slow(self._copy_slowly(effect, recent))
             return
-        except FaircopyError as error:
-            self._is_busy = True
-            self._on_damage(error)
-            return
         placed = self._place_drafts(drafts, effect.base_offset)
         if not self._write_inline(placed):
             self._go_slow(self._write_slowly(placed))
@@ -219,14 +228,23 @@ class LogCopier:
     # -- trimming ------------------------------------------------------------------------------------------------
 
     def _move_start(self, effect: MoveStart) -> None:
-        gone, changes = self.log.trim(effect.start_offset)
+        self.log.trim(effect.start_offset)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Delete the segments below the log's start, as far as the last checkpoint does not need them."""
+        gone, changes = self.log.take_gone(self._checkpointed)
         if gone:
             self._loop.create_task(self._delete(gone, changes))
 
     async def _delete(self, gone: list[LogSegment], changes: list[Change]) -> None:
-        for segment in gone:
-            await self._disk.run(segment.discard)
-        await self._store.write(changes)
+        try:
+            for segment in gone:
+                await self._disk.run(segment.discard)
+            await self._store.write(changes)
+        except FaircopyError as error:
+            # Nobody reads them any more, and they are looked for again at the next start.
+            log.error("deleting old segments of %s: %s", self.log.directory, error)
 
     # -- recovery and checkpoints --------------------------------------------------------------------------------
 
@@ -241,8 +259,7 @@ class LogCopier:
                     self._write_at_once(self._place_drafts(self._load(effect, piece), base_offset))
                     base_offset += sum(draft.entry.records for draft in piece)
             case MoveStart():
-                for segment in self.log.trim(effect.start_offset)[0]:
-                    segment.discard()
+                self.log.trim(effect.start_offset)
 
     def recovered(self) -> None:
         place = self.log.find_forgotten() if self._journal.is_synced_first else None
@@ -261,6 +278,7 @@ class LogCopier:
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._snapshot_offset = self.log.end_offset
         end = self.log.end or LogEnd(0, 0)
+        self._snapshot_base = end.segment_base
         changes: list[Change] = [encode_span(self.log.identity, span) for span in self._spans]
         changes += self.log.index.checkpoint(self._snapshot_offset)
         base = end.segment_base if self.log.end else None
@@ -277,6 +295,8 @@ class LogCopier:
     def stored(self) -> None:
         self._spans = [span for span in self._spans if span.first_offset >= self._snapshot_offset]
         self.log.index.forget(self._snapshot_offset)
+        self._checkpointed = self._snapshot_base
+        self._give_back()
 
 
 def write_placed(placed: list[PlacedBatch]) -> None:

@@ -62,6 +62,7 @@ class DataLog:
         self._placed_end_offset = 0
         self._recent: deque[Place] = deque(maxlen=RECENT_BATCHES)
         self._unsynced: list[LogSegment] = []
+        self._gone: list[LogSegment] = []
         # Not a set: those are called in the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
 
@@ -79,6 +80,7 @@ class DataLog:
         self.visible_end = end
         self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
+        self.trim(start_offset)  # what a crash did not let go, or brought back
 
     def _begin_again_at(self, end: LogEnd) -> None:
         last = self.segments[-1] if self.segments else None
@@ -101,7 +103,7 @@ class DataLog:
 
     def cut(self) -> None:
         """Drop what the files hold behind the log's end, once the fold has written all it knows. Blocks."""
-        kept = {segment.path for segment in self.segments}
+        kept = {segment.path for segment in (*self._gone, *self.segments)}
         for path in list_files(self.directory, SUFFIX):
             if path not in kept:
                 delete_file(path)
@@ -169,12 +171,20 @@ class DataLog:
 
     # -- trimming ------------------------------------------------------------------------------------------------
 
-    def trim(self, start_offset: int) -> tuple[list[LogSegment], list[Change]]:
-        """Move the start; return the segments that are wholly below it (forgotten now) and the index changes."""
+    def trim(self, start_offset: int) -> None:
+        """Move the start. Segments that are wholly below it are not read any more, and may go: see `take_gone`."""
         self.start_offset = max(self.start_offset, start_offset)
-        gone: list[LogSegment] = []
         while len(self.segments) > 1 and self.segments[1].base_offset <= self.start_offset:
-            gone.append(self.segments.pop(0))
+            self._gone.append(self.segments.pop(0))
+
+    def take_gone(self, checkpointed: int) -> tuple[list[LogSegment], list[Change]]:
+        """The segments that may be deleted now, and the changes that drop them from the index.
+
+        Only those below `checkpointed`, the base offset of the segment in which the last checkpoint ends: it needs
+        that one to begin from (I6).
+        """
+        gone = [segment for segment in self._gone if segment.base_offset < checkpointed]
+        self._gone = self._gone[len(gone) :]
         return gone, self.index.trim(self.segments[0].base_offset) if gone else []
 
     # -- reading -------------------------------------------------------------------------------------------------

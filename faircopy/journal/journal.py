@@ -53,13 +53,17 @@ class JournalFull(FaircopyError):
 
 
 class JournalOptions(NamedTuple):
-    """What all journals of a broker share. `new_salt` gives a random u64; `on_failure` must end the process (I10)."""
+    """What all journals of a broker share. `new_salt` gives a random u64; `on_failure` must end the process (I10).
+
+    `is_disk_in_doubt`: an fsync has failed since the machine started, so what reads well may not be on disk.
+    """
 
     durability: Durability
     segment_bytes: int
     new_salt: Callable[[], int]
     on_failure: Callable[[BaseException], None]
     recent: RecentDrafts = NOTHING_RECENT
+    is_disk_in_doubt: bool = False
 
 
 class PendingWrite(NamedTuple):
@@ -143,6 +147,10 @@ class Journal:
                 f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(start)}: "
                 f"restore it from a backup or a replica"
             )
+        if self._options.is_disk_in_doubt:
+            for segment in self._segments:
+                if segment.holds_any_behind(start):
+                    segment.renew()
         end = start
         for recovered in read_entries(self._segments, start):
             fold(recovered)
@@ -178,7 +186,7 @@ class Journal:
     def ensure_space(self) -> None:
         """Raise JournalFull while the disk is full."""
         if self._full is not None:
-            raise JournalFull(str(self._full))
+            raise JournalFull(f"{self._full}, and the broker goes on by itself")
 
     def abandon(self) -> None:
         """The journal's files are to be deleted: write nothing more, and take no failure for one."""

@@ -31,6 +31,7 @@ assert HEADER.size == HEADER_BYTES
 
 FIRST_ALLOCATION_BYTES = 256 << 10
 MAX_ALLOCATION_STEP_BYTES = 16 << 20
+COPY_BYTES = 1 << 20
 
 
 class DamagedJournal(FaircopyError):
@@ -116,6 +117,26 @@ class Segment:
         rename_file(temporary, self.path)
         sync_directory(self.path.parent)
         self.file = file
+
+    def holds_any_behind(self, position: int) -> bool:
+        """Whether the file has bytes for positions from `position` on."""
+        return self.allocated > self.at(position)
+
+    def renew(self) -> None:
+        """Put a copy of the file in its place, and have it durable. Blocks.
+
+        An fsync that failed may have left bytes in the page cache that count as written and are not on disk; no later
+        fsync would bring them there (I10). A copy, since what is on disk must not be written over in place.
+        """
+        temporary = self.path.with_suffix(".tmp")
+        delete_file(temporary)
+        copy = File(temporary, create=True)
+        for at in range(0, self.allocated, COPY_BYTES):
+            copy.write([self.opened.read(min(COPY_BYTES, self.allocated - at), at)], at)
+        copy.sync()
+        rename_file(temporary, self.path)
+        sync_directory(self.path.parent)
+        self.file = copy
 
     def reserve(self, end: int, limit: int) -> None:
         """Have disk space up to byte `end` of the file. Raises NoSpace."""

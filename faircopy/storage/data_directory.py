@@ -3,6 +3,7 @@
 faircopy-data/
   format.json   {"format": 2, "cluster": "<id>", "crc32c": <of "2 <id>">}
   lock          held by the broker that runs, or by who looks at the directory from outside
+  doubt         there when a broker ended because the disk failed (I10), until one has written again what may be lost
   journal/  log/  plain/  state.lmdb/
 """
 
@@ -19,6 +20,7 @@ from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.files import (
+    delete_file,
     exists,
     is_directory,
     list_directory,
@@ -72,6 +74,29 @@ class DataDirectory:
     def state(self) -> Path:
         return self.path / "state.lmdb"
 
+    # -- doubt ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _doubt(self) -> Path:
+        return self.path / "doubt"
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a broker ended because the disk failed. What it wrote may be in the page cache only, where it counts
+        as written, and has to be written again. (A machine that starts anew reads what is on disk.)
+        """
+        return exists(self._doubt)
+
+    def note_doubt(self) -> None:
+        """The disk has failed. The note itself need not be durable: it matters as long as the page cache lives."""
+        with contextlib.suppress(OSError):
+            self._system.close(self._system.lock(self._doubt))
+
+    def end_doubt(self) -> None:
+        """All was written again."""
+        if self.is_in_doubt:
+            delete_file(self._doubt)
+
     def close(self) -> None:
         """Give the lock back."""
         if self._lock >= 0:
@@ -105,8 +130,9 @@ class DataDirectory:
             raise in_use(self.path) from None
         except OSError as error:
             raise DataDirectoryError(f"can't write to the data directory {self.path}: {error.strerror}") from error
-        self._system.truncate(lock, 0)
-        self._system.write(lock, [str(os.getpid()).encode()], 0)
+        with contextlib.suppress(OSError):  # the process id is a hint for people, and the disk may be full
+            self._system.truncate(lock, 0)
+            self._system.write(lock, [str(os.getpid()).encode()], 0)
         return lock
 
     def _read_or_write_format(self) -> str:

@@ -5,7 +5,6 @@ Every function may block; callers decide on which thread. Sizes and positions ar
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Sequence
@@ -19,7 +18,13 @@ MAX_BUFFERS_PER_WRITE = 1024  # IOV_MAX of Linux
 
 
 class StorageFailure(FaircopyError):
-    """The operating system refused a read, a write or an fsync. Whether a write took effect is unknown."""
+    """The operating system refused something."""
+
+
+class WriteFailure(StorageFailure):
+    """A write, an fsync or a change of a directory failed. Whether it took effect is unknown: whoever meets this must
+    not go on (I10).
+    """
 
 
 class NoSpace(StorageFailure):
@@ -45,7 +50,7 @@ class File:
         try:
             self._descriptor = self._system.open(path, flags)
         except OSError as error:
-            raise failure(f"opening {path}", error) from error
+            raise read_failure(f"opening {path}", error) from error
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
@@ -99,7 +104,7 @@ class File:
                     break
                 data += more
         except OSError as error:
-            raise failure(f"reading {self.path} at {position}", error) from error
+            raise read_failure(f"reading {self.path} at {position}", error) from error
         return data
 
     def read_cached(self, size: int, position: int) -> bytes:
@@ -110,7 +115,7 @@ class File:
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise NotCached from None
-            raise failure(f"reading {self.path} at {position}", error) from error
+            raise read_failure(f"reading {self.path} at {position}", error) from error
         if count == size:
             return bytes(buffer) if size <= 64 else buffer  # type: ignore[return-value]
         if count + position < self.size():
@@ -128,7 +133,7 @@ class File:
         except (BlockingIOError, ConnectionError):
             raise
         except OSError as error:
-            raise failure(f"sending {size} bytes of {self.path} at {position}", error) from error
+            raise read_failure(f"sending {size} bytes of {self.path} at {position}", error) from error
         if not sent:
             raise StorageFailure(f"{self.path} ends before byte {position + size}, which was to be sent")
         return sent
@@ -168,11 +173,16 @@ class FileRange:
         return self.size
 
 
-def failure(doing: str, error: OSError) -> StorageFailure:
-    """What to raise for an error of the operating system."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NoSpace(f"{doing}: no space is left; free some, and the broker goes on by itself")
+def read_failure(doing: str, error: OSError) -> StorageFailure:
+    """What to raise when the operating system refuses to read."""
     return StorageFailure(f"{doing}: {error.strerror or error}")
+
+
+def failure(doing: str, error: OSError) -> StorageFailure:
+    """What to raise when the operating system refuses to write: NoSpace, or WriteFailure."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(f"{doing}: no space is left: free some")
+    return WriteFailure(f"{doing}: {error.strerror or error}")
 
 
 def sync_directory(path: Path) -> None:
@@ -188,8 +198,12 @@ def make_directory(path: Path) -> None:
     if is_directory(path):
         return
     make_directory(path.parent)
-    with contextlib.suppress(FileExistsError):
+    try:
         mounted().make_directory(path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise failure(f"making the directory {path}", error) from error
     sync_directory(path.parent)
 
 
@@ -218,13 +232,20 @@ def modified_ms(path: Path) -> int | None:
 
 def delete_file(path: Path) -> None:
     """Delete a file; nothing happens if it is gone already."""
-    with contextlib.suppress(FileNotFoundError):
+    try:
         mounted().delete(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise failure(f"deleting {path}", error) from error
 
 
 def rename_file(old: Path, new: Path) -> None:
     """Give a file another name in its directory; the caller makes the name durable."""
-    mounted().rename(old, new)
+    try:
+        mounted().rename(old, new)
+    except OSError as error:
+        raise failure(f"renaming {old} to {new.name}", error) from error
 
 
 def delete_tree(path: Path) -> None:
@@ -236,7 +257,10 @@ def delete_tree(path: Path) -> None:
             delete_tree(child)
         else:
             delete_file(child)
-    mounted().remove_directory(path)
+    try:
+        mounted().remove_directory(path)
+    except OSError as error:
+        raise failure(f"deleting {path}", error) from error
     sync_directory(path.parent)
 
 

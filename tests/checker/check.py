@@ -29,11 +29,13 @@ class Anomaly(Enum):
     TORN_TRANSACTION = "torn transaction"
     LOST_WRITE = "lost write"
     UNSEEN = "unseen"
+    VANISHED = "vanished"
     POLL_SKIP = "poll skip"
     NON_MONOTONIC_POLL = "non-monotonic poll"
     WRITE_CYCLE = "write cycle (G0)"
     READ_CYCLE = "write and read cycle (G1c)"
     GROUP_ORDER = "group order"
+    SEND_ORDER = "send order"
     OFFSET_GAP = "offset gap"
     SNAPSHOT_TEAR = "snapshot tear"
     END_BEFORE_COMMIT = "end before a commit"
@@ -182,9 +184,34 @@ def unseen(facts: Facts) -> Iterator[str]:
                 yield f"{send.value!r} of {name_of(facts, number)} was acknowledged, and is not in {send.partition}"
 
 
+def vanished(facts: Facts) -> Iterator[str]:
+    """What somebody has read is there in the end, whoever acknowledged it (P7)."""
+    if not facts.is_complete:
+        return
+    finals = {final.partition for final in facts.finals}
+    for value, time in facts.first_read.items():
+        if value in facts.final_values or is_trimmed(facts, value):
+            continue
+        places = [f"{partition}@{offset}" for partition, offset in facts.places_of[value] if partition in finals]
+        if places:
+            yield f"{value!r} was read at {listed(places)} at {time:.6f}, and is not there in the end"
+
+
 def is_trimmed(facts: Facts, value: Value) -> bool:
     """Whether a value was seen at an offset that is now below the start of its log."""
     return any(not is_kept(facts, partition, offset) for partition, offset in facts.places_of.get(value, ()))
+
+
+def send_orders(facts: Facts) -> Iterator[str]:
+    """The messages of a transaction stand in each partition in the order in which they were sent (P2)."""
+    for number, transaction in enumerate(facts.transactions):
+        last: dict[str, tuple[int, Value]] = {}
+        for send in transaction.sends:
+            for partition, offset in facts.places_of.get(send.value, ()):
+                if partition in last and offset < last[partition][0]:
+                    first, second = last[partition][1], send.value
+                    yield f"{name_of(facts, number)} sent {first!r} before {second!r}, and {partition} has them turned"
+                last[partition] = offset, send.value
 
 
 def offset_gaps(facts: Facts) -> Iterator[str]:
@@ -442,11 +469,13 @@ CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
     (Anomaly.TORN_TRANSACTION, torn_transactions),
     (Anomaly.LOST_WRITE, lost_writes),
     (Anomaly.UNSEEN, unseen),
+    (Anomaly.VANISHED, vanished),
     (Anomaly.POLL_SKIP, poll_skips),
     (Anomaly.NON_MONOTONIC_POLL, non_monotonic_polls),
     (Anomaly.WRITE_CYCLE, write_cycles),
     (Anomaly.READ_CYCLE, read_cycles),
     (Anomaly.GROUP_ORDER, group_orders),
+    (Anomaly.SEND_ORDER, send_orders),
     (Anomaly.OFFSET_GAP, offset_gaps),
     (Anomaly.SNAPSHOT_TEAR, snapshot_tears),
     (Anomaly.END_BEFORE_COMMIT, ends_before_commits),

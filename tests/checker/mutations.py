@@ -196,6 +196,17 @@ def change_poll(
     ]
 
 
+def take_back(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """What somebody has read at the end of a log is gone later."""
+    seen = {read.value for operation in history if isinstance(operation, Poll) for read in operation.reads}
+    taken = [final for final in finals(history) if final.reads[-1].value in seen]
+    if not taken:
+        return None
+    final = chosen.choice(taken)
+    shorter = replace(final, end_offset=final.end_offset - 1, reads=final.reads[:-1])
+    return [shorter if operation is final else operation for operation in history]
+
+
 def leave_a_gap(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """An offset is given to nothing."""
     final = chosen.choice(finals(history))
@@ -212,6 +223,17 @@ def leave_a_gap(history: list[Operation], chosen: random.Random) -> list[Operati
         else operation
         for operation in grown
     ]
+
+
+def turn(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """Two messages of a transaction change places."""
+    for final in chosen.sample(finals(history), len(finals(history))):
+        for at in range(len(final.reads) - 1):
+            first, second = (transaction_of(history, read.value) for read in final.reads[at : at + 2])
+            if first is second:
+                reads = [*final.reads[:at], final.reads[at + 1], final.reads[at], *final.reads[at + 2 :]]
+                return renumbered(history, final.partition, reads)
+    return None
 
 
 def swap_in_group(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
@@ -328,11 +350,13 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     tear: Anomaly.TORN_TRANSACTION,
     drop_with_its_place: Anomaly.LOST_WRITE,
     drop: Anomaly.UNSEEN,
+    take_back: Anomaly.VANISHED,
     skip: Anomaly.POLL_SKIP,
     go_back: Anomaly.NON_MONOTONIC_POLL,
     swap_in_group: Anomaly.GROUP_ORDER,
     swap_across_groups: Anomaly.WRITE_CYCLE,
     read_the_future: Anomaly.READ_CYCLE,
+    turn: Anomaly.SEND_ORDER,
     leave_a_gap: Anomaly.OFFSET_GAP,
     tear_a_snapshot: Anomaly.SNAPSHOT_TEAR,
     forget_a_commit: Anomaly.END_BEFORE_COMMIT,

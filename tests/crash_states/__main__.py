@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from tests.crash_states.scenarios import Step, scenarios
-from tests.crash_states.sweep import Wrong, sweep
+from tests.crash_states.sweep import Bounds, Wrong, sweep
 from tests.simulation.__main__ import progress_on
 
 SHOWN_MAX = 20
@@ -34,7 +34,7 @@ def main(states: int | None, length: int, seed: int | None, processes: int) -> N
     tried, wrong = 0, []
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("workloads", total=len(wanted))
-        for count, found in pool.imap_unordered(partial(outcome_of, seed=seed, states_max=states), wanted):
+        for count, found in pool.imap_unordered(partial(outcome_of, seed=seed, bounds=Bounds(states)), wanted):
             tried += count
             wrong += found
             for each in found[: max(SHOWN_MAX - len(wrong), 1)]:
@@ -44,8 +44,8 @@ def main(states: int | None, length: int, seed: int | None, processes: int) -> N
     sys.exit(1 if wrong else 0)
 
 
-def outcome_of(steps: tuple[Step, ...], seed: int, states_max: int | None) -> tuple[int, list[Wrong]]:
-    outcomes = list(sweep(steps, seed, states_max))
+def outcome_of(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> tuple[int, list[Wrong]]:
+    outcomes = list(sweep(steps, seed, bounds))
     return len(outcomes), [outcome for outcome in outcomes if outcome is not None]
 
 

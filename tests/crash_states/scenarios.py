@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterator
 
 from faircopy.wire.api_keys import ApiKey
-from tests.checker.history import Offset, Result, Send
+from tests.checker.history import Offset, Result
 from tests.crash_states.stage import Stage
 from tests.simulation.workload import Attempt
 
@@ -15,10 +15,7 @@ Step = Callable[[Stage], Awaitable[None]]
 
 async def plain(stage: Stage) -> None:
     """PLAIN."""
-    attempt = stage.attempt("plain", None)
-    offset = await stage.plain.send("a-0", stage.values(attempt, "a-0", 2), 0)
-    attempt.sends = [Send("a-0", send.value, offset + number) for number, send in enumerate(attempt.sends)]
-    attempt.finish(Result.OK, stage.now)
+    await stage.send_plain("a-0")
 
 
 async def commit(stage: Stage) -> None:
@@ -84,8 +81,22 @@ async def trim(stage: Stage) -> None:
 
 async def new_topic(stage: Stage) -> None:
     """A topic is made, and deleted."""
-    await stage.make_topic("c", 1)
+    await stage.make_topic("c", 1, {})
     await stage.remote.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["c"], "timeout_ms": 5_000})
+
+
+async def publish(stage: Stage) -> None:
+    """What is new goes into the plain table; the first time with a compact entry and merged files."""
+    await stage.publish()
+
+
+async def table_of_its_own(stage: Stage) -> None:
+    """A topic with a table is made, written to, published and deleted."""
+    await stage.make_topic("d", 1, {})
+    await stage.plain.send("d-0", [0], 0)
+    await stage.publish()
+    await stage.remote.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["d"], "timeout_ms": 5_000})
+    await stage.publish()
 
 
 STEPS: list[Step] = [
@@ -102,10 +113,23 @@ STEPS: list[Step] = [
 STEPS_MAX = 3
 
 
+TABLE_SCENARIOS: list[tuple[Step, ...]] = [
+    (table_of_its_own,),
+    *itertools.product((plain, commit), (publish,)),
+    *itertools.product((plain, commit, commit_with_offsets, abort, checkpoint), (commit,), (publish,)),
+    *itertools.product((commit,), (publish,), (plain, commit)),
+]
+
+
 def scenarios() -> Iterator[tuple[Step, ...]]:
-    """All sequences of up to three steps."""
+    """All sequences of up to three steps, and those that publish tables."""
     for length in range(1, STEPS_MAX + 1):
         yield from itertools.product(STEPS, repeat=length)
+    yield from TABLE_SCENARIOS
+
+
+def has_tables(steps: tuple[Step, ...]) -> bool:
+    return not {publish, table_of_its_own}.isdisjoint(steps)
 
 
 def name_of(steps: tuple[Step, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import random
@@ -11,8 +12,9 @@ from typing import Any
 
 from faircopy.broker.broker import Broker
 from faircopy.broker.settings import Settings
-from faircopy.wire.api_keys import ApiKey
-from tests.checker.history import Operation, Poll, Send, Transaction, Value
+from faircopy.publish import spark_log
+from tests.checker.history import Operation, Poll, Result, Send, Transaction, Value
+from tests.simulation.administrator import Administrator
 from tests.simulation.consumer import SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
@@ -34,7 +36,10 @@ SETTINGS = Settings(
     auto_create_topics=False,
     plain_enabled=False,
 )
+TABLES_SETTINGS = replace(SETTINGS, plain_enabled=True, plain_interval_ms=1_000, plain_horizon_ms=1_000)
 TOPICS = {"a": 1, "b": 1}
+TABLE = "both"
+PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Moment:
     """A crash right before an I/O: the disk and the state store as they are, and what clients know by then."""
 
     operation: DiskOperation
+    time: float
     disk: LyingDisk
     contents: Contents
     history: list[Operation]
@@ -50,10 +56,10 @@ class Moment:
 class Stage:
     """One machine with its clients. After `begin`, every I/O is recorded in `moments`."""
 
-    def __init__(self, loop: VirtualLoop, chosen: random.Random) -> None:
+    def __init__(self, loop: VirtualLoop, settings: Settings, chosen: random.Random) -> None:
         self._loop = loop
         self._coverage = Coverage()
-        self.machine = Machine(loop, SETTINGS, chosen, self._coverage)
+        self.machine = Machine(loop, settings, chosen, self._coverage)
         self._values = itertools.count(1)
         self._attempts: list[Attempt] = []
         self._polls: list[Poll] = []
@@ -68,18 +74,24 @@ class Stage:
         return Remote(lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self._coverage)
 
     async def begin(self) -> None:
-        """Start, make topics and producers, and have everything durable."""
+        """Start, make topics and producers, and have everything durable. A table is about to be compacted."""
         await self.machine.start()
         for topic, partitions in TOPICS.items():
-            await self.make_topic(topic, partitions)
+            await self.make_topic(topic, partitions, {"plain.table": TABLE})
         for producer in (self.plain, self.producer, self.other):
             await producer.begin_life()
+        if self.machine.has_tables:
+            for _ in range(PUBLISHED_BEFORE):
+                await self.send_plain("a-0")
+                await self.publish()
         await self.in_broker(self.broker.checkpoint(all_changed=True))
         self.machine.disk.sync_everything()
         self.machine.disk.before = self._look
 
     def _look(self, operation: DiskOperation) -> None:
-        self.moments.append(Moment(operation, self._copy(), copy.deepcopy(self.machine.contents), self.history()))
+        self.moments.append(
+            Moment(operation, self.now, self._copy(), copy.deepcopy(self.machine.contents), self.history())
+        )
 
     def _copy(self) -> LyingDisk:
         return self.machine.disk.with_root(copy.deepcopy(self.machine.disk.root))
@@ -101,10 +113,19 @@ class Stage:
         """Have the broker itself do something."""
         await self._loop.create_task(work, context=self.machine.life.context)
 
-    async def make_topic(self, name: str, partitions: int) -> None:
-        topic = {"name": name, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": []}
-        body = {"topics": [topic], "timeout_ms": 5_000, "validate_only": False}
-        await self.remote.ask(ApiKey.CREATE_TOPICS, 5, body)
+    async def make_topic(self, name: str, partitions: int, configs: dict[str, str]) -> None:
+        await Administrator(self.remote, random.Random(0), self._loop.time).make_topic(name, partitions, configs)
+
+    async def send_plain(self, partition: str) -> None:
+        """One batch of two messages."""
+        attempt = self.attempt("plain", None)
+        offset = await self.plain.send(partition, self.values(attempt, partition, 2), 0)
+        attempt.sends = [Send(partition, send.value, offset + number) for number, send in enumerate(attempt.sends)]
+        attempt.finish(Result.OK, self.now)
+
+    async def publish(self) -> None:
+        """Wait until the table has been published, if there was anything to publish."""
+        await asyncio.sleep(2 * TABLES_SETTINGS.plain_interval_ms / 1000)
 
     async def read(self, partition: str) -> None:
         """Read what is visible of a partition."""

@@ -1,28 +1,39 @@
-"""The sweep: play a scenario, crash at each of its I/Os in each state that the disk may be left in, recover, check."""
+"""The sweep: play a scenario, crash at each of its I/Os in each state that the disk may be left in, recover, check.
+
+Some of the recoveries are played again with a second crash, before each of their own I/Os.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import gc
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NamedTuple, TypeVar
+from unittest import mock
 
+from faircopy.broker.settings import Settings
+from faircopy.publish import compaction
 from tests.checker.check import Verdict, check
-from tests.checker.history import Final, Operation, Read
-from tests.crash_states.scenarios import Step, name_of
-from tests.crash_states.stage import SETTINGS, Moment, Stage
+from tests.checker.history import Final, Operation, Read, Snapshot
+from tests.crash_states.scenarios import Step, has_tables, name_of
+from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, TOPICS, Moment, Stage
 from tests.crash_states.states import states_of
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import LyingDisk
-from tests.simulation.machine import Machine
+from tests.simulation.lying_disk import Operation as DiskOperation
+from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.network import Remote
-from tests.simulation.run import Complaints, listening
+from tests.simulation.run import MERGED_FILES, Complaints, listening
+from tests.simulation.tables import rows_of
+
+Done = TypeVar("Done")
 
 PARTITIONS = ["a-0", "b-0"]
-SETTLE_SECONDS = 1.0
+PUBLISH_TRIES = 20
 
 
 class Wrong(NamedTuple):
@@ -37,28 +48,52 @@ class Wrong(NamedTuple):
         return f"{self.scenario}: crash before {self.crash_before}, state {self.state}: {self.why}"
 
 
-def sweep(steps: tuple[Step, ...], seed: int, states_max: int | None = None) -> Iterator[Wrong | None]:
-    """Check every state of a scenario; yields one thing for each, None where all is well.
+class Bounds(NamedTuple):
+    """How much of everything to try, None for all.
 
-    With `states_max`, at most so many of each crash point's states, chosen by the seed.
+    `states` of each crash point; and for so many (`second`) of all first crashes a second one at each I/O of the
+    recovery, in so many states (`second_states`).
     """
+
+    states: int | None = None
+    second: int = 2
+    second_states: int = 3
+
+
+def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> Iterator[Wrong | None]:
+    """Check the states of a scenario; yields one thing for each, None where all is well."""
     chosen = random.Random(seed)
-    for moment in play(steps, seed):
-        disks = list(states_of(moment.disk, chosen))
-        if states_max is not None and len(disks) > states_max:
-            disks = chosen.sample(disks, states_max)
-        for number, disk in enumerate(disks):
-            why = what_is_wrong(moment, disk, chosen.getrandbits(64))
-            where = f"{moment.operation.name} {moment.operation.path} ({moment.operation.number})"
-            yield Wrong(name_of(steps), where, number, why) if why else None
+    name, settings = name_of(steps), TABLES_SETTINGS if has_tables(steps) else SETTINGS
+    moments = play(steps, settings, seed)
+    for moment in moments:
+        for number, disk in enumerate(sample(list(states_of(moment.disk, chosen)), bounds.states, chosen)):
+            why = what_is_wrong(settings, moment, disk, chosen.getrandbits(64))
+            yield Wrong(name, place_of(moment), number, why) if why else None
+    for moment in sample(moments, bounds.second, chosen):
+        for again in recovery_of(settings, moment, chosen):
+            disks = sample(list(states_of(again.disk, chosen)), bounds.second_states, chosen)
+            for number, disk in enumerate(disks):
+                why = what_is_wrong(settings, again, disk, chosen.getrandbits(64))
+                where = f"{place_of(moment)}, and in recovery before {place_of(again)}"
+                yield Wrong(name, where, number, why) if why else None
 
 
-def play(steps: tuple[Step, ...], seed: int) -> list[Moment]:
+Item = TypeVar("Item")
+
+
+def sample(items: list[Item], count: int | None, chosen: random.Random) -> list[Item]:
+    return items if count is None or count >= len(items) else chosen.sample(items, count)
+
+
+def place_of(moment: Moment) -> str:
+    return f"{moment.operation.name} {moment.operation.path} ({moment.operation.number})"
+
+
+def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[Moment]:
     """Play a scenario on a machine without faults; the moments before each of its I/Os, and the one after all."""
-    loop = VirtualLoop()
 
-    async def main() -> list[Moment]:
-        stage = Stage(loop, random.Random(seed))
+    async def main(loop: VirtualLoop) -> list[Moment]:
+        stage = Stage(loop, settings, random.Random(seed))
         with stage.machine:
             await stage.begin()
             for step in steps:
@@ -66,46 +101,77 @@ def play(steps: tuple[Step, ...], seed: int) -> list[Moment]:
             stage.end()
         return stage.moments
 
+    return in_a_world(main)
+
+
+def recovery_of(settings: Settings, moment: Moment, chosen: random.Random) -> list[Moment]:
+    """The moments before each I/O of the recovery from one state of a crash."""
+    disk = chosen.choice(list(states_of(moment.disk, chosen)))
+    moments: list[Moment] = []
+
+    async def main(loop: VirtualLoop) -> None:
+        with revived(loop, settings, moment, disk, chosen.getrandbits(64)) as machine:
+
+            def look(operation: DiskOperation) -> None:
+                left = disk.with_root(copy.deepcopy(disk.root))
+                moments.append(Moment(operation, loop.now, left, copy.deepcopy(machine.contents), moment.history))
+
+            disk.before = look
+            await machine.start()
+
+    in_a_world(main)
+    return moments
+
+
+def what_is_wrong(settings: Settings, moment: Moment, disk: LyingDisk, seed: int) -> str:
+    """Start a broker on this disk, read all, and check it against what clients knew. Empty if all is well."""
+    complaints = Complaints()
+
+    async def main(loop: VirtualLoop) -> str:
+        with revived(loop, settings, moment, disk, seed) as machine:
+            found: list[Operation] = [table_of(machine)] if machine.has_tables else []
+            await machine.start()
+            if machine.failures or not machine.is_up:
+                return f"the broker did not start: {machine.failures}"
+            finals = await read_all(machine)
+            if machine.has_tables:
+                found.append(await published(machine, sum(len(final.reads) for final in finals)))
+            await machine.stop()
+        if complaints.found or loop.failures:
+            return str([*complaints.found, *loop.failures])
+        verdict, findings = check([*moment.history, *found, *finals])
+        return "" if verdict is Verdict.VALID else "; ".join(map(str, findings)) or verdict.value
+
+    with listening(complaints):
+        return in_a_world(main)
+
+
+def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done:
+    """Run `main` on a loop of its own, where plain tables are merged early."""
+    loop = VirtualLoop()
     gc.disable()
     try:
-        return loop.run(main())
+        with mock.patch.object(compaction, "MANY_FILES", MERGED_FILES):
+            return loop.run(main(loop))
     finally:
         gc.enable()
         loop.close()
 
 
-def what_is_wrong(moment: Moment, disk: LyingDisk, seed: int) -> str:
-    """Start a broker on this disk, read all, and check it against what clients knew. Empty if all is well."""
-    loop, complaints = VirtualLoop(), Complaints()
-
-    async def main() -> str:
-        machine = Machine(loop, SETTINGS, random.Random(seed), Coverage())
-        machine.disk = disk
-        machine.contents = copy.deepcopy(moment.contents)
-        machine.boots = 1
-        await machine.start()
-        if machine.failures or not machine.is_up:
-            return f"the broker did not start: {machine.failures}"
-        finals = await read_all(machine)
-        await machine.stop()
-        if complaints.found or loop.failures:
-            return str([*complaints.found, *loop.failures])
-        verdict, findings = check([*moment.history, *finals])
-        return "" if verdict is Verdict.VALID else "; ".join(map(str, findings)) or verdict.value
-
-    with listening(complaints):
-        gc.disable()
-        try:
-            return loop.run(main())
-        finally:
-            gc.enable()
-            loop.close()
+def revived(loop: VirtualLoop, settings: Settings, moment: Moment, disk: LyingDisk, seed: int) -> Machine:
+    """The machine after the crash, with this disk."""
+    loop.now = moment.time
+    machine = Machine(loop, settings, random.Random(seed), Coverage())
+    machine.disk = disk
+    machine.contents = copy.deepcopy(moment.contents)
+    machine.boots = 1
+    return machine
 
 
-async def read_all(machine: Machine) -> list[Operation]:
+async def read_all(machine: Machine) -> list[Final]:
     """Each partition from its start to its end."""
     life = Life("final")
-    finals: list[Operation] = []
+    finals: list[Final] = []
     for name in PARTITIONS:
         remote = Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
         consumer = SimulatedConsumer(remote, [name], is_committed=True)
@@ -116,3 +182,17 @@ async def read_all(machine: Machine) -> list[Operation]:
             reads += await consumer.poll()
         finals.append(Final(name, start, end, reads))
     return finals
+
+
+def table_of(machine: Machine) -> Snapshot:
+    """What the plain table holds now."""
+    return Snapshot("+".join(TOPICS), machine.loop.now, rows_of(machine.disk, DIRECTORY / "plain" / TABLE))
+
+
+async def published(machine: Machine, messages: int) -> Snapshot:
+    """The plain table when it holds all messages; as it is if that never comes."""
+    for _ in range(PUBLISH_TRIES):
+        if len(table_of(machine).reads) == messages:
+            break
+        await asyncio.sleep(1)
+    return table_of(machine)

@@ -7,14 +7,16 @@ import secrets
 
 import pytest
 
-from tests.crash_states.scenarios import STEPS, Step, name_of, scenarios
-from tests.crash_states.sweep import sweep
+from tests.crash_states.scenarios import STEPS, TABLE_SCENARIOS, Step, name_of, scenarios
+from tests.crash_states.sweep import Bounds, sweep
 
 SEED = secrets.randbits(48)
-LONGER = random.Random(SEED).sample([steps for steps in scenarios() if len(steps) > 1], 12)
+BOUNDS = Bounds(states=4, second=1, second_states=1)
+CHOSEN = random.Random(SEED)
+LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) + CHOSEN.sample(TABLE_SCENARIOS, 2)
 
 
-@pytest.mark.parametrize("steps", [*((step,) for step in STEPS), *LONGER], ids=name_of)
+@pytest.mark.parametrize("steps", {(step,): None for step in STEPS} | dict.fromkeys(LONGER), ids=name_of)
 def test_each_crash_state_comes_back(steps: tuple[Step, ...]) -> None:
-    wrong = [outcome for outcome in sweep(steps, SEED, states_max=4) if outcome is not None]
+    wrong = [outcome for outcome in sweep(steps, SEED, BOUNDS) if outcome is not None]
     assert not wrong, (SEED, list(map(str, wrong)))

@@ -94,7 +94,9 @@ def check_fetch(version: int, body: bytes, message: Message | None) -> None:
         assert message is None
         return
     if message is not None:
-        asked = [(each.topic, each.partition, each.fetch_offset, each.partition_max_bytes) for each in request.partitions]
+        asked = [
+            (each.topic, each.partition, each.fetch_offset, each.partition_max_bytes) for each in request.partitions
+        ]
         expected: list[tuple[Any, ...]] = [
             (topic.topic, partition.partition, partition.fetch_offset, partition.partition_max_bytes)
             for topic in message.topics

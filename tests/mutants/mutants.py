@@ -5,19 +5,25 @@ A mutant changes the product in this process, as long as it is applied, and says
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+from faircopy.broker.handlers.offsets import OffsetHandlers
+from faircopy.broker.offsets_journals import OffsetsJournals
+from faircopy.broker.plain_tables import PlainTables
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
+from faircopy.broker.transactions.order import GroupOrder
+from faircopy.broker.transactions.table import TransactionTable
 from faircopy.copier import fold, log_copier, partition
 from faircopy.copier.log_copier import LogCopier
-from faircopy.copier.partition import Partition
 from faircopy.datalog import log as data_log
 from faircopy.journal import journal, recovery, segment
 from faircopy.journal.entry import NOWHERE
 from faircopy.journal.journal import Journal
+from faircopy.storage.data_directory import DataDirectory
 
 Mutant = Callable[[], contextlib.AbstractContextManager[Any]]
 MUTANTS: dict[str, Mutant] = {}
@@ -107,25 +113,25 @@ def ack_without_the_participants() -> Iterator[Any]:
 @mutant
 def apply_twice() -> Iterator[Any]:
     """I4: an APPLY of what is applied takes effect again."""
-    real = fold.PartitionState.fold_apply
+    real_decide, real_apply = fold.PartitionState._decide, fold.PartitionState.fold_apply
+
+    def decide(self: fold.PartitionState, transaction: Any, standing: fold.Standing) -> None:
+        before = self.transactions.get(transaction)
+        real_decide(self, transaction, standing)
+        if before is not None and standing is fold.Standing.APPLIED:
+            before.standing = standing
+            self.transactions[transaction] = before
 
     def fold_apply(self: fold.PartitionState, entry: Any, finished: int) -> Any:
         known = self.transactions.get(entry.transaction)
         if known is not None and known.standing is fold.Standing.APPLIED:
-            self.transactions.pop(entry.transaction)
-        return real(self, entry, finished)
+            known.standing = fold.Standing.PREPARED
+        return real_apply(self, entry, finished)
 
-    real_apply = Partition.apply
-
-    def apply(self: Partition, transaction: Any, finished: int, done: Any) -> None:
-        real_apply(self, transaction, finished, lambda: None)
-        # A second copy of what was just copied.
-        known = self.state.transactions.get(transaction)
-        if known is not None:
-            self.state.next_offset += 0
-        real_apply(self, transaction, finished, done)
-
-    with replaced(fold.PartitionState, "fold_apply", fold_apply), replaced(Partition, "apply", apply):
+    with (
+        replaced(fold.PartitionState, "_decide", decide),
+        replaced(fold.PartitionState, "fold_apply", fold_apply),
+    ):
         yield
 
 
@@ -199,4 +205,153 @@ def reclaim_too_much() -> Iterator[Any]:
 def skip_the_crc() -> Iterator[Any]:
     """I9: entries are not checked."""
     with replaced(recovery, "check", lambda *arguments: None):
+        yield
+
+
+@mutant
+def reuse_transaction_numbers() -> Iterator[Any]:
+    """I4: numbers begin anew with each start, so that drafts of a forgotten transaction may join a later one."""
+    real = TransactionCoordinator.__init__
+
+    def begin(self: TransactionCoordinator, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+        self._next_number = 1 << 32
+
+    with replaced(TransactionCoordinator, "__init__", begin):
+        yield
+
+
+@mutant
+def commit_what_was_lost() -> Iterator[Any]:
+    """I5: a coordinator that recovers in PREPARE_COMMIT does not ask whether every participant has promised."""
+    with replaced(TransactionCoordinator, "_is_promised", lambda self, transaction: True):
+        yield
+
+
+@mutant
+def leave_drafts_of_the_unknown() -> Iterator[Any]:
+    """Drafts of transactions that a crash has forgotten stay open for ever."""
+    with replaced(TransactionCoordinator, "_discard_unknown", lambda self, partition, known: None):
+        yield
+
+
+@mutant
+def tell_nobody_of_aborts() -> Iterator[Any]:
+    """A producer whose transaction a crash has ended may commit the rest of it."""
+    with replaced(TransactionTable, "ensure_told", lambda self, producer: None):
+        yield
+
+
+@mutant
+def let_zombies_in() -> Iterator[Any]:
+    """KIP-98: the epoch of a request is not looked at."""
+    real = TransactionTable.producer_of
+
+    def producer_of(self: TransactionTable, transactional_id: str, producer_id: int, epoch: int, fenced: Any) -> Any:
+        known = self.producers.get(transactional_id)
+        return real(self, transactional_id, producer_id, epoch if known is None else known.epoch, fenced)
+
+    with replaced(TransactionTable, "producer_of", producer_of):
+        yield
+
+
+@mutant
+def take_late_requests() -> Iterator[Any]:
+    """KAFKA-17754: a request on a connection that its client has replaced ends a later transaction."""
+    with replaced(TransactionCoordinator, "_ensure_newest_connection", lambda self, *arguments: None):
+        yield
+
+
+@mutant
+def apply_in_any_order() -> Iterator[Any]:
+    """P5: a transaction is applied when it is durable, whatever came before it in its group."""
+
+    def durable(self: GroupOrder, group: str, transaction: Any) -> Any:
+        self._waiting[group].remove(transaction)
+        return [transaction]
+
+    with replaced(GroupOrder, "durable", durable):
+        yield
+
+
+# -- readers --------------------------------------------------------------------------------------------------------
+
+
+@mutant
+def tell_ends_at_once() -> Iterator[Any]:
+    """P8: ListOffsets does not wait for what was acknowledged."""
+
+    async def catch_up(self: OffsetHandlers, partition: Any) -> None:
+        pass
+
+    with replaced(OffsetHandlers, "_catch_up", catch_up):
+        yield
+
+
+@mutant
+def tell_offsets_at_once() -> Iterator[Any]:
+    """P8: OffsetFetch does not wait for offsets that were acknowledged, nor say that they are unstable."""
+
+    async def settle(self: OffsetsJournals, group: str) -> None:
+        pass
+
+    with (
+        replaced(OffsetsJournals, "settle", settle),
+        replaced(OffsetsJournals, "unstable", lambda self, group: set()),
+    ):
+        yield
+
+
+@mutant
+def publish_in_the_middle() -> Iterator[Any]:
+    """A plain table's cut is not one tick: each partition ends where it does when its turn comes."""
+    real = PlainTables._part
+
+    async def part(self: PlainTables, table: Any, partition: Any, end_offset: int) -> Any:
+        await asyncio.sleep(0.2)
+        return await real(self, table, partition, partition.log.end_offset)
+
+    with replaced(PlainTables, "_part", part):
+        yield
+
+
+# -- space, and the disk's failures ---------------------------------------------------------------------------------
+
+
+@mutant
+def trim_before_the_checkpoint() -> Iterator[Any]:
+    """I6: the segment in which the last checkpoint ends is deleted."""
+    real = data_log.DataLog.take_gone
+    with replaced(data_log.DataLog, "take_gone", lambda self, checkpointed: real(self, 1 << 62)):
+        yield
+
+
+@mutant
+def believe_the_page_cache() -> Iterator[Any]:
+    """I10: after a failed fsync the next start takes what it reads for what is on disk."""
+    with replaced(DataDirectory, "is_in_doubt", False):
+        yield
+
+
+@mutant
+def forget_sequences_in_checkpoints() -> Iterator[Any]:
+    """I6: a checkpoint does not hold the producers' sequence numbers."""
+    real = partition.changes_of
+
+    def changes_of(identity: bytes, state: Any, changed: Any) -> Any:
+        return real(identity, state, changed._replace(producers=set()))
+
+    with replaced(partition, "changes_of", changes_of):
+        yield
+
+
+@mutant
+def forget_open_transactions_in_checkpoints() -> Iterator[Any]:
+    """I6: a checkpoint does not hold the heads of open transactions."""
+    real = partition.changes_of
+
+    def changes_of(identity: bytes, state: Any, changed: Any) -> Any:
+        return real(identity, state, changed._replace(transactions=set()))
+
+    with replaced(partition, "changes_of", changes_of):
         yield

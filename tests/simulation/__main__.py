@@ -20,6 +20,7 @@ from tests.simulation.run import Outcome, simulate
 
 FINDINGS_SHOWN = 5
 SEED_BITS = 48
+COVERING_SEEDS = 200  # so many must meet everything
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,15 +54,23 @@ def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_
                 with history.open("w") as file:
                     write_history(outcome.history, file)
     seconds = time.monotonic() - began
+    missed = coverage.missed if len(chosen) >= COVERING_SEEDS else []
     if is_json:
-        found = {"seeds": len(chosen), "failing": [each.seed for each in failing], "coverage": dict(coverage.counts)}
+        found = {
+            "seeds": len(chosen),
+            "failing": [each.seed for each in failing],
+            "missed": missed,
+            "coverage": dict(coverage.counts),
+        }
         print(json.dumps(found | {"virtual_seconds": virtual_seconds, "seconds": seconds}))
     else:
         console.print(table_of(coverage))
         console.print(
             f"{len(chosen)} seeds, {len(failing)} failing; {virtual_seconds:,.0f} virtual seconds in {seconds:,.1f}"
         )
-    sys.exit(1 if failing else 0)
+        for name in missed:
+            console.print(f"[bold red]never met[/]: {name}")
+    sys.exit(1 if failing or missed else 0)
 
 
 def progress_on(console: Console) -> Progress:

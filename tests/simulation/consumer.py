@@ -19,13 +19,17 @@ ANSWER_BYTES = 20_000
 
 
 class SimulatedConsumer:
-    """`positions` are the next offsets; `is_committed` chooses the isolation level, which changes nothing (P1)."""
+    """`positions` are the next offsets; `is_committed` chooses the isolation level, which changes nothing (P1).
+
+    `seeks` counts how often it had to go to the start of a log, because what it wanted was deleted.
+    """
 
     def __init__(self, remote: Remote, partitions: list[str], *, is_committed: bool) -> None:
         self._remote = remote
         self._isolation_level = int(is_committed)
         self.partitions = partitions
         self.positions: dict[str, int] = dict.fromkeys(partitions, 0)
+        self.seeks = 0
 
     async def poll(self, wait_ms: int = 500) -> list[Read]:
         """What has come, after at most so long. Raises Disconnected."""
@@ -53,6 +57,7 @@ class SimulatedConsumer:
                 name = f"{topic.topic}-{partition.partition_index}"
                 if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     self.positions[name] = partition.log_start_offset
+                    self.seeks += 1
                 elif partition.error_code == ErrorCode.NONE:
                     found += self._take(name, bytes(partition.records or b""))
         return found

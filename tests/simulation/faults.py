@@ -16,7 +16,7 @@ DOWN_SECONDS = 2.0
 OPERATIONS_AHEAD_MAX = 60
 FULL_SECONDS = 3.0
 JUMP_MS = 3_600_000
-FAILING = ("sync", "write", "sync directory", "allocate", "store write")
+FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
 
 class Faults:
@@ -141,6 +141,9 @@ class Faults:
         disk.before = lambda operation: None
         if not self._machine.is_up:
             await self._rest()
+        if self._may_lose_power and self._chosen.random() < 0.5:
+            # Then it shows what the failed operation has left.
+            await self._lose_power()
 
     async def _jump(self) -> None:
         self._machine.clock.jump_ms += self._chosen.randint(-JUMP_MS, JUMP_MS)

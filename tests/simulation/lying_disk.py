@@ -6,6 +6,9 @@ that were not fsynced some. One promise is kept, as POSIX has it: a rename is ne
 
     a file       is `durable`, and the writes and sizes since the last fdatasync, in order
     a directory  is the names that are durable, and the changes since the last fsync of the directory, in order
+
+An fsync that fails leaves what was written readable, until the machine loses power, and never makes it durable
+(Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
 """
 
 from __future__ import annotations
@@ -73,7 +76,13 @@ class FileNode:
         return found + bytes(max(end - max(position, len(self.content)), 0) if end > position else 0)
 
     def sync(self) -> None:
-        self.durable, self.durable_size = bytearray(self.content), self.size
+        for position, data in self.changes:
+            if data is None:
+                del self.durable[position:]
+                self.durable_size = position
+            else:
+                put(self.durable, position, data)
+                self.durable_size = max(self.durable_size, position + len(data))
         self.changes.clear()
 
 
@@ -90,7 +99,8 @@ class DirectoryNode:
         self.changes.append(changed)
 
     def sync(self) -> None:
-        self.durable = dict(self.names)
+        for changed in self.changes:
+            apply_names(self.durable, changed)
         self.changes.clear()
 
 
@@ -207,12 +217,22 @@ class LyingDisk(System):
 
     def sync(self, descriptor: int) -> None:
         path, node = self._file(descriptor)
-        self.operation("sync", path)
+        self._sync("sync", path, node)
+
+    def _sync(self, name: str, path: Path, node: Node) -> None:
+        """Make a node durable. If that fails, written pages stay in the cache as if they were on disk, so that a second
+        try finds nothing to do. Names and sizes are kept by the file system's own journal, which does not forget.
+        """
+        try:
+            self.operation(name, path)
+        except OSError:
+            if isinstance(node, FileNode):
+                node.changes = [change for change in node.changes if change[1] is None]
+            raise
         node.sync()
 
     def sync_directory(self, path: Path) -> None:
-        self.operation("sync directory", path)
-        self._directory(path).sync()
+        self._sync("sync directory", path, self._directory(path))
 
     def make_directory(self, path: Path) -> None:
         directory = self._directory(path.parent)

@@ -67,6 +67,8 @@ class Machine:
         self.failures: list[BaseException] = []
         self.directory = DIRECTORY
         self.has_tables = settings.plain_enabled
+        if self.has_tables:
+            coverage.announce("plain table: published", "plain table: merged")
         self._settings = dataclasses.replace(settings, data_dir=str(DIRECTORY))
         self._chosen = chosen
         self.boots = 0
@@ -183,7 +185,8 @@ class SimulatedSurroundings(Surroundings):
 
     def publisher(self, idle_seconds: float) -> Publisher:
         machine = self._machine
-        return SimulatedPublisher(machine.disk, machine.clock.wall_ms, random.Random(self._disks.getrandbits(64)))
+        chosen = random.Random(self._disks.getrandbits(64))
+        return SimulatedPublisher(machine.disk, machine.clock.wall_ms, chosen, machine.coverage)
 
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         machine = self._machine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 from collections.abc import Callable
@@ -66,7 +67,7 @@ class SimulatedMember:
                     continue
                 reads = await consumer.poll(200)
                 if reads:
-                    given(assignment, reads)
+                    given(f"{assignment}/{consumer.seeks}", reads)
                     await self._commit({read.partition: read.offset + 1 for read in reads}, commit)
             await self._leave()
         except Rejoin as rejoin:
@@ -75,6 +76,12 @@ class SimulatedMember:
         except Disconnected:
             # What was on its way may still arrive. A commit that does, behind a newer one, would count.
             await asyncio.sleep(LATE_SECONDS)
+
+    async def knock(self) -> None:
+        """Ask for a member id, and never come back with it."""
+        self._member_id = ""
+        with contextlib.suppress(Rejoin, Disconnected):
+            await self._join()
 
     async def _join(self) -> list[str]:
         body = {

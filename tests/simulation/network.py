@@ -40,11 +40,12 @@ class Weather:
         self.slow = self._chosen.choice([0.0, 0.01, 0.05])
         self.cut_before = self._chosen.choice([0.0, 0.002, 0.01])
         self.cut_after = self._chosen.choice([0.0, 0.002, 0.01])
+        self.late_request = self._chosen.choice([0.0, 0.002, 0.01])
         self.repeat = self._chosen.choice([0.0, 0.01])
 
     def clear(self) -> None:
         """No faults from now on."""
-        self.slow = self.cut_before = self.cut_after = self.repeat = 0.0
+        self.slow = self.cut_before = self.cut_after = self.late_request = self.repeat = 0.0
 
     def happens(self, chance: float) -> bool:
         return chance > 0 and self._chosen.random() < chance
@@ -216,12 +217,16 @@ class Remote:
             # The begin of the request may arrive.
             link.to_broker.send(request[: self._chosen.randint(0, len(request) - 1)])
             link.cut()
+        elif weather.happens(weather.late_request):
+            self._coverage.hit("network: a request came behind the connection that replaced its own")
+            link.to_broker.send(request, weather.late())
+            link.cut()
         else:
             link.to_broker.send(request)
-        if api_key == ApiKey.END_TXN and weather.happens(weather.repeat):
+        if link.is_open and api_key == ApiKey.END_TXN and weather.happens(weather.repeat):
             self._coverage.hit("network: a request repeated")
             link.to_broker.send(request)
-        if weather.happens(weather.cut_after):
+        if link.is_open and weather.happens(weather.cut_after):
             self._coverage.hit("network: cut before a response arrived")
             link.cut()
         try:

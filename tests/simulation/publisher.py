@@ -15,6 +15,7 @@ from faircopy.publish.files import Files, FsyncError, NewFile
 from faircopy.publish.offsets import NextOffsets, offsets_from_json
 from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_request, parse_reply
 from faircopy.publish.server import Server
+from tests.simulation.coverage import Coverage
 from tests.simulation.lying_disk import DirectoryNode, FileNode, LyingDisk
 
 WORK_SECONDS = 0.05
@@ -113,7 +114,9 @@ class WrittenFile(NewFile):
 class SimulatedPublisher:
     """In the place of `PublisherProcess`: one request after the other, each done at once, after some time."""
 
-    def __init__(self, disk: LyingDisk, clock_ms: Callable[[], int], chosen: random.Random) -> None:
+    def __init__(self, disk: LyingDisk, clock_ms: Callable[[], int], chosen: random.Random, coverage: Coverage) -> None:
+        self._coverage = coverage
+        self._live_files = 0
         self._disk = disk
         self._clock_ms = clock_ms
         self._chosen = chosen
@@ -128,7 +131,12 @@ class SimulatedPublisher:
         return offsets_from_json((await self._ask(Open(table, directory)))["next_offsets"])
 
     async def publish(self, publication: Publish) -> Published:
-        return Published(**await self._ask(publication))
+        published = Published(**await self._ask(publication))
+        self._coverage.hit("plain table: published")
+        if published.live_files < self._live_files:
+            self._coverage.hit("plain table: merged")
+        self._live_files = published.live_files
+        return published
 
     async def drop_table(self, table: str, directory: str) -> None:
         await self._ask(Drop(table, directory))

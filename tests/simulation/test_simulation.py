@@ -11,16 +11,17 @@ import pytest
 
 from tests.simulation.run import simulate
 
-SEEDS = [secrets.randbits(48) for _ in range(4)]
+SEEDS = [secrets.randbits(48) for _ in range(2)]
+
+
+@pytest.mark.timeout(900)
+def test_seeds_are_good_and_meet_everything() -> None:
+    arguments = [sys.executable, "-m", "tests.simulation", "--seeds", "200"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_seed_is_good(seed: int) -> None:
-    outcome = simulate(seed)
-    assert outcome.is_good, [*outcome.failures, *map(str, outcome.checked.findings)]
-
-
-@pytest.mark.parametrize("seed", SEEDS[:2])
 def test_a_seed_gives_the_same_history_to_the_byte(seed: int) -> None:
     digests = {digest_in_another_process(seed, hash_seed) for hash_seed in ("1", "2")}
     assert digests == {simulate(seed).digest}

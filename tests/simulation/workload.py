@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from faircopy.wire.api_keys import ApiKey
 from tests.checker.history import (
     Committed,
     End,
@@ -23,6 +22,7 @@ from tests.checker.history import (
     Snapshot,
     Transaction,
 )
+from tests.simulation.administrator import FOREIGN, PARTITION, Administrator
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
@@ -38,6 +38,7 @@ TRANSACTIONAL_IDS = ["red/1", "red/2", "green/1"]
 ABORT_CHANCE = 0.1
 HANG_CHANCE = 0.03
 OFFSETS_CHANCE = 0.3
+SHORT_CHANCE = 0.1
 CRASH_CHANCE = 0.05
 ZOMBIE_CHANCE = 0.3
 THINK_SECONDS = 0.5
@@ -83,26 +84,18 @@ class Workload:
         self._snapshots: list[Snapshot] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopping = False
+        self._readers: list[SimulatedConsumer] = []
         self._keep: list[object] = []
 
     # -- clients -------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Make the topics, and begin."""
-        topics = [
-            {
-                "name": name,
-                "num_partitions": partitions,
-                "replication_factor": -1,
-                "assignments": [],
-                # Both topics in one table, which then shows transactions whole.
-                "configs": [{"name": "plain.table", "value": TABLE}],
-            }
-            for name, partitions in TOPICS.items()
-        ]
-        await self._remote(Life("administrator")).ask(
-            ApiKey.CREATE_TOPICS, 5, {"topics": topics, "timeout_ms": 10_000, "validate_only": False}
-        )
+        administrator = Administrator(self._remote(Life("administrator")), self._random(), self._loop.time)
+        for name, partitions in TOPICS.items():
+            # Both topics in one table, which then shows transactions whole.
+            await administrator.make_topic(name, partitions, {"plain.table": TABLE})
+        self._spawn(self._administer(administrator))
         for transactional_id in TRANSACTIONAL_IDS:
             self._spawn(self._transactional(transactional_id))
         self._spawn(self._plain())
@@ -222,6 +215,10 @@ class Workload:
                 values = [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
                 attempt.sends += [Send(name, value) for value in values]
                 await producer.send(name, list(values), self._machine.clock.wall_ms())
+            if chosen.random() < SHORT_CHANCE:
+                self._coverage.hit("producer: in a topic that may go at any time")
+                await producer.add_partitions([PARTITION])
+                await producer.send(PARTITION, [FOREIGN], self._machine.clock.wall_ms())
             if chosen.random() < OFFSETS_CHANCE:
                 name, group = chosen.choice(PARTITIONS), group_of(attempt.process)
                 attempt.offsets = [Offset(group, name, next(self._values))]
@@ -230,6 +227,29 @@ class Workload:
             self._coverage.hit(f"producer: aborts after {error}")
             return False
         return chosen.random() >= ABORT_CHANCE
+
+    # -- administration ------------------------------------------------------------------------------------------
+
+    async def _administer(self, administrator: Administrator) -> None:
+        """Topics, groups and records come and go."""
+        chosen = self._random()
+        errands: dict[str, Callable[[], Awaitable[None]]] = {
+            "a topic came and went": administrator.live_through_a_topic,
+            "a group came and went": lambda: administrator.live_through_a_group(PARTITIONS),
+        }
+        if not self._machine.has_tables:  # a table may hold more than its log does then
+            errands["records deleted"] = lambda: self._trim(administrator, chosen)
+        self._coverage.announce(*(f"administrator: {name}" for name in errands))
+        while not self._is_stopping:
+            name = chosen.choice(list(errands))
+            await errands[name]()
+            self._coverage.hit(f"administrator: {name}")
+            await self._think(chosen)
+
+    async def _trim(self, administrator: Administrator, chosen: random.Random) -> None:
+        """Delete what both readers have read."""
+        name = chosen.choice(PARTITIONS)
+        await administrator.trim(name, min((reader.positions[name] for reader in self._readers), default=0))
 
     # -- plain messages and readers ------------------------------------------------------------------------------
 
@@ -263,6 +283,7 @@ class Workload:
     async def _reader(self, is_committed: bool) -> None:
         name = f"reader of {'committed' if is_committed else 'all'}"
         consumer = SimulatedConsumer(self._remote(Life(name)), PARTITIONS, is_committed=is_committed)
+        self._readers.append(consumer)
         while not self._is_stopping:
             try:
                 reads = await consumer.poll()
@@ -270,7 +291,7 @@ class Workload:
                 await asyncio.sleep(0.2)
                 continue
             if reads:
-                self._polls.append(Poll(name, 0, self._loop.now, reads))
+                self._polls.append(Poll(name, consumer.seeks, self._loop.now, reads))
             else:
                 await asyncio.sleep(0.05)
 

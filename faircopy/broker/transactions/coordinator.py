@@ -311,7 +311,7 @@ class TransactionCoordinator:
                 f"whether the last transaction of {producer.transactional_id!r} is committed can't be known before a "
                 f"partition that takes part in it is repaired",
             )
-        for transaction in producer.ending:
+        for transaction in list(producer.ending):
             if transaction in self._acks:
                 await self._acks[transaction]
 

@@ -46,6 +46,14 @@ TRANSITIONS: dict[tuple[Phase | None, Kind], Phase] = {
 }
 
 
+def phase_behind(phase: Phase | None, kind: Kind) -> Phase:
+    """Where an entry leads to; None is where there was no transaction yet."""
+    following = TRANSITIONS.get((phase, kind))
+    invariant(following is not None, f"no transition from {phase} by {kind!r}")
+    assert following is not None
+    return following
+
+
 class TransactionRefused(FaircopyError):
     """A request does not fit the state of its transactional id; nothing was changed."""
 
@@ -217,15 +225,14 @@ class TransactionTable:
         transaction = Transaction(
             entry.transaction, producer.transactional_id, entry.payload["timeout_ms"], entry.payload["at_ms"]
         )
+        transaction.phase = phase_behind(None, entry.kind)
         producer.current = self.transactions[entry.transaction] = transaction
         self._first_deadline_ms = min(self._first_deadline_ms, transaction.deadline_ms)
         self.changed.add(producer.transactional_id)
 
     def _fold_step(self, entry: NewEntry, position: int) -> None:
         transaction = self.transactions[entry.transaction]
-        following = TRANSITIONS.get((transaction.phase, entry.kind))
-        invariant(following is not None, f"no transition from {transaction.phase} by {entry.kind!r}")
-        assert following is not None
+        following = phase_behind(transaction.phase, entry.kind)
         producer = self.producers[transaction.transactional_id]
         self.changed.add(producer.transactional_id)
         transaction.phase = following

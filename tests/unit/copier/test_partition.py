@@ -138,6 +138,19 @@ def test_sequences_are_checked_where_batches_come_in(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_what_is_sent_again_is_known_after_a_restart(tmp_path: Path, is_checkpointed: bool) -> None:
+    async def test(bench: PartitionBench) -> None:
+        first = await bench.plain(b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+        if is_checkpointed:
+            await bench.partition.checkpoint()
+        bench.restart()
+        assert await bench.plain(b"a", producer_id=1, producer_epoch=0, base_sequence=0) == first
+        assert await bench.visible() == [b"a"]
+
+    run(tmp_path, test)
+
+
 def test_a_trimmed_log_begins_later(tmp_path: Path) -> None:
     async def test(bench: PartitionBench) -> None:
         for n in range(40):
@@ -147,10 +160,30 @@ def test_a_trimmed_log_begins_later(tmp_path: Path) -> None:
         await bench.plain(b"last")
         values = await bench.visible()
         assert [value[0] for value in values] == [*range(25, 40), b"l"[0]]
+        bench.restart()
+        assert await bench.visible() == values
+        await bench.partition.checkpoint()
+        await asyncio.sleep(0.05)
+        assert min(int(path.stem) for path in (tmp_path / "log").glob("*.log")) > 0
+
+    run(tmp_path, test)
+
+
+def test_a_trim_leaves_what_the_last_checkpoint_begins_from(tmp_path: Path) -> None:
+    """I6: the checkpoint's end lies in a segment that the trim lets go."""
+
+    async def test(bench: PartitionBench) -> None:
+        for n in range(20):
+            await bench.plain(bytes([n]) * 2000)
+        await bench.partition.checkpoint()
+        for n in range(20, 40):
+            await bench.plain(bytes([n]) * 2000)
+        await bench.done(lambda done: bench.partition.trim(35, done))
+        values = await bench.visible()
         await asyncio.sleep(0.05)
         bench.restart()
         assert await bench.visible() == values
-        assert min(int(path.stem) for path in (tmp_path / "log").glob("*.log")) > 0
+        assert len(values) == 5
 
     run(tmp_path, test)
 

@@ -1,0 +1,128 @@
+"""What a broker does when its disk fails, one case for each fault that the simulation has found here."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from faircopy.wire.api_keys import ApiKey
+from tests.checker.check import Verdict, check
+from tests.crash_states import scenarios
+from tests.crash_states.stage import SETTINGS, Stage
+from tests.crash_states.sweep import in_a_world, read_all
+from tests.simulation.consumer import EARLIEST, SimulatedConsumer
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.lying_disk import Fate
+from tests.simulation.lying_disk import Operation as DiskOperation
+from tests.simulation.producer import GaveUp
+
+
+def play(test: Callable[[Stage], Awaitable[None]]) -> None:
+    """Run a test on a machine of its own."""
+
+    async def main(loop: VirtualLoop) -> None:
+        stage = Stage(loop, SETTINGS, random.Random(1))
+        with stage.machine:
+            await stage.begin()
+            await test(stage)
+
+    in_a_world(main)
+
+
+def fail(stage: Stage, name: str, under: str) -> None:
+    """The next such operation under such a directory fails."""
+
+    def before(operation: DiskOperation) -> None:
+        if operation.name == name and under in operation.path.parts:
+            stage.machine.disk.before = lambda _: None
+            raise OSError(errno.EIO, "the device has an error")
+
+    stage.machine.disk.before = before
+
+
+async def ended_itself(stage: Stage) -> bool:
+    await asyncio.sleep(1)
+    return not stage.machine.is_up
+
+
+def test_a_failed_fsync_is_not_believed_after_a_restart() -> None:
+    """I10: what the page cache holds after a failed fsync is written again before anybody is shown it."""
+
+    async def test(stage: Stage) -> None:
+        await scenarios.plain(stage)
+        fail(stage, "sync", "journal")
+        attempt = stage.attempt("plain", None)
+        with pytest.raises(GaveUp):
+            await stage.plain.send("a-0", stage.values(attempt, "a-0", 1), 0)
+        assert await ended_itself(stage)
+        await stage.machine.start()
+        stage.remote.leave()  # the connection to the one that died
+        await stage.read("a-0")
+        stage.machine.lose_power(Fate.LOST)
+        await stage.machine.start()
+        verdict, findings = check([*stage.history(), *await read_all(stage.machine)])
+        assert verdict is Verdict.VALID, findings
+
+    play(test)
+
+
+def test_a_topic_is_made_whole_or_the_broker_ends() -> None:
+    """It was in the cluster store and nowhere else: `exists` to those who made it, unknown to all others."""
+
+    async def test(stage: Stage) -> None:
+        fail(stage, "sync directory", "journal")
+        making = asyncio.create_task(stage.make_topic("c", 1, {}))
+        assert await ended_itself(stage)
+        await stage.machine.start()
+        await making
+        producer = stage.plain
+        assert await producer.send("c-0", [1], 0) == 0
+
+    play(test)
+
+
+def test_a_checkpoint_whose_fsync_fails_is_not_tried_again() -> None:
+    async def test(stage: Stage) -> None:
+        await scenarios.plain(stage)
+        fail(stage, "sync", "log")
+        await asyncio.sleep(SETTINGS.checkpoint_interval_ms / 1000)
+        assert await ended_itself(stage)
+
+    play(test)
+
+
+def test_a_log_that_can_not_be_written_ends_the_broker() -> None:
+    """The batch had its place in the log, and was never written: a hole for readers behind it."""
+
+    async def test(stage: Stage) -> None:
+        fail(stage, "write", "log")
+        await scenarios.plain(stage)
+        assert await ended_itself(stage)
+
+    play(test)
+
+
+def test_records_are_deleted_while_copies_wait_for_space() -> None:
+    async def test(stage: Stage) -> None:
+        await scenarios.plain(stage)
+        stage.machine.disk.before = no_space_for_logs
+        await scenarios.plain(stage)
+        await stage.remote.ask(
+            ApiKey.DELETE_RECORDS,
+            1,
+            {"topics": [{"name": "a", "partitions": [{"partition_index": 0, "offset": 2}]}], "timeout_ms": 5_000},
+        )
+        consumer = SimulatedConsumer(stage.remote, ["a-0"], is_committed=True)
+        assert await consumer.bound("a-0", EARLIEST) == 2
+
+    play(test)
+
+
+def no_space_for_logs(operation: DiskOperation) -> None:
+    if operation.name == "write" and "log" in Path(operation.path).parts:
+        raise OSError(errno.ENOSPC, "no space is left")

@@ -1,0 +1,52 @@
+"""Every mutant is found: by seeds of the simulation, by a workload's crash states, or by the tests that are named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.crash_states import scenarios
+from tests.crash_states.scenarios import Step
+from tests.crash_states.sweep import Bounds, sweep
+from tests.mutants.mutants import MUTANTS
+from tests.simulation.run import simulate
+
+SEEDS_MAX = 60
+BY_CRASH_STATES: dict[str, tuple[Step, ...]] = {
+    "commit_what_was_lost": (scenarios.commit,),
+}
+BY_TESTS = {
+    "cut_damage_like_a_torn_tail": "tests/unit/journal",
+    "apply_in_any_order": "tests/unit/transactions",
+    "forget_sequences_in_checkpoints": "tests/unit/copier/test_partition.py",
+    "skip_the_crc": "tests/unit/journal",
+    "go_on_after_a_failed_fsync": "tests/crash_states/test_failures.py",
+    "believe_the_page_cache": "tests/crash_states/test_failures.py",
+}
+
+
+def test_there_are_enough() -> None:
+    assert len(MUTANTS) >= 20
+    assert {*BY_CRASH_STATES, *BY_TESTS} <= set(MUTANTS)
+
+
+@pytest.mark.parametrize("name", sorted({*MUTANTS} - {*BY_CRASH_STATES, *BY_TESTS}))
+def test_simulation_finds(name: str) -> None:
+    with MUTANTS[name]():
+        assert any(not simulate(seed).is_good for seed in range(SEEDS_MAX))
+
+
+@pytest.mark.parametrize("name", BY_CRASH_STATES)
+def test_crash_states_find(name: str) -> None:
+    with MUTANTS[name]():
+        assert any(sweep(BY_CRASH_STATES[name], 1, Bounds(second=0)))
+
+
+@pytest.mark.parametrize("name", BY_TESTS)
+def test_tests_find(name: str) -> None:
+    arguments = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.mutants.plugin", BY_TESTS[name]]
+    done = subprocess.run(arguments, env=os.environ | {"MUTANT": name}, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
