@@ -101,7 +101,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("FAIRCOPY_")}
 
 
-def eventually(check: object, seconds: float = 20.0) -> object:
+def eventually(check: object, seconds: float = 60.0) -> object:
     """Call `check` until it returns something true, and return that; fail after so many seconds."""
     assert callable(check)
     deadline = time.monotonic() + seconds

@@ -97,6 +97,7 @@ class Broker:
         self.directory = DataDirectory(Path(self.settings.data_dir), self.surroundings.new_id)
         self.disk = self.surroundings.disk(self.loop)
         self.store = self.surroundings.store(self.directory.state, self.loop)
+        self.store.on_write_failure = self._disk_failed
         self.cluster: ClusterStore = LmdbStore(self.store)
         await self._check_shape()
         self._is_clean = self.cluster.get(CLEAN_KEY) is not None

@@ -20,6 +20,7 @@ import lmdb
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
+from faircopy.storage.files import WriteFailure
 from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, check_store, encode_stamp
 from faircopy.storage.store_pages import Record
@@ -80,9 +81,11 @@ def key_of_name(prefix: bytes, name: bytes) -> bytes:
 class StateStore:
     """Tables of bytes to bytes, sorted by key.
 
+    `on_write_failure` is told when a write fails for another reason than space, and must end the process (I10).
     `damaged` are records that did not fit their checksums when the store was opened; reading one raises DamagedState.
     """
 
+    on_write_failure: Callable[[WriteFailure], None] = staticmethod(lambda error: None)
     damaged: Sequence[Record] = ()
     _writer: Disk | None = None
 
@@ -168,7 +171,11 @@ class StateStore:
         nothing.
         """
         assert self._writer is not None, "a store that is opened to read is not written"
-        await self._writer.run(self._write, decide)
+        try:
+            await self._writer.run(self._write, decide)
+        except WriteFailure as error:
+            self.on_write_failure(error)
+            raise
 
     def _write(self, decide: Callable[[], Iterable[Change]]) -> None:
         changes = decide()
@@ -177,8 +184,10 @@ class StateStore:
                 for change in changes:
                     self._apply(transaction, change)
                 transaction.put(STAMP, encode_stamp(transaction.id()))
+        except (lmdb.DiskError, lmdb.MapFullError) as error:
+            raise StateStoreFailure(f"writing to the state store {self._path}: {error}; free some space") from error
         except lmdb.Error as error:
-            raise StateStoreFailure(f"writing to the state store {self._environment.path()}: {error}") from error
+            raise WriteFailure(f"writing to the state store {self._path}: {error}") from error
 
     def _apply(self, transaction: Any, change: Change) -> None:
         database = self._tables[change.table]

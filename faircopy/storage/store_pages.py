@@ -157,13 +157,15 @@ class StorePages:
                 self.tables[node.key] = (tree, record.byte + ROOT_AT)
 
     def _check_free(self, record: Record, head: Head) -> None:
-        """A list of free pages: how many, then their numbers from the greatest to the least."""
+        """A list of free pages: how many, then their numbers from the greatest to the least. One that was reserved and
+        not needed has zeros only.
+        """
         numbers = [number for (number,) in NUMBER.iter_unpack(record.value[: len(record.value) & ~7])]
-        count = numbers[0] if numbers else NO_PAGE
-        if count >= len(numbers) or BIG_ENDIAN.unpack(record.key)[0] > head.transaction:
-            self.flaws.append(Flaw(record.byte, "a list of free pages is longer, or newer, than can be"))
+        is_new = BIG_ENDIAN.unpack(record.key)[0] > head.transaction
+        if is_new or not numbers or (numbers[0] != len(numbers) - 1 and any(numbers)):
+            self.flaws.append(Flaw(record.byte, "a list of free pages is longer, shorter, or newer than can be"))
             return
-        listed = numbers[1 : 1 + count]
+        listed = numbers[1:] if numbers[0] else []
         if sorted(listed, reverse=True) != listed:
             self.flaws.append(Flaw(record.byte, "a list of free pages is out of order"))
         for number in listed:

@@ -8,16 +8,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from faircopy.storage.state_store import (
-    TABLES,
-    Change,
-    Delete,
-    DeletePrefix,
-    DeleteRange,
-    Put,
-    StateStore,
-    StateStoreFailure,
-)
+from faircopy.storage.files import WriteFailure
+from faircopy.storage.state_store import TABLES, Change, Delete, DeletePrefix, DeleteRange, Put, StateStore
 from tests.simulation.lying_disk import Crash
 from tests.simulation.threads import SimulatedThreads
 
@@ -98,7 +90,7 @@ class SimulatedStore(StateStore):
                 self._apply_all(changes)
             raise
         except OSError as error:
-            raise StateStoreFailure(f"writing to the state store: {error}") from error
+            raise WriteFailure(f"writing to the state store: {error}") from error
         self._apply_all(changes)
 
     def _apply_all(self, changes: list[Change]) -> None:
