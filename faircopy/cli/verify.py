@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from faircopy.cli.output import json_option, show, size
+from faircopy.cli.output import json_option, show_lines, size
 
 if TYPE_CHECKING:
     from faircopy.verify.findings import Finding
@@ -55,9 +55,10 @@ def report(findings: list[Finding], directory: Path, total: int, as_json: bool) 
     if not as_json:
         root = str(directory.absolute())
         rows = [row | {"file": str(row["file"]).removeprefix(root + "/")} for row in rows]
-    show(rows, as_json, empty=f"{directory}: {size(total)} checked, all as it should be")
+    show_lines(rows, as_json, empty=f"{directory}: {size(total)} checked, all as it should be")
     if findings and not as_json:
-        click.echo(f"{directory}: {size(total)} checked, {len(findings)} findings")
+        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+        click.echo(f"{directory}: {size(total)} checked, {count}")
 
 
 class Bar:

@@ -128,6 +128,20 @@ class Files:
         """Take the lock that the file is. Raises LockedError."""
         return Lock(path)
 
+    def is_locked(self, path: Path) -> bool:
+        """Whether another process has the lock that the file is; nothing is changed."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            os.lockf(descriptor, os.F_TEST, 0)
+        except (BlockingIOError, PermissionError):
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
 
 def _fsync(descriptor: int, path: Path) -> None:
     try:

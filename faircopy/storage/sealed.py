@@ -1,6 +1,6 @@
 """What stands in the state store, sealed: LMDB keeps no checksums, so each value brings its own.
 
-    0  crc    u32 little-endian  CRC32C of table name, key and value, one after the other
+    0  crc    u32 little-endian  CRC32C of table name, length of the key, key and value
     4  value
 
 The table and the key are in it: a value that turns up elsewhere does not fit either.
@@ -34,11 +34,17 @@ class DamagedState(FaircopyError):
 
 def seal(table: bytes, key: bytes, value: bytes) -> bytes:
     """What is stored for a value."""
-    return _CRC.pack(crc32c(value, crc32c(key, crc32c(table)))) + value
+    return _CRC.pack(_checksum(table, key, value)) + value
 
 
 def is_sound(table: bytes, key: bytes, sealed: bytes) -> bool:
     """Whether what was stored still fits its checksum."""
     if len(sealed) < CRC_BYTES:
         return False
-    return bool(crc32c(sealed[CRC_BYTES:], crc32c(key, crc32c(table))) == _CRC.unpack_from(sealed)[0])
+    stored: int = _CRC.unpack_from(sealed)[0]
+    return _checksum(table, key, sealed[CRC_BYTES:]) == stored
+
+
+def _checksum(table: bytes, key: bytes, value: bytes) -> int:
+    # The length keeps the end of a key from counting as the begin of a value.
+    return int(crc32c(value, crc32c(key, crc32c(table) ^ len(key))))

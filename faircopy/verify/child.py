@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -30,6 +31,7 @@ def run_and_exit(work: Callable[[], Any], reader: int, writer: int) -> None:
     try:
         os.close(reader)
         # A crash is expected here: no report of it, and no waiting for ever.
+        faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         signal.alarm(SECONDS_AT_MOST)
         os.write(writer, json.dumps(work()).encode())

@@ -127,5 +127,5 @@ def check_below(files: JournalFiles, checkpoint: int) -> Iterator[Finding]:
 def finding_of(error: Exception, path: Path) -> Finding:
     """An error as a finding; `path` is what was being checked, if the error names no other."""
     if isinstance(error, DamagedJournal) and error.path is not None:
-        return Finding(error.path, error.byte, str(error))
+        return Finding(error.path, error.byte, str(error).removeprefix(f"{error.path} is "))
     return Finding(path, None, str(error) if isinstance(error, FaircopyError) else repr(error))

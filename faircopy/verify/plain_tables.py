@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -22,6 +23,7 @@ from faircopy.verify.log_rows import LogRows
 from faircopy.verify.parquet_damage import where_damaged
 
 Partition = tuple[str, int]
+PATIENCE_SECONDS = 10.0
 
 
 class PlainTableCheck:
@@ -37,6 +39,11 @@ class PlainTableCheck:
 
     def run(self) -> Iterator[Finding]:
         """All findings."""
+        if not self._is_left_alone():
+            yield Finding(
+                self._directory / names.LOCK, None, "a publisher is still at work: check again when it has ended"
+            )
+            return
         found = self._files.list_directory(self._directory)
         if names.SPARK_LOG not in found:
             strange = [name for name in found if names.sequence_of(name) is not None]
@@ -60,6 +67,15 @@ class PlainTableCheck:
                 reached = footer.next_offsets
             self._advance(found.get(file.name, 0))
         yield from self._check_reach(reached)
+
+    def _is_left_alone(self) -> bool:
+        """Whether nobody writes to the table. A killed broker's publisher may need some moments to end."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._files.is_locked(self._directory / names.LOCK):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
 
     # -- Spark's log ---------------------------------------------------------------------------------------------
 

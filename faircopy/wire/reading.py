@@ -286,17 +286,18 @@ def _least_bytes(field: Field, dialect: Dialect) -> int:
     """The fewest bytes that one value (of an array: one element) can take on the wire."""
     if field.type == STRUCTURE:
         inner = [f for f in field.fields if f.tag is None and dialect.has(f)]
-        sizes = [_length_bytes(f, dialect) if f.array else _least_bytes(f, dialect) for f in inner]
+        sizes = [_length_bytes("array", dialect) if f.array else _least_bytes(f, dialect) for f in inner]
         return sum(sizes) + dialect.flexible
     if field.type in FIXED:
         return struct.calcsize(">" + FIXED[field.type])
-    return _UUID_BYTES if field.type == "uuid" else _length_bytes(field, dialect)
+    return _UUID_BYTES if field.type == "uuid" else _length_bytes(field.type, dialect)
 
 
-def _length_bytes(field: Field, dialect: Dialect) -> int:
+def _length_bytes(kind: str, dialect: Dialect) -> int:
+    """The fewest bytes of a length: of a value of this kind, or of an array."""
     if dialect.flexible:
         return 1
-    return 2 if field.type == "string" and not field.array else 4
+    return 2 if kind == "string" else 4
 
 
 def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:

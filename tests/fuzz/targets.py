@@ -22,6 +22,8 @@ class Target(NamedTuple):
     place: str
     about: str
     bytes_max: int = 4096
+    has_history: bool = False
+    """Whether the inputs before one may matter; then `broker.history` has them as one input."""
 
     def load(self) -> Feed:
         """The function. Imports what it needs."""
@@ -33,8 +35,8 @@ class Target(NamedTuple):
 TARGETS = {
     target.name: target
     for target in (
-        Target("frames", "broker:feed_frames", "bytes of clients, to a broker that lives on", 8192),
-        Target("requests", "broker:feed_requests", "requests with odd values, to a broker that lives on"),
+        Target("frames", "broker:feed_frames", "bytes of clients, to a broker that lives on", 8192, True),
+        Target("requests", "broker:feed_requests", "requests with odd values, to a broker that lives on", 4096, True),
         Target("request-decoders", "messages:feed_request", "bodies of each API and version, to their readers"),
         Target("response-decoders", "messages:feed_response", "responses, to the client's readers"),
         Target("record-batches", "batches:feed_batch", "one batch, as Produce and readers treat it"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from faircopy.publish.files import Files
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.directory import load_topics
 from tests.broker_process import BrokerProcess, eventually
@@ -62,6 +63,8 @@ def make(directory: Path, *, kill: bool, settings: Iterable[str] = ()) -> Made:
         eventually(lambda: is_published(made, "audit", len(made.content["audit", 0])))
         if kill:
             broker.kill()
+    # The publisher of a killed broker may need some moments to end.
+    eventually(lambda: not any(Files().is_locked(lock) for lock in (made.data / "plain").glob("*/_faircopy.lock")))
     return made
 
 

@@ -87,7 +87,8 @@ def pointed_flips(data: bytes, chance: random.Random) -> list[Flip]:
     every = [head + byte for head in (0, PAGE_BYTES) for byte in range(HEAD_BYTES)]
     every += [page * PAGE_BYTES + byte for page in pages for byte in range(PAGE_HEADER_BYTES)]
     every += free_list(data)
-    every += [page * PAGE_BYTES + byte for page in branches[:3] for byte in range(PAGE_BYTES)]
+    inside = [page * PAGE_BYTES + byte for page in branches for byte in range(PAGE_BYTES)]
+    every += chance.sample(inside, min(400, len(inside)))
     counts = [Flip(head + TRANSACTION_AT, 1 << bit) for head in (0, PAGE_BYTES) for bit in range(8)]
     return counts + [Flip(byte, 1 << chance.randrange(8)) for byte in every]
 

@@ -1,0 +1,123 @@
+"""One target under atheris, in a process of its own, for some seconds; and what came of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.fuzz.targets import Target
+
+ROOT = Path(__file__).parents[2]
+CORPUS = Path(__file__).parent / "corpus"
+WORKER = "tests.fuzz.worker"
+MEMORY_MIB_MAX = 256
+INPUT_SECONDS_MAX = 10
+POLL_SECONDS = 0.5
+START_SECONDS_MAX = 60
+LOG_LINES_SHOWN = 30
+
+NO_ATHERIS = "atheris is not installed: it has wheels for Linux on x86-64 and Python 3.11 to 3.13 only"
+
+_PULSE = re.compile(r"^#(\d+)\t.* cov: (\d+)", re.MULTILINE)
+_DONE = re.compile(r"^stat::number_of_executed_units: (\d+)$", re.MULTILINE)
+_PEAK = re.compile(r"^stat::peak_rss_mb: +(\d+)$", re.MULTILINE)
+
+
+class Outcome(NamedTuple):
+    """What came of a target. `failures` are files that each repeat one; `log` is what the process said last."""
+
+    target: str
+    executions: int
+    seconds: float
+    new_coverage: int
+    peak_mib: int
+    failures: list[Path]
+    exit_code: int
+    log: str
+
+    @property
+    def is_good(self) -> bool:
+        return self.exit_code == 0 and not self.failures
+
+
+def has_atheris() -> bool:
+    """Whether coverage-guided fuzzing can be had here."""
+    return importlib.util.find_spec("atheris") is not None
+
+
+def fuzz(
+    target: Target,
+    seconds: int,
+    scratch: Path,
+    found: Path,
+    advance: Callable[[int], None] = lambda _executions: None,
+    worker: str = WORKER,
+) -> Outcome:
+    """Run a target until time is up or something is found. New inputs go to `scratch`, those that fail to `found`.
+
+    `advance(executions)` is called now and then with how many there were so far.
+    """
+    for directory in (scratch, found):
+        directory.mkdir(parents=True, exist_ok=True)
+    before = set(found.iterdir())
+    log = scratch.with_suffix(".log")
+    began = time.monotonic()
+    with log.open("wb") as output:
+        arguments = [sys.executable, "-m", worker, target.name, str(found), *flags(target, seconds, found)]
+        process = subprocess.Popen(
+            [*arguments, str(scratch), str(CORPUS / target.name)], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            exit_code = wait(process, log, seconds + INPUT_SECONDS_MAX + START_SECONDS_MAX, advance)
+        finally:
+            process.kill()
+            process.wait()
+    failures = sorted(set(found.iterdir()) - before)
+    return outcome_of(target, log.read_text(errors="replace"), time.monotonic() - began, failures, exit_code)
+
+
+def flags(target: Target, seconds: int, found: Path) -> Sequence[str]:
+    """libFuzzer's."""
+    return (
+        f"-max_total_time={seconds}",
+        f"-rss_limit_mb={MEMORY_MIB_MAX}",
+        f"-timeout={INPUT_SECONDS_MAX}",
+        f"-max_len={target.bytes_max}",
+        f"-artifact_prefix={found}/",
+        "-print_final_stats=1",
+    )
+
+
+def wait(process: subprocess.Popen[bytes], log: Path, seconds_max: float, advance: Callable[[int], None]) -> int:
+    """Wait for the end, and tell how far it is; the exit code."""
+    until = time.monotonic() + seconds_max
+    while time.monotonic() < until:
+        try:
+            return process.wait(POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            pulses = _PULSE.findall(log.read_text(errors="replace"))
+            advance(int(pulses[-1][0]) if pulses else 0)
+    raise TimeoutError(f"{process.args} hangs, and libFuzzer did not end it")
+
+
+def outcome_of(target: Target, said: str, seconds: float, failures: list[Path], exit_code: int) -> Outcome:
+    """What libFuzzer has said, in figures."""
+    pulses = _PULSE.findall(said)
+    executions = max([int(number) for number in _DONE.findall(said)] + [int(number) for number, _ in pulses], default=0)
+    coverage = [int(count) for _, count in pulses]
+    peak_mib = max(map(int, _PEAK.findall(said)), default=0)
+    new = coverage[-1] - first_coverage(said) if coverage else 0
+    last = "\n".join(said.splitlines()[-LOG_LINES_SHOWN:])
+    return Outcome(target.name, executions, seconds, new, peak_mib, failures, exit_code, last)
+
+
+def first_coverage(said: str) -> int:
+    """That of the kept corpus."""
+    begun = re.search(r"^#\d+\tINITED cov: (\d+)", said, re.MULTILINE)
+    return int(begun[1]) if begun else 0

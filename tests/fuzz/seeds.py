@@ -1,0 +1,424 @@
+"""`python -m tests.fuzz.seeds`: makes the valid inputs of the corpus, out of what the product itself writes.
+
+What once failed is in the corpus, too, under a name that begins with `found-`; it is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import cramjam
+
+from faircopy.publish.requests import Chunk, Cut, Drop, Open, Publish, format_reply, format_request
+from faircopy.publish.schema import Footer, Slice, footer_metadata
+from faircopy.publish.spark_log import FIRST_COMPACTS, FIRST_ENTRY, DataFile, format_entry
+from faircopy.publish.table_state import format_state
+from faircopy.storage.data_directory import encode_format
+from faircopy.wire import codec
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
+from faircopy.wire.messages import encode_request, encode_response
+from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.schema import schema_of
+from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
+from tests.fuzz import broker, configuration, journals, logs, state
+from tests.fuzz.footers import KEYS
+from tests.fuzz.messages import LAYOUTS
+from tests.fuzz.targets import TARGETS
+
+CORPUS = Path(__file__).parent / "corpus"
+FOUND = "found-"
+PLAIN: dict[str, Any] = {
+    "bool": False, "int8": 0, "int16": 0, "int32": 0, "int64": 0, "uuid": bytes(16), "string": broker.TOPIC,
+    "bytes": broker.ASSIGNMENT, "records": broker.BATCH,
+}  # fmt: skip
+MESSAGES = [Message(b"value", b"key", 1_000), Message(None, None, 2_000, (("h", b"x"), ("h", None))), Message(b"")]
+CODECS = {
+    "gzip": (1, cramjam.gzip.compress),
+    "snappy": (2, cramjam.snappy.compress_raw),
+    "lz4": (3, cramjam.lz4.compress),
+    "zstd": (4, cramjam.zstd.compress),
+}
+FRAMES_OF_AN_INPUT = 4
+
+Seeds = Iterator[tuple[str, bytes]]
+
+
+def main() -> None:
+    """Write all seeds anew."""
+    for target in TARGETS:
+        directory = CORPUS / target
+        directory.mkdir(parents=True, exist_ok=True)
+        for old in directory.iterdir():
+            if not old.name.startswith(FOUND):
+                old.unlink()
+        for name, content in seeds_of(target):
+            (directory / name).write_bytes(content)
+
+
+def seeds_of(target: str) -> Seeds:
+    """The seeds of a target, each with its name."""
+    seeds: Seeds = globals()[target.replace("-", "_")]()
+    return seeds
+
+
+def sized(content: bytes) -> bytes:
+    """As `Choices.some` takes it."""
+    return struct.pack(">H", len(content)) + content
+
+
+# -- messages --------------------------------------------------------------------------------------------------------
+
+
+def plain_body(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
+    """A body with one element in each array."""
+    return {field.name: plain_value(field, version) for field in fields if field.versions.has(version)}
+
+
+def plain_value(field: Field, version: int) -> Any:
+    if field.tag is not None and field.default is not REQUIRED:
+        return field.default
+    value = plain_body(field.fields, version) if field.type == STRUCTURE else PLAIN[field.type]
+    return [value] if field.array else value
+
+
+def frames() -> Seeds:
+    rows = [(api_key, last) for api_key, _, last in broker.VERSIONS]
+    requests = [
+        encode_request(api_key, version, number, "seed", plain_body(schema_of(api_key).request, version))
+        for number, (api_key, version) in enumerate(rows)
+    ]
+    for first in range(0, len(requests), FRAMES_OF_AN_INPUT):
+        names = "-".join(str(int(api_key)) for api_key, _ in rows[first : first + FRAMES_OF_AN_INPUT])
+        yield f"apis-{names}", b"\0" + b"".join(requests[first : first + FRAMES_OF_AN_INPUT])
+    yield "in-pieces", b"\3" + b"".join(requests[:2])
+    yield "two-connections", broker.joined([b"\0" + requests[0], b"\0" + requests[1]])
+
+
+def request_decoders() -> Seeds:
+    for api_key in sorted({layout.api_key for layout in LAYOUTS}):
+        versions = [layout.version for layout in LAYOUTS if layout.api_key == api_key]
+        for version in {versions[0], versions[-1]}:
+            out = bytearray(struct.pack(">H", LAYOUTS.index((api_key, version))))  # type: ignore[arg-type]
+            codec.writer(api_key, version, "request")(out, plain_body(schema_of(api_key).request, version))
+            yield f"{schema_of(api_key).name}-{version}", bytes(out)
+    request = encode_request(ApiKey.API_VERSIONS, 3, 1, "seed", plain_body(schema_of(18).request, 3))
+    yield "a-frame", b"\xff\xff" + request[4:]
+    yield "an-assignment", b"\xff\xfe" + broker.ASSIGNMENT
+
+
+def response_decoders() -> Seeds:
+    for api_key in sorted({layout.api_key for layout in LAYOUTS}):
+        version = max(layout.version for layout in LAYOUTS if layout.api_key == api_key)
+        body = plain_body(schema_of(api_key).response, version)
+        number = struct.pack(">H", LAYOUTS.index((api_key, version)))  # type: ignore[arg-type]
+        yield f"{schema_of(api_key).name}-{version}", number + encode_response(api_key, version, 1, body)[4:]
+
+
+# -- requests, as choices --------------------------------------------------------------------------------------------
+
+
+class Chosen:
+    """The choices that make a client of `tests.fuzz.broker` send certain requests."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+        self._learned: set[str] = set()
+
+    def request(self, api_key: ApiKey, version: int, body: dict[str, Any], *learned: str) -> Chosen:
+        """Add a request; `learned` are the fields that its answer tells. A value of None is one that was told."""
+        number = next(number for number, row in enumerate(broker.VERSIONS) if row[0] == api_key)
+        self.bytes += bytes([number, version - broker.VERSIONS[number][1]])
+        self._structure(schema_of(api_key).request, version, body)
+        self._learned |= set(learned)
+        return self
+
+    def _structure(self, fields: tuple[Field, ...], version: int, body: dict[str, Any]) -> None:
+        for field in fields:
+            if field.versions.has(version):
+                self._field(field, version, body.get(field.name, plain_value(field, version)))
+
+    def _field(self, field: Field, version: int, value: Any) -> None:
+        if field.tag is not None:
+            self.bytes.append(0)
+        elif field.array:
+            self.bytes.append(0x40 + len(value))
+            for element in value:
+                self._value(field, version, element)
+        else:
+            self.bytes.append(0x40)
+            self._value(field, version, value)
+
+    def _value(self, field: Field, version: int, value: Any) -> None:
+        if field.type == STRUCTURE:
+            self._structure(field.fields, version, value)
+            return
+        if field.name in self._learned:
+            self.bytes.append(0 if value is None else 0xFF)
+            if value is None:
+                return
+        getattr(self, f"_{field.type if field.type not in broker.BITS else 'integer'}")(value)
+
+    def _integer(self, value: int) -> None:
+        self.bytes.append(broker.NUMBERS.index(value))
+
+    def _bool(self, value: bool) -> None:
+        self.bytes.append(value)
+
+    def _string(self, value: str) -> None:
+        self.bytes.append(broker.NAMES.index(value))
+
+    def _bytes(self, _value: bytes) -> None:
+        self.bytes.append(1)
+
+    def _records(self, value: int) -> None:
+        self.bytes += bytes([value if isinstance(value, int) else 1, 0])
+
+    def _uuid(self, value: bytes) -> None:
+        self.bytes += value
+
+
+PARTITIONS = {"topics": [{"name": broker.TOPIC, "partitions": [0]}]}
+PRODUCER: dict[str, Any] = {"transactional_id": broker.TOPIC, "producer_id": None, "producer_epoch": None}
+TRANSACTIONAL_BATCH = 2
+
+
+def produced(records: int, transactional_id: str) -> dict[str, Any]:
+    data = [{"name": broker.TOPIC, "partition_data": [{"index": 0, "records": records}]}]
+    return {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 1_000, "topic_data": data}
+
+
+def begun() -> Chosen:
+    """A transaction with a message in it."""
+    init = {"transactional_id": broker.TOPIC, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+    chosen = Chosen().request(ApiKey.INIT_PRODUCER_ID, 4, init, "producer_id", "producer_epoch")
+    chosen.request(ApiKey.ADD_PARTITIONS_TO_TXN, 3, PRODUCER | PARTITIONS)
+    return chosen.request(ApiKey.PRODUCE, 9, produced(TRANSACTIONAL_BATCH, broker.TOPIC))
+
+
+def fetched(offset: int) -> dict[str, Any]:
+    asked = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 60_000, "current_leader_epoch": -1}
+    return {"max_wait_ms": 0, "max_bytes": 60_000, "topics": [{"topic": broker.TOPIC, "partitions": [asked]}]}
+
+
+def listed(timestamp: int) -> dict[str, Any]:
+    asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}
+    return {"replica_id": -1, "topics": [{"name": broker.TOPIC, "partitions": [asked]}]}
+
+
+def requests() -> Seeds:
+    for api_key, _, last in broker.VERSIONS:
+        body = plain_body(schema_of(api_key).request, last)
+        yield f"{schema_of(api_key).name}-{last}", bytes(Chosen().request(api_key, last, body).bytes)
+    for name, commit in (("commit", True), ("abort", False)):
+        ended = begun().request(ApiKey.END_TXN, 3, PRODUCER | {"committed": commit})
+        yield f"transaction-{name}", bytes(ended.request(ApiKey.FETCH, 12, fetched(0)).bytes)
+    offsets = {"topics": [{"name": broker.TOPIC, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]}
+    grouped = begun().request(ApiKey.ADD_OFFSETS_TO_TXN, 3, PRODUCER | {"group_id": "group"})
+    grouped.request(ApiKey.TXN_OFFSET_COMMIT, 2, PRODUCER | {"group_id": "group"} | offsets)
+    yield "transaction-offsets", bytes(grouped.request(ApiKey.END_TXN, 3, PRODUCER | {"committed": True}).bytes)
+    plain = Chosen().request(ApiKey.PRODUCE, 9, produced(1, ""))
+    plain.request(ApiKey.LIST_OFFSETS, 7, listed(1_000)).request(ApiKey.FETCH, 11, fetched(1))
+    yield "produce-and-read", bytes(plain.bytes)
+    joining = {
+        "group_id": "group", "session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, "member_id": "",
+        "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
+    }  # fmt: skip
+    member = {"group_id": "group", "member_id": None, "generation_id": None}
+    group = Chosen().request(ApiKey.JOIN_GROUP, 3, joining, "member_id", "generation_id")
+    group.request(ApiKey.SYNC_GROUP, 3, member | {"assignments": [{"member_id": None}]})
+    group.request(ApiKey.HEARTBEAT, 3, member).request(ApiKey.OFFSET_COMMIT, 6, member | offsets)
+    yield "group", bytes(group.request(ApiKey.LEAVE_GROUP, 2, {"group_id": "group", "member_id": None}).bytes)
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------
+
+
+def batches() -> Seeds:
+    """Batches of each codec and kind."""
+    plain = build_batch(MESSAGES, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    yield "transactional", plain
+    yield "append-time", build_batch(MESSAGES, append_time_ms=5_000)
+    for name, (number, compress) in CODECS.items():
+        section = bytes(compress(plain[HEADER_BYTES:]))
+        header = read_header(plain)
+        changed = header._replace(length=HEADER_BYTES - 12 + len(section), attributes=header.attributes | number)
+        yield name, with_crc(HEADER.pack(*changed) + section)
+
+
+def record_batches() -> Seeds:
+    for name, batch in batches():
+        yield name, b"\1" + batch
+
+
+def decompression() -> Seeds:
+    for name, (number, compress) in CODECS.items():
+        yield name, bytes([number]) + bytes(compress(b"some text, " * 20))
+    framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
+    block = bytes(cramjam.snappy.compress_raw(b"some text, " * 20))
+    yield "snappy-java", bytes([2]) + framed + (struct.pack(">i", len(block)) + block) * 2
+    yield "zstd-bomb", bytes([4]) + bytes(cramjam.zstd.compress(bytes(64 << 20)))
+    yield "gzip-bomb", bytes([1]) + bytes(cramjam.gzip.compress(bytes(4 << 20)))
+    yield "none", b"\0text"
+
+
+def columns() -> Seeds:
+    found = dict(batches())
+    for name, batch in found.items():
+        yield name, sized(batch)
+    yield "all", b"".join(sized(batch) for batch in found.values())
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+EDITS = {
+    "none": b"",
+    "flip": b"\0" + b"\0\0\x50" + b"\x01",
+    "overwrite": b"\1" + b"\0\0\x60" + b"\4zero",
+    "cut": b"\2" + b"\0\0\x70",
+    "remove": b"\3" + b"\0\0\x40" + b"\0\x40",
+    "insert": b"\4" + b"\0\0\x41" + b"\2xx",
+    "copy": b"\5" + b"\0\0\x80" + b"\0\0\x40" + b"\0\x40",
+}
+
+
+def journal_files() -> Seeds:
+    for name, edit in EDITS.items():
+        yield name, b"\0\1\7" + edit
+    yield "from-a-checkpoint", bytes([len(journals.SOUND) - 2])
+    yield "a-file-is-missing", b"\0\1\0"
+
+
+def log_files() -> Seeds:
+    for name, edit in EDITS.items():
+        yield name, bytes(4 * 4 + 8) + b"\0\7" + edit
+    middle = logs.END_OFFSET // 2
+    yield "reads", (struct.pack(">I", middle)[1:] + b"\4") * 4 + struct.pack(">q", 6_000)
+    yield "a-file-is-missing", bytes(4 * 4 + 8) + b"\0\0"
+
+
+def state_file() -> Seeds:
+    yield from EDITS.items()
+    yield "newest-head", b"\0" + b"\0\x10\x80" + b"\1"
+    yield "older-head", b"\0" + b"\0\0\x80" + b"\1"
+
+
+def entry(kind: int, payload: bytes, transaction: int = 1) -> bytes:
+    """An entry as the targets of sound entries choose it: what belongs together, and durable when it says so."""
+    return bytes([kind, transaction, 0x7F, 0, 0]) + payload
+
+
+def journal_entries() -> Seeds:
+    plain, draft, prepared, apply, discard, trim = range(6)
+    batch = b"\1\0"
+    yield "plain", entry(plain, batch) * 2 + entry(trim, b"\1\1\1")
+    yield "applied", entry(draft, batch) * 2 + entry(prepared, b"\1\2\xff") + entry(apply, b"\1\1\xff")
+    yield "discarded", entry(draft, batch) + entry(discard, b"\1\1\xff")
+    yield "open", entry(draft, batch, 1) + entry(draft, batch, 3) + entry(draft, batch, 1)
+
+
+def metadata_entries() -> Seeds:
+    fence, begin, add, prepare_commit, prepare_abort, committed, aborted, forget, doubt = range(9)
+    sound = b"\1\0\0\0\0\0\0\0\0\0\1\1\1"  # names and numbers, then 1 for a place with an incarnation
+    yield "commit", b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_commit, committed))
+    yield "abort", b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_abort, aborted, forget))
+    yield "doubt", entry(fence, sound) + entry(doubt, sound)
+
+
+def offsets_entries() -> Seeds:
+    plain, draft, _, apply, discard, _ = range(6)
+    row = b"\1\0\0\0\0\0\0\6"
+    yield "plain", entry(plain, row) * 2
+    yield "applied", entry(draft, row) + entry(apply, b"\1\1\xff")
+    yield "discarded", entry(draft, row) + entry(discard, b"\1\1\xff") + entry(draft, row, 3)
+
+
+def state_values() -> Seeds:
+    place, number = struct.pack(">QQ", 0, 0), struct.pack(">Q", 1)
+    producer = struct.pack(">hQ", 0, 0) + struct.pack(">iiq", 0, 1, 0)
+    transaction = struct.pack(">BqqIQQ", 1, 0, 0, 1, 1, 100)
+    txid = struct.pack(">qhq", 1, 0, 1)
+    topic = json.dumps({"id": bytes(16).hex(), "partitions": 1, "configs": {}}).encode()
+    whole = {
+        "id": "orders", "producer": [1, 0], "timeout_ms": 1, "pardoned_epoch": -1, "must_abort": False, "ending": [],
+        "last_phase": "CompleteCommit", "last_number": 1, "updated_ms": 1,
+        "current": {"id": [1, 0, 1], "timeout_ms": 1, "started_ms": 1, "phase": "Ongoing",
+                    "partitions": [["orders", 0, 1]], "prepared_position": -1},
+    }  # fmt: skip
+    yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + b"\x08" + struct.pack(">q", 1) + sized(producer) + (
+        bytes([len(txid)]) + txid + sized(transaction)
+    )
+    yield "indexes", b"\1\x08" + number + sized(place) + b"\x08" + number + sized(number) + number * 3
+    yield "spans", b"\2\x08" + number + sized(number + txid)
+    yield "group-offsets", b"\3\1g" + sized(json.dumps(["group", "orders", 0, 1, 0, "", 1]).encode())
+    yield "transactional-ids", b"\4" + sized(b"") + b"\1o" + sized(json.dumps(whole).encode())
+    yield "cluster", b"\5\6orders" + sized(number + topic) + sized(number + b"1000")
+    yield "format-file", b"\6" + encode_format("abc")
+
+
+# -- plain tables ----------------------------------------------------------------------------------------------------
+
+TABLE = PurePosixPath("/plain/orders")
+DATA_FILE = DataFile("d-0000000032-0..9.1f2e3d4c.parquet", 1_234, 1_790_000_000_000)
+
+
+def spark_log() -> Seeds:
+    yield "one-file", format_entry(TABLE, [DATA_FILE])
+    yield "two-files", format_entry(TABLE, [DATA_FILE, DATA_FILE._replace(name="ä b.parquet")])
+    yield "no-file", format_entry(TABLE, [])
+
+
+def spark_log_directory() -> Seeds:
+    first = bytes([FIRST_COMPACTS[0], 1, 0, 1]) + bytes([FIRST_COMPACTS[1], 1, 0, 1])
+    listed = bytes([FIRST_ENTRY]) + b"\0" + sized(format_entry(TABLE, [DATA_FILE]))
+    yield "a-new-table", first + listed
+    yield "odd-names", first + listed + b"\xff\3.xy\0\0\0"
+    yield "a-gap", first + listed + bytes([FIRST_ENTRY + 2]) + b"\0" + sized(format_entry(TABLE, [DATA_FILE]))
+
+
+def table_state() -> Seeds:
+    yield "empty", format_state({})
+    yield "one-file", format_state({DATA_FILE.name: DATA_FILE.modified_ms})
+
+
+def footers() -> Seeds:
+    written = footer_metadata(Footer({"orders": {0: 10}, "audit": {1: 5}}, [Slice("orders", 0, 10)]))
+    yield "sound", b"".join(
+        bytes([number]) + sized(written[key.decode()].encode())
+        for number, key in enumerate(KEYS)
+        if key.decode() in written
+    )
+
+
+def publisher_lines() -> Seeds:
+    cut = Cut("orders", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
+    yield "open", format_request(1, Open("orders", "/plain/orders"))
+    yield "publish", format_request(2, Publish("orders", "/plain/orders", (cut,)))
+    yield "drop", format_request(3, Drop("orders", "/plain/orders"))
+    yield "opened", format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}})
+    yield "failed", format_reply(None, "failed", {"message": "no", "retry": True})
+
+
+# -- configuration ---------------------------------------------------------------------------------------------------
+
+
+def settings() -> Seeds:
+    yield "toml-flat", b'\0"journal.segment.bytes" = 1048576\nlisten = "[::1]:0"\n'
+    yield "toml-nested", b"\0[journal.segment]\nbytes = 1048576\n[plain]\nenabled = false\n"
+    name = bytes([configuration.NAMES.index("listen")])
+    yield "environment", b"\1" + name + sized(b"0.0.0.0:9092")
+    yield "override", b"\2" + name + sized(b"localhost:1") + b"\xff" + sized(b"durability") + sized(b"os")
+
+
+def topic_configs() -> Seeds:
+    name = bytes([configuration.TOPIC_NAMES.index("retention.ms")])
+    yield "retention", sized(b"orders") + name + sized(b"-1")
+    yield "table", sized(b"a.b_c-d") + bytes([configuration.TOPIC_NAMES.index("plain.table")]) + sized(b"other")
+
+
+if __name__ == "__main__":
+    main()

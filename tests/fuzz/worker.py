@@ -1,0 +1,47 @@
+"""`python -m tests.fuzz.worker TARGET FOUND [LIBFUZZER ARGUMENT...]`: one target under atheris, until something is found.
+
+The product's modules are instrumented as they are imported, so nothing of it may be imported before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import atheris
+
+from tests.fuzz.targets import TARGETS, Feed, Target
+
+HISTORY = "history-"
+
+
+def main() -> None:
+    """Does not return: libFuzzer ends the process."""
+    name, found, *arguments = sys.argv[1:]
+    target = TARGETS[name]
+    with atheris.instrument_imports(include=["faircopy"]):
+        feed = target.load()
+    if target.has_history:
+        feed = keeping_history(target, feed, Path(found))
+    atheris.Setup([sys.argv[0], *arguments], feed)
+    atheris.Fuzz()
+
+
+def keeping_history(target: Target, feed: Feed, found: Path) -> Feed:
+    """The same; when it fails, all inputs that led there are written as one."""
+    from tests.fuzz.broker import history
+
+    def feed_and_keep(data: bytes) -> None:
+        try:
+            feed(data)
+        except BaseException:
+            together = history()
+            Path(found, HISTORY + hashlib.sha1(together).hexdigest()).write_bytes(together)
+            raise
+
+    return feed_and_keep
+
+
+if __name__ == "__main__":
+    main()
