@@ -14,6 +14,7 @@ from pathlib import Path
 
 from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
 from faircopy.cluster.store import ClusterStore
+from faircopy.copier.log_copier import NO_SPANS
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.journal.journal import Durability
@@ -53,6 +54,11 @@ class PlainTable:
     def first_offset(self, partition: HostedPartition) -> int:
         """Where to go on; later than what is published if retention was faster."""
         return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
+
+    def forget_spans(self) -> None:
+        """What is published needs no spans any more."""
+        for partition in self.partitions():
+            partition.copier.want_spans(self.first_offset(partition))
 
     @property
     def interval_ms(self) -> int:
@@ -106,7 +112,10 @@ class PlainTables:
         for table in self.tables.values():
             if hosted in table.topics:
                 table.topics.remove(hosted)
-        if exists and hosted.config("plain.enabled") == "true":
+        is_published = exists and hosted.config("plain.enabled") == "true"
+        for partition in hosted.partitions:
+            partition.copier.want_spans(0 if is_published else NO_SPANS)
+        if is_published:
             name = table_name(hosted)
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
             table.topics.append(hosted)
@@ -176,6 +185,7 @@ class PlainTables:
             (topic, partition): offset for topic, offsets in found.items() for partition, offset in offsets.items()
         }
         table.is_open = True
+        table.forget_spans()
         for hosted in list(table.topics):
             served = [each for each in hosted.partitions if each.failure is None]
             if any(table.next_offsets.get(each.name, 0) > each.state.next_offset for each in served):
@@ -195,6 +205,7 @@ class PlainTables:
         parts = [part for part in parts if part.end_offset > part.first_offset]
         published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts), self._upkeep))
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
+        table.forget_spans()
         table.published_bytes = shown_bytes
         table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)
         if published.skipped_records:

@@ -34,7 +34,7 @@ def verify(directory: Path, as_json: bool) -> None:
     Exit codes: 0 all is as it should be; 1 something is not, or the check could not be made.
     Examples:
       faircopy verify /var/lib/faircopy
-      faircopy verify --json | jq -r '.[].path'
+      faircopy verify --json | jq -r '.[].file'
     """
     from faircopy.storage.data_directory import hold_unchanged
     from faircopy.verify.directory import DirectoryCheck

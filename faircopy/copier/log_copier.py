@@ -24,7 +24,7 @@ from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
-from faircopy.storage.state_store import Change, StateStore
+from faircopy.storage.state_store import Change, DeleteRange, StateStore
 from faircopy.wire.batch import placed_prefix, read_header
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ INLINE_COPY_BYTES = 64 << 10
 INLINE_COPY_DRAFTS = 64
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
+NO_SPANS = (1 << 63) - 1
 NO_SPACE_RETRY_SECONDS = 1.0
 
 Job = tuple[CopyBatch | CopyTransaction, Buffer | None] | Callable[[], None]
@@ -61,6 +62,7 @@ class LogCopier:
         self._is_due = False
         self._slow: asyncio.Task[None] | None = None
         self._spans: list[Span] = []
+        self._spans_wanted = 0
         self._snapshot_offset = 0
         self._snapshot_base = 0
         self._checkpointed = 0  # base offset of the segment in which the last checkpoint ends, as far as it is known
@@ -210,7 +212,16 @@ class LogCopier:
 
     # -- spans ---------------------------------------------------------------------------------------------------
 
+    def want_spans(self, first_offset: int) -> None:
+        """Keep the spans from this offset on only, and those of later transactions. They are for plain tables: what is
+        published needs none any more, and there are as many as transactions.
+        """
+        self._spans_wanted = first_offset
+        self._spans = [span for span in self._spans if span.last_offset >= first_offset]
+
     def _note_span(self, effect: CopyTransaction) -> None:
+        if effect.base_offset + effect.records <= self._spans_wanted:
+            return
         last_offset = effect.base_offset + effect.records - 1
         self._spans.append(Span(effect.base_offset, last_offset, effect.transaction))
 
@@ -279,7 +290,11 @@ class LogCopier:
         self._snapshot_offset = self.log.end_offset
         end = self.log.end or LogEnd(0, 0)
         self._snapshot_base = end.segment_base
-        changes: list[Change] = [encode_span(self.log.identity, span) for span in self._spans]
+        identity = self.log.identity
+        changes: list[Change] = [
+            DeleteRange("spans", span_key(identity, 0), span_key(identity, self._spans_wanted)),
+            *(encode_span(identity, span) for span in self._spans),
+        ]
         changes += self.log.index.checkpoint(self._snapshot_offset)
         base = end.segment_base if self.log.end else None
         return changes, Checkpoint(0, 0, 0, base, end.byte, self.log.index.greatest_time_ms)

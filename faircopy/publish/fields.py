@@ -25,6 +25,7 @@ _ZIGZAG_NO_LENGTH = 3  # -2: lengths go down to -1, which is null
 _LENGTH_BYTES = 5
 _TIMESTAMP_BYTES = 10
 _INT64_MAX = 2**63 - 1
+_SHIFT_MOST = 62
 
 # A look-up in a small table is the cheapest of kernels.
 _LOW_BITS = pa.array([byte & 127 for byte in range(256)], pa.int64())
@@ -132,7 +133,7 @@ def _varints(source: pa.Array, at: pa.Array, bytes_at_most: int) -> tuple[pa.Arr
     value = pc.take(_LOW_BITS, byte)
     for shift in range(7, 7 * bytes_at_most, 7):
         byte = pc.take(source, at)
-        bits = pc.shift_left(pc.take(_LOW_BITS, byte), shift)
+        bits = _shifted(pc.take(_LOW_BITS, byte), shift)
         value = pc.if_else(more, pc.bit_wise_or(value, bits), value)
         at = pc.add(at, pc.cast(more, pa.int64()))
         more = pc.and_(more, pc.greater(byte, 127))
@@ -140,6 +141,13 @@ def _varints(source: pa.Array, at: pa.Array, bytes_at_most: int) -> tuple[pa.Arr
             break
     magnitude = pc.bit_wise_and(pc.shift_right(value, 1), _INT64_MAX)
     return pc.bit_wise_xor(magnitude, pc.negate(pc.bit_wise_and(value, 1))), at, more
+
+
+def _shifted(bits: pa.Array, shift: int) -> pa.Array:
+    """`bits`, shifted left; Arrow shifts an int64 by 62 at most, and leaves it as it is for more."""
+    if shift > _SHIFT_MOST:
+        return _shifted(pc.shift_left(bits, _SHIFT_MOST), shift - _SHIFT_MOST)
+    return pc.shift_left(bits, shift)
 
 
 def lengths(source: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -139,7 +139,7 @@ def _line(message: Mapping[str, Any]) -> bytes:
 def _message(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"a line is not JSON ({error}): {line[:200]!r}") from None
     if not isinstance(message, dict) or not isinstance(message.get("id"), int):
         raise RequestError(f"a line is no object with an id: {line[:200]!r}")
@@ -156,7 +156,7 @@ def _as_json(value: Any) -> Any:
 def _checked(parse: Callable[[Any], _T], body: Any) -> _T:
     try:
         return parse(body)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RequestError(f"a request has a wrong or missing part: {error!r}") from None
 
 
@@ -193,7 +193,7 @@ def _publish(body: Any) -> Publish:
 
 
 def _parse_upkeep(body: Any) -> Upkeep:
-    settings = body.get("upkeep", {})
+    settings = _typed(body, "upkeep", dict) if "upkeep" in body else {}
     if not all(isinstance(value, int | float) and value >= 0 for value in settings.values()):
         raise ValueError("upkeep has something other than numbers")
     return Upkeep(**settings)

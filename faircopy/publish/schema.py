@@ -89,5 +89,5 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None, file: str) -> Footer:
         next_offsets = json.loads(found[_NEXT_OFFSETS_KEY.encode()])
         slices = json.loads(found[_SLICES_KEY.encode()])
         return Footer(offsets_from_json(next_offsets), [Slice(str(t), int(p), int(n)) for t, p, n in slices])
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise FooterError(f"reading the footer of {file}: faircopy's part is missing or damaged ({error})") from None

@@ -110,7 +110,7 @@ def parse_entry(content: bytes) -> Iterator[Listed]:
             if line != _line(_prefix(listed.directory), listed.file):
                 raise ValueError(f"{line[:200]!r} is not as it was written")
             yield listed
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise LogFormatError(f"a line of it is no description of a file ({error})") from error
 
 

@@ -25,6 +25,13 @@ def format_state(retired_ms: dict[str, int]) -> bytes:
 
 def parse_state(content: bytes, table: str) -> dict[str, int]:
     """Since when each file is off the list, in ms. Raises NewerFormatError, or ValueError if it is damaged."""
+    try:
+        return _parsed(content, table)
+    except (KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"it is not what faircopy writes: {error!r}") from error
+
+
+def _parsed(content: bytes, table: str) -> dict[str, int]:
     state = json.loads(content)
     if not isinstance(state, dict) or not isinstance(state.get("format"), int):
         raise ValueError("it has no format")

@@ -39,6 +39,7 @@ SMALLEST_RECORD_BYTES = 7  # its own length, and one byte for each field
 
 _LENGTH_BITS = 35  # a varint of 5 bytes
 _TIMESTAMP_BITS = 70  # a varint of 10 bytes
+_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -147,6 +148,7 @@ class _Reader:
             byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
+                value &= _UINT64_MAX  # ten bytes have room for more than 64 bits
                 return (value >> 1) ^ -(value & 1)
         raise RecordsError(f"decoding records: the varint that ends at byte {self.at} is too long")
 
@@ -180,7 +182,8 @@ def _record(reader: _Reader, header: BatchHeader, index: int) -> Record:
 def _timestamp_ms(header: BatchHeader, delta: int) -> int:
     if header.attributes & LOG_APPEND_TIME:
         return header.max_timestamp_ms
-    return header.base_timestamp_ms + delta
+    # As Java's clients add: else a time that a client made up could not be told to others.
+    return (header.base_timestamp_ms + delta - _INT64_MIN & _UINT64_MAX) + _INT64_MIN
 
 
 def _headers(reader: _Reader) -> Headers:

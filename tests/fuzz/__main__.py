@@ -60,9 +60,7 @@ def main(
     sys.exit(0 if all(outcome.is_good for outcome in outcomes) else 1)
 
 
-def run_all(
-    targets: list[Target], seconds: int, processes: int, found: Path, console: Console
-) -> Iterator[Outcome]:
+def run_all(targets: list[Target], seconds: int, processes: int, found: Path, console: Console) -> Iterator[Outcome]:
     """Run the targets, some at a time, and say at once what is found."""
     with tempfile.TemporaryDirectory() as scratch, progress_on(console) as progress:
         whole = progress.add_task("targets", total=len(targets), executions="")
@@ -80,8 +78,8 @@ def run_all(
 
 
 def progress_on(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[executions]}"))
-    return Progress(*columns, console=console)
+    count = TextColumn("{task.fields[executions]}")
+    return Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), count, console=console)
 
 
 @contextmanager

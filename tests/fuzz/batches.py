@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
+import cramjam
 from crc32c import crc32c
 
-from faircopy.datalog.segment import file_name
 from faircopy.datalog.time_search import find_in_batch
 from faircopy.wire.batch import (
     COMPRESSION_MASK,
     CRC_START,
+    HEADER,
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
     BatchError,
+    BatchHeader,
     check_logged,
     check_produced,
     placed_prefix,
@@ -21,22 +24,85 @@ from faircopy.wire.batch import (
     with_log_append_time,
 )
 from faircopy.wire.compression import RecordsError, decompress
-from faircopy.wire.records import decode_records
+from faircopy.wire.records import decode_records, varint
 from tests.fuzz.choices import Choices
 
 DECOMPRESSED_BYTES_MAX = 1 << 20
 BASE_OFFSET = 1_000
 NOW_MS = 1_790_000_000_000
+RECORDS_MAX = 4
 INT64 = range(-(2**63), 2**63)
+INTEGERS = [0, 1, -1, -2, 5_000, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, -(2**63)]
+ENCODERS: dict[int, Callable[[bytes], Any]] = {
+    1: cramjam.gzip.compress,
+    2: cramjam.snappy.compress_raw,
+    3: cramjam.lz4.compress,
+    4: cramjam.zstd.compress,
+}
 CODECS = range(8)
-SEGMENT = Path("/log") / file_name(BASE_OFFSET)
 
 
 def feed_batch(data: bytes) -> None:
-    """The first byte says whether length and CRC are made to fit; the rest is the batch."""
+    """The first byte says whether length and CRC are made to fit, and whether the batch is made of odd parts."""
     choices = Choices(data)
-    is_signed, batch = bool(choices.number() & 1), choices.rest()
-    check_batch(signed(batch) if is_signed else batch)
+    kind = choices.number()
+    batch = odd_batch(choices) if kind & 2 else choices.rest()
+    check_batch(signed(batch) if kind & 1 else batch)
+
+
+def odd_batch(choices: Choices) -> bytes:
+    """A batch of records whose fields are sound or odd; a header that fits, more often than not; any codec."""
+    count = 1 + choices.number() % RECORDS_MAX
+    section = b"".join(odd_record(index, choices) for index in range(count))
+    oddity = choices.number()
+    attributes = choices.number() & 0x1F
+    compress = ENCODERS.get(attributes & COMPRESSION_MASK)
+    claimed = count if oddity & 3 else choices.number(4) & 0x7FFFFFFF
+    header = BatchHeader(
+        base_offset=0,
+        length=0,
+        leader_epoch=0,
+        magic=2,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=claimed - 1 if oddity & 0xC else choices.signed(4),
+        base_timestamp_ms=odd_integer(choices),
+        max_timestamp_ms=odd_integer(choices),
+        producer_id=choices.signed(1),
+        producer_epoch=choices.signed(1),
+        base_sequence=choices.signed(4),
+        records=claimed,
+    )
+    return HEADER.pack(*header) + (bytes(compress(section)) if compress and oddity & 0x10 else section)
+
+
+def odd_record(index: int, choices: Choices) -> bytes:
+    """A record, of which each field may be another than it should."""
+    oddity = choices.number()
+    parts = [
+        b"\0",
+        varint(odd_integer(choices)) if oddity & 1 else b"\0",
+        varint(index) if not oddity & 2 else choices.take(5),
+        odd_bytes(choices, oddity & 4),
+        odd_bytes(choices, oddity & 8),
+    ]
+    headers = choices.number() % 4
+    parts.append(varint(headers if not oddity & 0x10 else odd_integer(choices)))
+    parts += [odd_bytes(choices, oddity & 0x20) for _ in range(2 * headers)]
+    body = b"".join(parts)
+    return varint(len(body) if not oddity & 0x40 else odd_integer(choices)) + body
+
+
+def odd_integer(choices: Choices) -> int:
+    """One of the numbers at which something ends, or any."""
+    number = choices.number()
+    return INTEGERS[number] if number < len(INTEGERS) else choices.signed(8)
+
+
+def odd_bytes(choices: Choices, is_odd: int) -> bytes:
+    """Bytes with their length, or with another."""
+    content = choices.take(choices.number() % 16)
+    return varint(odd_integer(choices) if is_odd else len(content)) + content
 
 
 def signed(batch: bytes) -> bytes:

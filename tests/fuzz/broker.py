@@ -14,11 +14,11 @@ from faircopy.wire.records import Message as RecordMessage
 from faircopy.wire.records import build_batch
 from faircopy.wire.schema import schema_of
 from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
-from tests.fuzz.batches import signed
+from tests.fuzz.batches import odd_batch, signed
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import edited
+from tests.fuzz.pipe import Pipe
 from tests.fuzz.world import TOPIC, World, quiet
-from tests.simulation.network import Link
 
 NEXT_CONNECTION = b"\xff\xff\xff\xfenext"
 """A frame that is none, and so the end of its connection; inputs that are joined with it are fed one by one."""
@@ -55,20 +55,22 @@ def feed_frames(data: bytes) -> None:
 async def send_bytes(world: World, data: bytes) -> None:
     choices = Choices(data)
     pieces, rest = 1 + choices.number() % 4, choices.rest()
-    link = world.connect()
+    pipe = world.connect()
     size = max(-(-len(rest) // pieces), 1)
     for begin in range(0, len(rest), size):
-        if link.is_open:
-            link.to_broker.send(rest[begin : begin + size])
-    await quiet(link)
-    link.cut()
+        pipe.send(rest[begin : begin + size])
+        await asyncio.sleep(0)
+    await quiet(pipe)
+    pipe.hang_up()
 
 
 # -- requests --------------------------------------------------------------------------------------------------------
 
 VERSIONS = [(row.api_key, row.first, row.last) for row in ADVERTISED] + [(ApiKey.INSPECT, 0, 0)]
-NAMES = [TOPIC, "", "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "retention.ms", "1000"]
-NUMBERS = [0, 1, -1, 2, 3, 4, 100, 1_000, 60_000, -2, -3, -4, 2**31 - 1]
+NAMES = [
+    TOPIC, "", "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "retention.ms", "1000",
+]  # fmt: skip
+NUMBERS: list[int] = [0, 1, -1, 2, 3, 4, 100, 1_000, 60_000, -2, -3, -4, 2**31 - 1]
 BATCH = build_batch([RecordMessage(b"value", b"key", 1_000), RecordMessage(None, headers=(("h", None),))])
 ASSIGNMENT = b"\0\0\0\0\0\1\0\6orders\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -81,12 +83,6 @@ def feed_requests(data: bytes) -> None:
         world().feed(part, Client(world(), Choices(part)).talk())
 
 
-def note_outcome(answer: asyncio.Future[bytes]) -> None:
-    """That a connection was closed before its answer came is no news for the event loop."""
-    if not answer.cancelled():
-        answer.exception()
-
-
 class Client:
     """Makes requests out of an input: all of the right layout, with values that are mostly plausible."""
 
@@ -96,31 +92,26 @@ class Client:
         self._learned: dict[str, Any] = {}
 
     async def talk(self) -> None:
-        link = self._world.connect()
+        """Make requests, one after the other, and read the answers."""
+        pipe = self._world.connect()
         number = 0
-        while not self._choices.is_over and link.is_open and number < REQUESTS_MAX:
+        while not self._choices.is_over and pipe.is_open and number < REQUESTS_MAX:
             number += 1
-            await self._ask(link, number)
-        await quiet(link)
-        link.cut()
+            await self._ask(pipe, number)
+        await quiet(pipe)
+        pipe.hang_up()
 
-    async def _ask(self, link: Link, number: int) -> None:
+    async def _ask(self, pipe: Pipe, number: int) -> None:
+        """Each answer must be of the layout; a closed connection is an answer, too."""
         api_key, first, last = self._choices.one_of(VERSIONS)
         version = first + self._choices.number() % (last - first + 1)
         if not schema_of(api_key).versions.has(version):
             return
         body = self._structure(schema_of(api_key).request, version)
-        answer = link.expect(number)
-        answer.add_done_callback(note_outcome)
-        link.to_broker.send(encode_request(api_key, version, number, "odd", body))
-        await quiet(link)
-        if answer.done():
-            self._read(api_key, version, answer.result() if answer.exception() is None else None)
-
-    def _read(self, api_key: ApiKey, version: int, frame: bytes | None) -> None:
-        """Each answer must be of the layout; a closed connection is an answer, too."""
-        if frame is not None:
-            self._learn(decode_response(api_key, version, memoryview(frame))[1])
+        pipe.send(encode_request(api_key, version, number, "odd", body))
+        await quiet(pipe)
+        if number in pipe.responses:
+            self._learn(decode_response(api_key, version, memoryview(pipe.responses[number]))[1])
 
     def _learn(self, message: Message) -> None:
         for name, value in message.as_dict().items():
@@ -155,8 +146,9 @@ class Client:
 
     def _integer(self, bits: int) -> int:
         kind = self._choices.number()
-        value = NUMBERS[kind] if kind < len(NUMBERS) else self._choices.signed(bits // 8)
-        return min(max(value, -(2 ** (bits - 1))), 2 ** (bits - 1) - 1)
+        value: int = NUMBERS[kind] if kind < len(NUMBERS) else self._choices.signed(bits // 8)
+        least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+        return min(max(value, least), most)
 
     def _bool(self) -> bool:
         return bool(self._choices.number() & 1)
@@ -174,6 +166,8 @@ class Client:
     def _records(self) -> bytes:
         """A batch, perhaps of the producer that the client was made to be, with a few edits that are signed or not."""
         kind = self._choices.number()
+        if kind & 0x88 == 0x88:
+            return signed(odd_batch(self._choices))
         if kind & 1:
             batch = BATCH
         else:

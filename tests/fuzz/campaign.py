@@ -103,7 +103,7 @@ def wait(process: subprocess.Popen[bytes], log: Path, seconds_max: float, advanc
         except subprocess.TimeoutExpired:
             pulses = _PULSE.findall(log.read_text(errors="replace"))
             advance(int(pulses[-1][0]) if pulses else 0)
-    raise TimeoutError(f"{process.args} hangs, and libFuzzer did not end it")
+    raise TimeoutError(f"{process.args!r} hangs, and libFuzzer did not end it")
 
 
 def outcome_of(target: Target, said: str, seconds: float, failures: list[Path], exit_code: int) -> Outcome:

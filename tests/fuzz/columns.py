@@ -5,7 +5,7 @@ from __future__ import annotations
 from faircopy.publish.columns import decode
 from faircopy.publish.run import LoggedBatch, Source
 from faircopy.wire.batch import BatchError, check_produced, placed_prefix, read_header
-from tests.fuzz.batches import DECOMPRESSED_BYTES_MAX, signed
+from tests.fuzz.batches import DECOMPRESSED_BYTES_MAX, odd_batch, signed
 from tests.fuzz.choices import Choices
 from tests.unit.publish.publish_oracle import Row, loop_over
 
@@ -14,13 +14,13 @@ FIRST_OFFSET = 3
 
 
 def feed_batches(data: bytes) -> None:
-    """Batches, each with its size before it; length and CRC are made to fit. Those that Produce takes are in the log."""
+    """Batches, sound or made of odd parts; length and CRC are made to fit. Those that Produce takes are in the log."""
     choices = Choices(data)
     log: list[LoggedBatch] = []
     next_offset = 0
     source = Source("orders", 3, FIRST_OFFSET)
     while len(log) < BATCHES_MAX and not choices.is_over:
-        batch = signed(choices.some())
+        batch = signed(odd_batch(choices) if choices.number() % 2 else choices.some())
         try:
             header = check_produced(memoryview(batch))
         except BatchError:

@@ -12,11 +12,13 @@ from faircopy.broker.settings import FIELDS, BadSetting, Settings, load_settings
 from faircopy.cluster.topic_configs import CONFIGS, InvalidTopicConfig, check_configs
 from faircopy.cluster.topics import InvalidTopicName, Topic, check_topic_name
 from tests.fuzz.choices import Choices
+from tests.fuzz.documents import ODD_TEXTS, ODD_TOML
 
 SETTINGS = Settings()
 NAMES = sorted(FIELDS)
 TOPIC_NAMES = sorted(CONFIGS)
 PAIRS_MAX = 8
+ODD_NAMES = ["a", "a.a", ".".join("a" * 2_000), '"listen"', '"x" . y', "[plain]\nenabled", "[" * 2_000]
 ID = uuid.UUID(int=1)
 
 
@@ -34,15 +36,17 @@ class Written:
 
 
 def feed_settings(data: bytes) -> None:
-    """The first byte chooses between a TOML file, variables of the environment, and texts of --set."""
+    """The first byte chooses between TOML files, variables of the environment, and texts of --set."""
     choices = Choices(data)
-    kind = choices.number() % 3
+    kind = choices.number() % 4
     with contextlib.suppress(BadSetting):
         if kind == 0:
             check_settings(load_settings(cast(Path, Written(choices.rest()))))
         elif kind == 1:
             environment = {f"FAIRCOPY_{name.replace('.', '_').upper()}": text for name, text in pairs(choices, NAMES)}
             check_settings(load_settings(environment=environment))
+        elif kind == 2:
+            check_settings(load_settings(cast(Path, Written(odd_toml(choices)))))
         else:
             overrides = [f"{name}={text}" for name, text in pairs(choices, NAMES)]
             check_settings(load_settings(overrides=overrides))
@@ -50,12 +54,23 @@ def feed_settings(data: bytes) -> None:
 
 def pairs(choices: Choices, names: list[str]) -> list[tuple[str, str]]:
     """Names and values; the first number chooses a known name, or lets the input have its own."""
-    found = []
+    found: list[tuple[str, str]] = []
     while not choices.is_over and len(found) < PAIRS_MAX:
         number = choices.number()
         name = names[number] if number < len(names) else text_of(choices.some())
-        found.append((name, text_of(choices.some())))
+        number = choices.number()
+        found.append((name, ODD_TEXTS[number] if number < len(ODD_TEXTS) else text_of(choices.some())))
     return found
+
+
+def odd_toml(choices: Choices) -> bytes:
+    """Known and other names, each with an odd value."""
+    lines: list[str] = []
+    while not choices.is_over and len(lines) < PAIRS_MAX:
+        number = choices.number()
+        name = NAMES[number] if number < len(NAMES) else choices.one_of(ODD_NAMES)
+        lines.append(f"{name} = {choices.one_of(ODD_TOML)}")
+    return "\n".join(lines).encode("utf-8", "replace")
 
 
 def text_of(content: bytes) -> str:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from faircopy.publish.schema import FooterError, footer_metadata, parse_footer
-from tests.fuzz.choices import Choices
+import json
 
-KEYS = [b"faircopy.next_offsets", b"faircopy.slices", b"faircopy.format", b"other"]
-PAIRS_MAX = 4
+from faircopy.publish.schema import Footer, FooterError, Slice, footer_metadata, parse_footer
+from tests.fuzz.choices import Choices
+from tests.fuzz.documents import odd_document
+
+SOUND = footer_metadata(Footer({"orders": {0: 10}, "audit": {1: 5}}, [Slice("orders", 0, 10)]))
+KEYS = list(SOUND)
 
 
 def feed_footer(data: bytes) -> None:
-    """Keys and values; what is read from them is what is written to them."""
+    """Values by their keys, sound or with changes, or any bytes; what is read from them is what is written to them."""
     choices = Choices(data)
-    metadata = {choices.one_of(KEYS): choices.some() for _ in range(PAIRS_MAX)}
+    metadata = {key.encode(): value_of(key, choices) for key in KEYS}
     try:
         footer = parse_footer(metadata, "d-0000000032-0..9.parquet")
     except FooterError:
         return
     written = {key.encode(): value.encode() for key, value in footer_metadata(footer).items()}
     assert parse_footer(written, "the same") == footer
+
+
+def value_of(key: str, choices: Choices) -> bytes:
+    kind = choices.number() % 4
+    if kind == 0:
+        return SOUND[key].encode()
+    if kind == 1:
+        return choices.some()
+    return odd_document(json.loads(SOUND[key]), choices)

@@ -33,7 +33,7 @@ LAST_PRODUCE = 12
 
 
 def feed_request(data: bytes) -> None:
-    """The first two bytes choose a layout, the rest is the body; or all is a frame, or what a group's leader assigns."""
+    """The first two bytes choose a layout, the rest is the body; or all is a frame, or what a leader assigns."""
     choices = Choices(data)
     number, rest = choices.number(2), choices.rest()
     if number < len(LAYOUTS):

@@ -13,8 +13,6 @@ from typing import Any
 
 import cramjam
 
-from faircopy.publish.requests import Chunk, Cut, Drop, Open, Publish, format_reply, format_request
-from faircopy.publish.schema import Footer, Slice, footer_metadata
 from faircopy.publish.spark_log import FIRST_COMPACTS, FIRST_ENTRY, DataFile, format_entry
 from faircopy.publish.table_state import format_state
 from faircopy.storage.data_directory import encode_format
@@ -26,23 +24,21 @@ from faircopy.wire.records import Message, build_batch, with_crc
 from faircopy.wire.schema import schema_of
 from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
 from tests.fuzz import broker, configuration, journals, logs, state
-from tests.fuzz.footers import KEYS
+from tests.fuzz.batches import ENCODERS
+from tests.fuzz.footers import KEYS, SOUND
 from tests.fuzz.messages import LAYOUTS
+from tests.fuzz.tables import SOUND_LINES
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.world import TOPIC
 
 CORPUS = Path(__file__).parent / "corpus"
 FOUND = "found-"
 PLAIN: dict[str, Any] = {
-    "bool": False, "int8": 0, "int16": 0, "int32": 0, "int64": 0, "uuid": bytes(16), "string": broker.TOPIC,
+    "bool": False, "int8": 0, "int16": 0, "int32": 0, "int64": 0, "uuid": bytes(16), "string": TOPIC,
     "bytes": broker.ASSIGNMENT, "records": broker.BATCH,
 }  # fmt: skip
 MESSAGES = [Message(b"value", b"key", 1_000), Message(None, None, 2_000, (("h", b"x"), ("h", None))), Message(b"")]
-CODECS = {
-    "gzip": (1, cramjam.gzip.compress),
-    "snappy": (2, cramjam.snappy.compress_raw),
-    "lz4": (3, cramjam.lz4.compress),
-    "zstd": (4, cramjam.zstd.compress),
-}
+CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FRAMES_OF_AN_INPUT = 4
 
 Seeds = Iterator[tuple[str, bytes]]
@@ -145,6 +141,8 @@ class Chosen:
     def _field(self, field: Field, version: int, value: Any) -> None:
         if field.tag is not None:
             self.bytes.append(0)
+        elif value is None and field.name not in self._learned:
+            self.bytes.append(0xFF)
         elif field.array:
             self.bytes.append(0x40 + len(value))
             for element in value:
@@ -182,32 +180,32 @@ class Chosen:
         self.bytes += value
 
 
-PARTITIONS = {"topics": [{"name": broker.TOPIC, "partitions": [0]}]}
-PRODUCER: dict[str, Any] = {"transactional_id": broker.TOPIC, "producer_id": None, "producer_epoch": None}
+PARTITIONS = {"topics": [{"name": TOPIC, "partitions": [0]}]}
+PRODUCER: dict[str, Any] = {"transactional_id": TOPIC, "producer_id": None, "producer_epoch": None}
 TRANSACTIONAL_BATCH = 2
 
 
 def produced(records: int, transactional_id: str) -> dict[str, Any]:
-    data = [{"name": broker.TOPIC, "partition_data": [{"index": 0, "records": records}]}]
+    data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": records}]}]
     return {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 1_000, "topic_data": data}
 
 
 def begun() -> Chosen:
     """A transaction with a message in it."""
-    init = {"transactional_id": broker.TOPIC, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+    init = {"transactional_id": TOPIC, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
     chosen = Chosen().request(ApiKey.INIT_PRODUCER_ID, 4, init, "producer_id", "producer_epoch")
     chosen.request(ApiKey.ADD_PARTITIONS_TO_TXN, 3, PRODUCER | PARTITIONS)
-    return chosen.request(ApiKey.PRODUCE, 9, produced(TRANSACTIONAL_BATCH, broker.TOPIC))
+    return chosen.request(ApiKey.PRODUCE, 9, produced(TRANSACTIONAL_BATCH, TOPIC))
 
 
 def fetched(offset: int) -> dict[str, Any]:
     asked = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 60_000, "current_leader_epoch": -1}
-    return {"max_wait_ms": 0, "max_bytes": 60_000, "topics": [{"topic": broker.TOPIC, "partitions": [asked]}]}
+    return {"max_wait_ms": 0, "max_bytes": 60_000, "topics": [{"topic": TOPIC, "partitions": [asked]}]}
 
 
 def listed(timestamp: int) -> dict[str, Any]:
     asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}
-    return {"replica_id": -1, "topics": [{"name": broker.TOPIC, "partitions": [asked]}]}
+    return {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": [asked]}]}
 
 
 def requests() -> Seeds:
@@ -217,7 +215,7 @@ def requests() -> Seeds:
     for name, commit in (("commit", True), ("abort", False)):
         ended = begun().request(ApiKey.END_TXN, 3, PRODUCER | {"committed": commit})
         yield f"transaction-{name}", bytes(ended.request(ApiKey.FETCH, 12, fetched(0)).bytes)
-    offsets = {"topics": [{"name": broker.TOPIC, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]}
+    offsets = {"topics": [{"name": TOPIC, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]}
     grouped = begun().request(ApiKey.ADD_OFFSETS_TO_TXN, 3, PRODUCER | {"group_id": "group"})
     grouped.request(ApiKey.TXN_OFFSET_COMMIT, 2, PRODUCER | {"group_id": "group"} | offsets)
     yield "transaction-offsets", bytes(grouped.request(ApiKey.END_TXN, 3, PRODUCER | {"committed": True}).bytes)
@@ -226,9 +224,9 @@ def requests() -> Seeds:
     yield "produce-and-read", bytes(plain.bytes)
     joining = {
         "group_id": "group", "session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, "member_id": "",
-        "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
+        "group_instance_id": None, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
     }  # fmt: skip
-    member = {"group_id": "group", "member_id": None, "generation_id": None}
+    member = {"group_id": "group", "member_id": None, "generation_id": None, "group_instance_id": None}
     group = Chosen().request(ApiKey.JOIN_GROUP, 3, joining, "member_id", "generation_id")
     group.request(ApiKey.SYNC_GROUP, 3, member | {"assignments": [{"member_id": None}]})
     group.request(ApiKey.HEARTBEAT, 3, member).request(ApiKey.OFFSET_COMMIT, 6, member | offsets)
@@ -243,8 +241,8 @@ def batches() -> Seeds:
     plain = build_batch(MESSAGES, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
     yield "transactional", plain
     yield "append-time", build_batch(MESSAGES, append_time_ms=5_000)
-    for name, (number, compress) in CODECS.items():
-        section = bytes(compress(plain[HEADER_BYTES:]))
+    for name, number in CODECS.items():
+        section = bytes(ENCODERS[number](plain[HEADER_BYTES:]))
         header = read_header(plain)
         changed = header._replace(length=HEADER_BYTES - 12 + len(section), attributes=header.attributes | number)
         yield name, with_crc(HEADER.pack(*changed) + section)
@@ -253,11 +251,12 @@ def batches() -> Seeds:
 def record_batches() -> Seeds:
     for name, batch in batches():
         yield name, b"\1" + batch
+    yield "made", b"\3" + bytes(20)
 
 
 def decompression() -> Seeds:
-    for name, (number, compress) in CODECS.items():
-        yield name, bytes([number]) + bytes(compress(b"some text, " * 20))
+    for name, number in CODECS.items():
+        yield name, bytes([number]) + bytes(ENCODERS[number](b"some text, " * 20))
     framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
     block = bytes(cramjam.snappy.compress_raw(b"some text, " * 20))
     yield "snappy-java", bytes([2]) + framed + (struct.pack(">i", len(block)) + block) * 2
@@ -269,8 +268,9 @@ def decompression() -> Seeds:
 def columns() -> Seeds:
     found = dict(batches())
     for name, batch in found.items():
-        yield name, sized(batch)
-    yield "all", b"".join(sized(batch) for batch in found.values())
+        yield name, b"\0" + sized(batch)
+    yield "all", b"".join(b"\0" + sized(batch) for batch in found.values())
+    yield "made", b"\1" + bytes(20) + b"\1" + bytes(20)
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -349,9 +349,9 @@ def state_values() -> Seeds:
         "current": {"id": [1, 0, 1], "timeout_ms": 1, "started_ms": 1, "phase": "Ongoing",
                     "partitions": [["orders", 0, 1]], "prepared_position": -1},
     }  # fmt: skip
-    yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + b"\x08" + struct.pack(">q", 1) + sized(producer) + (
-        bytes([len(txid)]) + txid + sized(transaction)
-    )
+    producers = b"\x08" + struct.pack(">q", 1) + sized(producer)
+    transactions = bytes([len(txid)]) + txid + sized(transaction)
+    yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + producers + transactions
     yield "indexes", b"\1\x08" + number + sized(place) + b"\x08" + number + sized(number) + number * 3
     yield "spans", b"\2\x08" + number + sized(number + txid)
     yield "group-offsets", b"\3\1g" + sized(json.dumps(["group", "orders", 0, 1, 0, "", 1]).encode())
@@ -381,26 +381,23 @@ def spark_log_directory() -> Seeds:
 
 
 def table_state() -> Seeds:
-    yield "empty", format_state({})
-    yield "one-file", format_state({DATA_FILE.name: DATA_FILE.modified_ms})
+    yield "empty", b"\0" + format_state({})
+    yield "one-file", b"\0" + format_state({DATA_FILE.name: DATA_FILE.modified_ms})
+    yield "odd", b"\1\3\2\0\0"
 
 
 def footers() -> Seeds:
-    written = footer_metadata(Footer({"orders": {0: 10}, "audit": {1: 5}}, [Slice("orders", 0, 10)]))
-    yield "sound", b"".join(
-        bytes([number]) + sized(written[key.decode()].encode())
-        for number, key in enumerate(KEYS)
-        if key.decode() in written
-    )
+    yield "sound", b""
+    for number, key in enumerate(KEYS):
+        yield key.removeprefix("faircopy."), bytes(number) + b"\1" + sized(SOUND[key].encode())
+        yield f"odd-{key.removeprefix('faircopy.')}", bytes(number) + b"\2\3\0\3\0\0\0"
 
 
 def publisher_lines() -> Seeds:
-    cut = Cut("orders", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
-    yield "open", format_request(1, Open("orders", "/plain/orders"))
-    yield "publish", format_request(2, Publish("orders", "/plain/orders", (cut,)))
-    yield "drop", format_request(3, Drop("orders", "/plain/orders"))
-    yield "opened", format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}})
-    yield "failed", format_reply(None, "failed", {"message": "no", "retry": True})
+    for number, line in enumerate(SOUND_LINES):
+        verb = next(key for key in line if key != "id")
+        yield verb, b"\xff" + json.dumps(line).encode()
+        yield f"odd-{verb}", bytes([number]) + b"\3\0\3\0\0\0"
 
 
 # -- configuration ---------------------------------------------------------------------------------------------------
@@ -410,14 +407,17 @@ def settings() -> Seeds:
     yield "toml-flat", b'\0"journal.segment.bytes" = 1048576\nlisten = "[::1]:0"\n'
     yield "toml-nested", b"\0[journal.segment]\nbytes = 1048576\n[plain]\nenabled = false\n"
     name = bytes([configuration.NAMES.index("listen")])
-    yield "environment", b"\1" + name + sized(b"0.0.0.0:9092")
-    yield "override", b"\2" + name + sized(b"localhost:1") + b"\xff" + sized(b"durability") + sized(b"os")
+    yield "environment", b"\1" + name + b"\xff" + sized(b"0.0.0.0:9092")
+    own_name, own_text = b"\xff" + sized(b"durability"), b"\xff" + sized(b"os")
+    yield "override", b"\3" + name + b"\xff" + sized(b"localhost:1") + own_name + own_text
+    yield "toml-odd", b"\2" + name + b"\1" + name + b"\2"
 
 
 def topic_configs() -> Seeds:
     name = bytes([configuration.TOPIC_NAMES.index("retention.ms")])
-    yield "retention", sized(b"orders") + name + sized(b"-1")
-    yield "table", sized(b"a.b_c-d") + bytes([configuration.TOPIC_NAMES.index("plain.table")]) + sized(b"other")
+    yield "retention", sized(b"orders") + name + b"\xff" + sized(b"-1")
+    name = bytes([configuration.TOPIC_NAMES.index("plain.table")])
+    yield "table", sized(b"a.b_c-d") + name + b"\xff" + sized(b"other")
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def read_partition(contents: Contents, choices: Choices) -> None:
     for table in ("producers", "transactions"):
         put(contents, table, choices)
     store, journal = new_store(contents), new_journal(IDENTITY)
-    table = GroupOffsets(IDENTITY, journal, store)
-    Partition(PartitionName("orders", 0), IDENTITY, journal, table, store, cast(Any, None)).load()
+    sink = GroupOffsets(IDENTITY, journal, store)
+    Partition(PartitionName("orders", 0), IDENTITY, journal, sink, store, cast(Any, None)).load()
 
 
 def read_indexes(contents: Contents, choices: Choices) -> None:

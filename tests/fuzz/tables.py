@@ -6,6 +6,7 @@ A table's files lie where others may write: they are copied, moved and repaired 
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,16 +15,44 @@ from faircopy.publish.files import Files
 from faircopy.publish.live_files import NoTableError, live_files
 from faircopy.publish.log_directory import LogDirectory, TableDamagedError
 from faircopy.publish.offsets import offsets_from_json
-from faircopy.publish.requests import RequestError, format_request, parse_reply, parse_request, request_id
+from faircopy.publish.requests import (
+    Chunk,
+    Cut,
+    Drop,
+    Open,
+    Publish,
+    RequestError,
+    format_reply,
+    format_request,
+    parse_reply,
+    parse_request,
+    request_id,
+)
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, format_entry, parse_entry
 from faircopy.publish.table_state import NewerFormatError
 from tests.fuzz.choices import Choices
+from tests.fuzz.documents import odd_document
 
 TABLE = Path("/plain/orders")
 LOG = TABLE / names.SPARK_LOG
 ENTRIES_MAX = 40
 NAME_BYTES_MAX = 255  # of a file, on Linux
+
+
+SOUND_LINE = json.loads(format_entry(PurePosixPath(TABLE), [DataFile("d-0.parquet", 1, 1)]).split(b"\n")[1])
+SOUND_STATE = {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": 0}
+SOUND_CUT = Cut("orders", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
+SOUND_LINES = [
+    json.loads(line)
+    for line in (
+        format_request(1, Open("orders", "/plain/orders")),
+        format_request(2, Publish("orders", "/plain/orders", (SOUND_CUT,))),
+        format_request(3, Drop("orders", "/plain/orders")),
+        format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}}),
+        format_reply(None, "failed", {"message": "no", "retry": True}),
+    )
+]
 
 
 class FilesOfInput(Files):
@@ -84,8 +113,11 @@ def name_of(choices: Choices) -> str:
 
 def entry_of(choices: Choices) -> bytes:
     """The content of an entry."""
-    if choices.number() % 4 == 0:
+    kind = choices.number() % 8
+    if kind == 0:
         return choices.some()
+    if kind == 1:
+        return b"v1\n" + odd_document(SOUND_LINE, choices)
     files = [
         DataFile(name_of(choices), choices.signed(8), choices.signed(8)) for _ in range(choices.number() % ENTRIES_MAX)
     ]
@@ -96,7 +128,9 @@ def entry_of(choices: Choices) -> bytes:
 
 
 def feed_state(data: bytes) -> None:
-    """The file `_faircopy.json`: what is read from it is what is written to it."""
+    """The file `_faircopy.json`: what is read from it is what is written to it. Its checksum fits, or does not."""
+    choices = Choices(data)
+    data = odd_document(SOUND_STATE, choices) if choices.number() % 2 else choices.rest()
     retired = RetiredFiles(FilesOfInput({TABLE / names.STATE: data}), TABLE)
     with contextlib.suppress(TableDamagedError, NewerFormatError):
         retired.load()
@@ -104,7 +138,12 @@ def feed_state(data: bytes) -> None:
 
 
 def feed_line(data: bytes) -> None:
-    """A line to the publisher, which answers to its id whatever it says, and a line from it."""
+    """A line to the publisher, which answers to its id whatever it says, and a line from it. The first byte chooses a
+    sound line to change, or any bytes.
+    """
+    choices = Choices(data)
+    number = choices.number()
+    data = odd_document(SOUND_LINES[number], choices) if number < len(SOUND_LINES) else choices.rest()
     assert request_id(data) is None or isinstance(request_id(data), int)
     with contextlib.suppress(RequestError):
         number, request = parse_request(data)

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.worker TARGET FOUND [LIBFUZZER ARGUMENT...]`: one target under atheris, until something is found.
+"""`python -m tests.fuzz.worker TARGET FOUND [LIBFUZZER ARGUMENT...]`: one target under atheris.
 
 The product's modules are instrumented as they are imported, so nothing of it may be imported before.
 """
@@ -7,28 +7,30 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import atheris
+import atheris  # type: ignore[import-untyped]
 
-from tests.fuzz.targets import TARGETS, Feed, Target
+from tests.fuzz.targets import TARGETS, Feed
 
 HISTORY = "history-"
 
 
-def main() -> None:
-    """Does not return: libFuzzer ends the process."""
+def main(prepare: Callable[[str], None] = lambda _target: None) -> None:
+    """Does not return: libFuzzer ends the process. `prepare(target)` is called when the product is imported."""
     name, found, *arguments = sys.argv[1:]
     target = TARGETS[name]
     with atheris.instrument_imports(include=["faircopy"]):
         feed = target.load()
+    prepare(name)
     if target.has_history:
-        feed = keeping_history(target, feed, Path(found))
+        feed = keeping_history(feed, Path(found))
     atheris.Setup([sys.argv[0], *arguments], feed)
     atheris.Fuzz()
 
 
-def keeping_history(target: Target, feed: Feed, found: Path) -> Feed:
+def keeping_history(feed: Feed, found: Path) -> Feed:
     """The same; when it fails, all inputs that led there are written as one."""
     from tests.fuzz.broker import history
 

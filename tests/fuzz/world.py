@@ -32,9 +32,9 @@ from faircopy.storage.system import mount
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.messages import encode_request
 from tests.fuzz.memory import MemoryDisk
+from tests.fuzz.pipe import Pipe
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import DirectoryNode
-from tests.simulation.network import Link, Weather
 from tests.simulation.store import Contents, SimulatedStore
 from tests.simulation.threads import SimulatedThreads
 
@@ -43,7 +43,7 @@ TOPIC = "orders"
 INPUTS_OF_A_BROKER = 300
 PARTITIONS_MAX = 100  # that administrators may ask for thousands is no matter of odd inputs
 DISK_THREADS = 4
-STEP_SECONDS = 0.01  # more than the network takes
+STEP_SECONDS = 0.01
 QUIET_SECONDS = 1.0
 PATIENCE_SECONDS = 20.0  # more than any wait of the broker that no client has asked for
 EPOCH_MS = 1_790_000_000_000
@@ -143,6 +143,11 @@ class World:
         self._inputs: list[bytes] = []
         self._begin()
 
+    def close(self) -> None:
+        """End the broker, as a kill does."""
+        self._life.end()
+        self.loop.close()
+
     def _begin(self) -> None:
         self.loop = VirtualLoop()
         self._disk = MemoryDisk()
@@ -191,22 +196,18 @@ class World:
 
     # -- clients -------------------------------------------------------------------------------------------------
 
-    def connect(self) -> Link:
-        """A connection of a new client, over a network that does all at once."""
-        return Link(self.loop, Weather(random.Random(0)), Life("client"), self._life, self.broker.server)
+    def connect(self) -> Pipe:
+        """A connection of a new client."""
+        return Pipe(self.loop, self._life, self.broker.server)
 
-    async def ask(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> bytes:
-        """The response to a request on a connection of its own. Raises Fault if none comes."""
-        link = self.connect()
-        answer = link.expect(1)
-        link.to_broker.send(encode_request(api_key, version, 1, "sane", body))
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                return await answer
-        except Exception as error:
-            raise Fault(f"a request for {api_key.name} was not answered: {error!r}") from error
-        finally:
-            link.cut()
+    async def ask(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> None:
+        """Make a request on a connection of its own. Raises Fault if it is not answered."""
+        pipe = self.connect()
+        pipe.send(encode_request(api_key, version, 1, "sane", body))
+        await quiet(pipe, PATIENCE_SECONDS)
+        if 1 not in pipe.responses:
+            raise Fault(f"a request for {api_key.name} was not answered")
+        pipe.hang_up()
 
     def feed(self, data: bytes, session: Coroutine[Any, Any, None]) -> None:
         """Have a client do what `data` makes it do, then look whether all is well. Raises Fault."""
@@ -219,6 +220,7 @@ class World:
             error.add_note(f"the broker had {len(self._inputs)} inputs, this one included")
             raise
         if len(self._inputs) >= INPUTS_OF_A_BROKER:
+            self.close()
             self._begin()
 
     async def _feed(self, session: Coroutine[Any, Any, None]) -> None:
@@ -252,9 +254,9 @@ def patched() -> Iterator[None]:
         yield
 
 
-async def quiet(link: Link) -> None:
-    """Wait until all whole requests that were sent on a connection are answered, or given up; but not for long."""
-    for _ in range(int(QUIET_SECONDS / STEP_SECONDS)):
+async def quiet(pipe: Pipe, seconds: float = QUIET_SECONDS) -> None:
+    """Wait until all whole requests that were sent on a connection are answered, or given up; but not for longer."""
+    for _ in range(int(seconds / STEP_SECONDS)):
         await asyncio.sleep(STEP_SECONDS)
-        if not link.is_open or link._connection.is_idle:
+        if not pipe.is_open or pipe.is_idle:
             return

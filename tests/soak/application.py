@@ -26,8 +26,9 @@ POLL_CHANCE = 0.3
 FLUSH_CHANCE = 0.3
 ASK_CHANCE = 0.3
 HANG_CHANCE = 0.004
-# It commits whatever became of the messages: who wants to know must look at each one's future before.
-FLUSHED_FIRST = ("aiokafka",)
+# They commit whatever became of the messages (kafka-python: those that it could not deliver in time, or that were under
+# way when it got a new epoch): who wants to know must look at each one's future before.
+FLUSHED_FIRST = ("aiokafka", "kafka-python")
 ZOMBIE_CHANCE = 0.3
 MICRO_OPERATIONS_MAX = 4
 LIFE_SECONDS = 12.0  # on average

@@ -188,6 +188,26 @@ def test_a_trim_leaves_what_the_last_checkpoint_begins_from(tmp_path: Path) -> N
     run(tmp_path, test)
 
 
+def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
+    """There are as many as transactions, so they must not stay for ever."""
+
+    async def test(bench: PartitionBench) -> None:
+        for number, transaction in enumerate((T1, T2)):
+            await bench.draft(transaction, 0, b"x")
+            await bench.prepare(transaction)
+            await bench.apply(transaction)
+            await bench.visible()
+            await bench.partition.checkpoint()
+            assert [span.first_offset for span in bench.partition.sink.spans(0, 9)] == [number]
+            bench.partition.sink.want_spans(number + 1)
+        await bench.plain(b"y")
+        await bench.partition.checkpoint()
+        bench.restart()
+        assert bench.partition.sink.spans(0, 9) == []
+
+    run(tmp_path, test)
+
+
 def test_journal_space_is_given_back(tmp_path: Path) -> None:
     """I7: all but what an open transaction needs."""
 

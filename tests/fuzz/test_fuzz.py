@@ -1,0 +1,141 @@
+"""Each target for a short time: the kept corpus, inputs that hypothesis makes, and some seconds under atheris."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import __main__ as command
+from tests.fuzz import broker
+from tests.fuzz.broken import UNCHECKED
+from tests.fuzz.campaign import CORPUS, MEMORY_MIB_MAX, NO_ATHERIS, Outcome, fuzz, has_atheris
+from tests.fuzz.choices import Choices
+from tests.fuzz.memory import edited
+from tests.fuzz.seeds import FOUND, seeds_of
+from tests.fuzz.targets import TARGETS
+
+SECONDS = 3
+BROKEN_SECONDS = 20
+PROCESSES = 2
+EXECUTIONS_LEAST = 50
+CORPUS_FILES_MAX = 400
+CORPUS_BYTES_MAX = 1 << 20
+TRACED_BYTES_MAX = 64 << 20
+
+INPUTS = [path for target in TARGETS for path in sorted((CORPUS / target).iterdir())]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_broker_is_left() -> Iterator[None]:
+    """The broker of this process ends with this module."""
+    yield
+    if broker.world.cache_info().currsize:
+        broker.world().close()
+        broker.world.cache_clear()
+
+
+def require_atheris() -> None:
+    """Skip where there is no atheris, unless nothing may be skipped."""
+    if has_atheris():
+        return
+    if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
+        pytest.fail(f"{NO_ATHERIS} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
+    pytest.skip(NO_ATHERIS)
+
+
+# -- the kept corpus -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_kept_input_passes(path: Path) -> None:
+    feed = TARGETS[path.parent.name].load()
+    tracemalloc.start()
+    try:
+        feed(path.read_bytes())
+        assert tracemalloc.get_traced_memory()[1] < TRACED_BYTES_MAX
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_seeds_are_those_that_the_product_writes(target: str) -> None:
+    kept = {path.name: path.read_bytes() for path in (CORPUS / target).iterdir() if not path.name.startswith(FOUND)}
+    assert kept.keys() == dict(seeds_of(target)).keys()
+
+
+def test_the_corpus_is_small_and_of_targets_only() -> None:
+    assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
+    assert len(INPUTS) <= CORPUS_FILES_MAX
+    assert sum(path.stat().st_size for path in INPUTS) <= CORPUS_BYTES_MAX
+
+
+# -- hypothesis ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_inputs_that_hypothesis_makes(target: str, data: st.DataObject) -> None:
+    """Any bytes, and kept inputs with edits."""
+    kept = [path for path in INPUTS if path.parent.name == target]
+    made = data.draw(st.binary(max_size=200))
+    if data.draw(st.booleans()):
+        made = edited(data.draw(st.sampled_from(kept)).read_bytes(), Choices(made))
+    TARGETS[target].load()(made)
+
+
+# -- atheris ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """What came of each target in some seconds, two at a time."""
+    require_atheris()
+    scratch = tmp_path_factory.mktemp("fuzz")
+
+    def run(name: str) -> Outcome:
+        return fuzz(TARGETS[name], SECONDS, scratch / name, scratch / f"{name}-found")
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        return dict(zip(TARGETS, pool.map(run, TARGETS), strict=True))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("target", TARGETS)
+def test_atheris_finds_nothing(outcomes: dict[str, Outcome], target: str) -> None:
+    outcome = outcomes[target]
+    assert outcome.is_good, outcome.log
+    assert outcome.executions >= EXECUTIONS_LEAST, outcome.log
+    assert 0 < outcome.peak_mib < MEMORY_MIB_MAX
+
+
+@pytest.mark.parametrize("target", UNCHECKED)
+def test_a_check_that_is_left_out_is_found(target: str, tmp_path: Path) -> None:
+    require_atheris()
+    outcome = fuzz(TARGETS[target], BROKEN_SECONDS, tmp_path / "new", tmp_path / "found", worker="tests.fuzz.broken")
+    assert not outcome.is_good, outcome.log
+    assert outcome.failures, outcome.log
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_feeds_one_input() -> None:
+    done = CliRunner().invoke(command.main, ["--target", "spark-log", "--input", str(CORPUS / "spark-log" / "no-file")])
+    assert done.exit_code == 0
+    assert "took" in done.output
+
+
+def test_the_command_wants_to_know_what_an_input_is_for() -> None:
+    done = CliRunner().invoke(command.main, ["--input", str(CORPUS / "spark-log" / "no-file")])
+    assert done.exit_code == 2
+    assert "--target" in done.output
