@@ -132,15 +132,11 @@ class Catalog:
     def open_all(self) -> None:
         """Open and recover every partition. Blocks. A damaged one is marked so, and the others serve on.
 
-        Raises NoSpace:
-        a partition that can't be recovered for lack of space would else stay stopped when there is some again.
+        Raises NoSpace: a partition that lacks space to recover would stay stopped when there is some again.
         """
         for topic in self._topics.load():
             hosted = HostedTopic(topic, self._settings)
             self._host(hosted, [self._open(hosted, number) for number in range(topic.partitions)])
-            for partition in hosted.partitions:
-                if isinstance(partition.failure, NoSpace):
-                    raise partition.failure
 
     def _host(self, hosted: HostedTopic, partitions: list[HostedPartition]) -> None:
         hosted.partitions.extend(partitions)
@@ -150,7 +146,7 @@ class Catalog:
         self.on_change(hosted, True)
 
     def _open(self, hosted: HostedTopic, number: int) -> HostedPartition:
-        """Open one partition of a topic. Blocks."""
+        """Open one partition of a topic; one that is damaged is stopped. Blocks. Raises NoSpace."""
         topic = hosted.topic
         identity = topic.identity(number)
         name = PartitionName(topic.name, number)
@@ -164,6 +160,8 @@ class Catalog:
         partition.log, partition.copier = data_log, copier
         try:
             self._recover(partition)
+        except NoSpace:
+            raise
         except (FaircopyError, OSError) as error:
             self.stop(partition, error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
         return partition
