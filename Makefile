@@ -69,6 +69,10 @@ MINUTES ?= 1
 soak: $(VENV)/.all-is-installed  ## A real broker under three client libraries, killed again and again: MINUTES=n
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
+.PHONY: fuzz
+fuzz: $(VENV)/.all-is-installed  ## Decoders, recovery and a broker, fed with what nobody should give them: MINUTES=n
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
 .PHONY: clean
 clean:  ## Remove what was installed and made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .fuzz *.egg-info

@@ -6,32 +6,38 @@ import contextlib
 from pathlib import Path
 
 from faircopy.datalog.check import check_up_to, needs_check
-from faircopy.datalog.index import Place
+from faircopy.datalog.index import Place, SparseIndex
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import DamagedLog, find_batches, read_batches, read_from_disk
 from faircopy.datalog.segment import file_name
 from faircopy.datalog.time_search import find_in_segment
 from faircopy.storage.files import StorageFailure
+from faircopy.storage.state_store import Put
 from faircopy.storage.system import mount
-from faircopy.verify.log_files import DamagedLogFile, LogFile, log_files
+from faircopy.verify.log_files import DamagedLogFile, LogFile, base_offset_of, log_files
 from faircopy.wire.batch import placed_prefix, read_header
 from faircopy.wire.records import Message, build_batch
 from tests.fuzz.choices import Choices
 from tests.fuzz.journals import IDENTITY, LOG, new_store
 from tests.fuzz.memory import MemoryDisk, edited
+from tests.simulation.store import Contents
 
 BATCHES = 12
 RECORDS = 3
+GREATEST_TIME_MS = 6_000  # of the last batch
 BATCHES_OF_A_SEGMENT = 5
 READ_BYTES = [0, 1, 61, 200, 1 << 20]
 
 
 def sound_batches() -> list[bytes]:
     """The batches of a log, with their offsets."""
-    messages = [Message(b"value" * 5, b"key", time_ms) for time_ms in (5_000, 4_000, 6_000)]
-    batch = build_batch(messages)
-    length = read_header(batch).length
-    return [placed_prefix(number * RECORDS, length, 0) + batch[16:] for number in range(BATCHES)]
+    messages = [Message(b"value" * 5, b"key", time_ms) for time_ms in (5_000, 4_000, 5_500)]
+    batches = [build_batch(messages)] * (BATCHES - 1)
+    batches.append(build_batch([*messages[1:], Message(b"newest", None, GREATEST_TIME_MS)]))
+    return [
+        placed_prefix(number * RECORDS, read_header(batch).length, 0) + batch[16:]
+        for number, batch in enumerate(batches)
+    ]
 
 
 SOUND = sound_batches()
@@ -44,17 +50,36 @@ LAST_FILE = max(SOUND_FILES)
 END = LogEnd(int(LAST_FILE.stem), len(SOUND_FILES[LAST_FILE]))
 
 
+def stored_index() -> Contents:
+    """The state store, with the index that a checkpoint has stored."""
+    contents = Contents()
+    index = SparseIndex(IDENTITY, new_store(contents))
+    for path, content in SOUND_FILES.items():
+        at = 0
+        while at < len(content):
+            header = read_header(content, at)
+            index.add(header.base_offset, int(path.stem), at, header.size_bytes, header.max_timestamp_ms)
+            at += header.size_bytes
+    for change in index.checkpoint(END_OFFSET):
+        assert isinstance(change, Put)
+        contents.tables[change.table].put(change.key, change.value)
+    return contents
+
+
+INDEX = stored_index()
+
+
 def feed_files(data: bytes) -> None:
     """Edits of the files, then offsets to read from, and times to search for."""
     choices = Choices(data)
     reads = [(choices.up_to(END_OFFSET), choices.one_of(READ_BYTES)) for _ in range(4)]
-    times_ms = [choices.signed(8), 6_000, 10_000]
+    times_ms = [choices.signed(8), GREATEST_TIME_MS]
     disk = MemoryDisk(changed_files(choices))
     with mount(disk):
         verify_all()
-        log = DataLog(LOG, IDENTITY, new_store(), 1 << 20)
+        log = DataLog(LOG, IDENTITY, new_store(INDEX), 1 << 20)
         with contextlib.suppress(DamagedLog, StorageFailure):
-            log.open(END, 0, END_OFFSET)
+            log.open(END, 0, END_OFFSET, GREATEST_TIME_MS)
             for offset, size in reads:
                 with contextlib.suppress(DamagedLog, StorageFailure):
                     check_read(log, offset, size)
@@ -73,7 +98,7 @@ def changed_files(choices: Choices) -> dict[Path, bytes]:
         if kind == 0:
             files.pop(path, None)
         elif kind == 1:
-            files[path.with_name(choices.one_of([file_name(END_OFFSET), file_name(7)]))] = choices.some()
+            files[path.with_name(choices.one_of([file_name(END_OFFSET), file_name(7), "old.log"]))] = choices.some()
         elif path in files:
             files[path] = edited(files[path], choices)
     return files
@@ -99,20 +124,22 @@ def check_shown(data: bytes, offset: int) -> None:
 
 
 def check_search(log: DataLog, time_ms: int) -> None:
-    """As ListOffsets searches, from the first segment on."""
-    offset = 0
+    """As ListOffsets searches."""
+    offset = log.index.offset_before_time(time_ms)
+    if offset is None:
+        return
     while (plan := log.plan_read(offset)) is not None:
         found, offset = find_in_segment(plan, time_ms)
         if found is not None:
             assert found.timestamp_ms >= time_ms
             return
-    assert time_ms > 6_000, "there are messages of that time"
+    raise AssertionError("there are messages of that time")
 
 
 def verify_all() -> None:
     """As the check of a data directory reads."""
     for path in log_files(LOG):
-        base = int(path.stem)
+        base = base_offset_of(path) or 0
         with contextlib.suppress(DamagedLogFile, StorageFailure):
             for batch in LogFile(path, lambda _bytes: None).batches(base):
                 assert Place(batch.header.base_offset, base, batch.byte).offset >= base

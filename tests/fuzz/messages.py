@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage, Message
 from faircopy.wire.fetch import read_fetch_request
-from faircopy.wire.messages import decode_request, decode_response, read_request_header
+from faircopy.wire.messages import decode_response, read_request_header
 from faircopy.wire.produce import read_produce_request
 from faircopy.wire.schema import api_keys, schema_of
 from faircopy.wire.subscription import assigned_partitions
@@ -27,6 +28,7 @@ LAYOUTS = [
     for api_key in sorted(api_keys())
     for version in range(schema_of(api_key).versions.first, schema_of(api_key).versions.last + 1)
 ]
+CORRELATION_ID_BYTES = 4
 FIRST_FETCH = 4
 LAST_FETCH = 12
 LAST_PRODUCE = 12
@@ -55,18 +57,25 @@ def check_frame(frame: bytes) -> None:
 
 def check_request(layout: Layout, body: bytes) -> None:
     """What is read can be written, and is read again as the same; the hot paths' readers agree."""
-    try:
-        message = decode_request(*layout, memoryview(body), 0)
-    except MalformedMessage:
-        message = None
-    if message is not None:
-        written = bytearray()
-        codec.writer(*layout, "request")(written, message)
-        assert decode_request(*layout, memoryview(written), 0) == message
+    message = read_and_write(layout, "request", body)
     if layout.api_key == ApiKey.PRODUCE and layout.version <= LAST_PRODUCE:
         check_produce(layout.version, body, message)
     if layout.api_key == ApiKey.FETCH and FIRST_FETCH <= layout.version <= LAST_FETCH:
         check_fetch(layout.version, body, message)
+
+
+def read_and_write(layout: Layout, direction: codec.Direction, body: bytes) -> Message | None:
+    """The message, if the bytes are one; what is read is written, and read again as the same."""
+    read, write = codec.reader(*layout, direction), codec.writer(*layout, direction)
+    try:
+        message, end = read(memoryview(body), 0)
+    except MalformedMessage:
+        return None
+    assert end <= len(body)
+    written = bytearray()
+    write(written, message)
+    assert read(memoryview(written), 0) == (message, len(written))
+    return message
 
 
 def check_produce(version: int, body: bytes, message: Message | None) -> None:
@@ -110,10 +119,7 @@ def feed_response(data: bytes) -> None:
     """The first two bytes choose a layout, the rest is the frame of a response."""
     choices = Choices(data)
     layout = LAYOUTS[choices.number(2) % len(LAYOUTS)]
-    try:
-        _, message = decode_response(*layout, memoryview(choices.rest()))
-    except MalformedMessage:
-        return
-    written = bytearray()
-    codec.writer(*layout, "response")(written, message)
-    assert codec.reader(*layout, "response")(memoryview(written), 0)[0] == message
+    frame = choices.rest()
+    with contextlib.suppress(MalformedMessage):
+        decode_response(*layout, memoryview(frame))
+    read_and_write(layout, "response", frame[CORRELATION_ID_BYTES:])

@@ -357,7 +357,11 @@ def state_values() -> Seeds:
     yield "group-offsets", b"\3\1g" + sized(json.dumps(["group", "orders", 0, 1, 0, "", 1]).encode())
     yield "transactional-ids", b"\4" + sized(b"") + b"\1o" + sized(json.dumps(whole).encode())
     yield "cluster", b"\5\6orders" + sized(number + topic) + sized(number + b"1000")
-    yield "format-file", b"\6" + encode_format("abc")
+
+
+def format_file() -> Seeds:
+    yield "sound", b"\0" + encode_format("abc")
+    yield "odd", b"\1\3\1\0\4"
 
 
 # -- plain tables ----------------------------------------------------------------------------------------------------

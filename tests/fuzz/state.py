@@ -25,13 +25,14 @@ from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.datalog.index import SparseIndex
 from faircopy.datalog.log import DataLog
-from faircopy.storage.data_directory import DataDirectoryError, read_format
+from faircopy.storage.data_directory import DataDirectoryError, encode_format, read_format
 from faircopy.storage.files import StorageFailure
 from faircopy.storage.state_store import TABLES, Put, StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, check_store
 from faircopy.storage.store_pages import StorePages
 from faircopy.storage.system import mount
 from tests.fuzz.choices import Choices
+from tests.fuzz.documents import odd_document
 from tests.fuzz.journals import IDENTITY, LOG, UNFOLDABLE, new_journal, new_store
 from tests.fuzz.memory import MemoryDisk, edited
 from tests.simulation.store import Contents
@@ -161,12 +162,6 @@ def read_cluster(contents: Contents, choices: Choices) -> None:
     ProducerIds(store, 1)
 
 
-def read_format_file(_contents: Contents, choices: Choices) -> None:
-    """The format file, which has a checksum inside."""
-    with mount(MemoryDisk({FORMAT: choices.rest()})), contextlib.suppress(DataDirectoryError):
-        assert read_format(FORMAT)
-
-
 SOUND_CHECKPOINT = json.dumps(json.loads(encode_checkpoint(IDENTITY, Checkpoint(0, 0, 0, None, 0, 0)).value)).encode()
 READERS: list[Callable[[Contents, Choices], None]] = [
     read_partition,
@@ -175,5 +170,17 @@ READERS: list[Callable[[Contents, Choices], None]] = [
     read_group_offsets,
     read_transactional_ids,
     read_cluster,
-    read_format_file,
 ]
+
+
+# -- the format file -------------------------------------------------------------------------------------------------
+
+SOUND_FORMAT = json.loads(encode_format("abc"))
+
+
+def feed_format(data: bytes) -> None:
+    """The first byte chooses between a changed document and any bytes. What is read is what was written."""
+    choices = Choices(data)
+    content = odd_document(SOUND_FORMAT, choices) if choices.number() % 2 else choices.rest()
+    with mount(MemoryDisk({FORMAT: content})), contextlib.suppress(DataDirectoryError):
+        assert encode_format(read_format(FORMAT)) == content

@@ -49,6 +49,7 @@ TARGETS = {
         Target("log-files", "logs:feed_files", "segments with edits, to readers", 1024),
         Target("state-file", "state:feed_file", "the state store's file with edits, to its check", 1024),
         Target("state-values", "state:feed_value", "values of each table, to their decoders", 1024),
+        Target("format-file", "state:feed_format", "the format file of a data directory"),
         Target("spark-log", "tables:feed_entry", "an entry of `_spark_metadata`"),
         Target("spark-log-directory", "tables:feed_directory", "a table's log directory, to those who open it"),
         Target("table-state", "tables:feed_state", "a table's own file"),
