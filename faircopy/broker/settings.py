@@ -19,6 +19,8 @@ from faircopy.errors import FaircopyError
 
 ENVIRONMENT_PREFIX = "FAIRCOPY_"
 UNLIMITED = -1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+PORT_DIGITS_MAX = 5
 
 
 class BadSetting(FaircopyError):
@@ -165,12 +167,11 @@ def environment_key(variable: str) -> str | None:
 def read_toml(path: Path) -> dict[str, Any]:
     """The settings in a TOML file. Raises BadSetting."""
     try:
-        document = tomllib.loads(path.read_text())
+        return {key: check(key, value, str(path)) for key, value in flatten(tomllib.loads(path.read_text()))}
     except OSError as error:
         raise BadSetting(f"can't read {path}: {error.strerror}. Give another file with --config") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSetting(f"{path} is not TOML: {error}") from error
-    return {key: check(key, value, str(path)) for key, value in flatten(document)}
+    except (ValueError, RecursionError) as error:
+        raise BadSetting(f"{path} is not TOML, or has more in it than can be read: {error}") from error
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -224,6 +225,8 @@ def check(key: str, value: Any, where: str) -> Any:
         raise BadSetting(
             f"{key} ({where}) is {value!r}: give {'a whole number' if expected is int else expected.__name__}"
         )
+    if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+        raise BadSetting(f"{key} ({where}) has more than 64 bits: give a smaller number")
     least, most, choices = item.metadata["least"], item.metadata["most"], item.metadata["choices"]
     if least is not None and value < least:
         raise BadSetting(f"{key} ({where}) is {value}: give at least {least}")
@@ -237,6 +240,7 @@ def check(key: str, value: Any, where: str) -> Any:
 def parse_address(text: str, key: str) -> tuple[str, int]:
     """HOST:PORT, with IPv6 hosts in brackets. Raises BadSetting."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    is_number = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX
+    if not host or not is_number or int(port) > 65535:
         raise BadSetting(f"{key} is {text!r}: give HOST:PORT, such as 127.0.0.1:9092")
     return host.strip("[]"), int(port)

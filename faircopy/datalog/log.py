@@ -73,7 +73,7 @@ class DataLog:
         drops the rest. Until then nothing is lost: the journal may turn out to be damaged. Blocks. Raises DamagedLog.
         """
         make_directory(self.directory)
-        found = [LogSegment.found(path) for path in list_files(self.directory, SUFFIX)]
+        found = [self._found(path) for path in list_files(self.directory, SUFFIX)]
         if end is not None:
             self.segments = [segment for segment in found if segment.base_offset <= end.segment_base]
             self._begin_again_at(end)
@@ -81,6 +81,11 @@ class DataLog:
         self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
         self.trim(start_offset)  # what a crash did not let go, or brought back
+
+    def _found(self, path: Path) -> LogSegment:
+        if not (path.stem.isascii() and path.stem.isdigit()):
+            raise DamagedLog(f"{path} is no segment of a log, as its name tells: move it elsewhere")
+        return LogSegment.found(path)
 
     def _begin_again_at(self, end: LogEnd) -> None:
         last = self.segments[-1] if self.segments else None
@@ -209,7 +214,10 @@ class DataLog:
         place = self.index.place_at_or_before(offset)
         if place is not None and place.segment_base >= self.segments[0].base_offset:
             return place
-        return Place(self.segments[0].base_offset, self.segments[0].base_offset, 0)
+        first = self.segments[0].base_offset
+        if first > offset:
+            raise DamagedLog(f"{self.directory} should hold offset {offset}, and begins with {first}: restore it")
+        return Place(first, first, 0)
 
     def place_of_end(self) -> Place:
         """Where the next visible batch will begin."""

@@ -48,17 +48,27 @@ def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
 
     Raises DamagedLog, StorageFailure; NotCached as `read_at` does.
     """
-    byte = locate(plan, read_at).byte
-    data = read_at(plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - byte), byte)
-    first = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
-    return data if first <= len(data) else read_at(plan.segment, first, byte)
+    place = locate(plan, read_at)
+    data = read_at(plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - place.byte), place.byte)
+    first = first_batch_bytes(plan, place, data)
+    return data if first <= len(data) else read_at(plan.segment, first, place.byte)
 
 
 def find_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> FileRange:
     """What `read_batches` would read, and where it lies. Raises the same."""
-    byte = locate(plan, read_at).byte
-    first = PLACE.unpack(read_at(plan.segment, PLACE.size, byte))[1] + LENGTH_OVERHEAD_BYTES
-    return FileRange(plan.segment.file, byte, max(min(max_bytes, plan.visible_bytes - byte), first))
+    place = locate(plan, read_at)
+    first = first_batch_bytes(plan, place, read_at(plan.segment, PLACE.size, place.byte))
+    return FileRange(plan.segment.file, place.byte, max(min(max_bytes, plan.visible_bytes - place.byte), first))
+
+
+def first_batch_bytes(plan: ReadPlan, place: Place, data: bytes) -> int:
+    """The size of the batch at a place, where `data` begins. Raises DamagedLog."""
+    if len(data) < PLACE.size:
+        raise damaged(plan.segment, place, "is cut short")
+    size: int = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
+    if not HEADER_BYTES <= size <= plan.visible_bytes - place.byte:
+        raise damaged(plan.segment, place, f"is damaged (a batch of {size} bytes can't be there)")
+    return size
 
 
 def locate(plan: ReadPlan, read_at: ReadAt) -> Place:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from faircopy.datalog.check import check_up_to
 from faircopy.datalog.log import DataLog
-from faircopy.datalog.read import ReadPlan, read_from_disk, walk
+from faircopy.datalog.read import ReadPlan, damaged, read_from_disk, walk
 from faircopy.storage.disk import Disk
 from faircopy.wire.batch import BatchHeader
 from faircopy.wire.compression import RecordsError
@@ -43,6 +43,9 @@ def find_in_segment(plan: ReadPlan, time_ms: int) -> tuple[TimedOffset | None, i
             batch = read_from_disk(plan.segment, header.size_bytes, place.byte)
             return find_in_batch(batch, header, time_ms, plan.offset), behind
     check_up_to(plan, plan.visible_bytes)
+    if behind <= plan.offset:
+        # Else the search would begin here again, and again.
+        raise damaged(plan.segment, plan.near, f"ends before offset {plan.offset}")
     return None, behind
 
 

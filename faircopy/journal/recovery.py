@@ -9,6 +9,7 @@ from faircopy.journal.entry import HEADER_BYTES, MAGIC_BYTES, BadEntry, Entry, c
 from faircopy.journal.segment import DamagedJournal, Segment
 
 WINDOW_BYTES = 1 << 20
+POSITION_AT = 24  # in an entry's header
 
 
 class Recovered(NamedTuple):
@@ -97,12 +98,22 @@ def sound_entries_behind(segment: Segment, position: int) -> Iterator[Entry]:
         piece = segment.opened.read(WINDOW_BYTES, at)
         found = piece.find(MAGIC_BYTES)
         while found >= 0:
-            entry = sound_entry_at(segment, at + found)
+            entry = sound_entry_at(segment, at + found) if bears_its_position(segment, piece, found, at) else None
             if entry is not None:
                 yield entry
             found = piece.find(MAGIC_BYTES, found + 1)
         # Step back by less than a magic, so that one across two pieces is seen, but always forward.
         at += max(len(piece) - len(MAGIC_BYTES) + 1, 1)
+
+
+def bears_its_position(segment: Segment, piece: bytes, found: int, at: int) -> bool:
+    """Whether an entry may begin there, as far as `piece`, which stands at byte `at`, can tell.
+
+    A client's payload may be full of magics, and to look at each with a read of its own would take minutes.
+    """
+    position = at + found - segment.at(segment.base) + segment.base
+    header = piece[found : found + HEADER_BYTES]
+    return len(header) < HEADER_BYTES or header[POSITION_AT : POSITION_AT + 8] == position.to_bytes(8, "little")
 
 
 def sound_entry_at(segment: Segment, byte: int) -> Entry | None:

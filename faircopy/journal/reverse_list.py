@@ -75,10 +75,15 @@ class Walk:
         return whole[HEADER_BYTES:]
 
     def _header(self, position: int) -> Entry:
+        segment = self._journal.segment_of(position)
         try:
-            return decode_header(self._view(self._journal.segment_of(position), position, HEADER_BYTES), 0, position)
+            entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position)
         except BadEntry as error:
             raise self._damaged(position, str(error)) from None
+        # A damaged length must not make us read (and allocate) more than the file has.
+        if segment.at(entry.end) > segment.allocated:
+            raise self._damaged(position, "longer than its segment")
+        return entry
 
     def _sound(self, entry: Entry) -> memoryview:
         segment = self._journal.segment_of(entry.position)

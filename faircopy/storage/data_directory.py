@@ -159,7 +159,8 @@ def read_format(path: Path) -> str:
         content = read_file(path)
         found = json.loads(content)
         version, cluster = int(found["format"]), str(found["cluster"])
-    except (FaircopyError, OSError, ValueError, KeyError, TypeError) as error:
+        sound = encode_format(cluster)
+    except (FaircopyError, OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
     if version > FORMAT:
         raise DataDirectoryError(
@@ -170,7 +171,7 @@ def read_format(path: Path) -> str:
             f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads format "
             f"{FORMAT}: choose another with --data-dir, and read the old one with the faircopy that made it"
         )
-    if content != encode_format(cluster):
+    if content != sound:
         raise DataDirectoryError(f"{path} is damaged: it does not fit its checksum. Restore it from a backup")
     return cluster
 

@@ -27,6 +27,8 @@ from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId, encode_header
 from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import DamagedJournal, encode_segment_header, file_name
 from faircopy.storage.files import StorageFailure
 from faircopy.storage.state_store import StateStore
@@ -109,11 +111,14 @@ def new_store(contents: Contents | None = None) -> StateStore:
 # -- files with edits ------------------------------------------------------------------------------------------------
 
 
+COMMITTED = TransactionId(7, 0, 1)
+
+
 def sound_entries() -> list[Written]:
     """A journal of twelve entries: batches, two transactions, one of them discarded, and a trim."""
     writer = Writer()
     batch = build_batch([Message(b"value", b"key", 1_000)])
-    committed, aborted = TransactionId(7, 0, 1), TransactionId(8, 0, 2)
+    committed, aborted = COMMITTED, TransactionId(8, 0, 2)
     for _ in range(2):
         writer.add(Kind.PLAIN, batch, records=1)
     first = writer.position
@@ -122,30 +127,61 @@ def sound_entries() -> list[Written]:
     writer.add(Kind.DRAFT, batch, records=1, transaction=committed, previous=first)
     writer.add(Kind.PREPARED, PREPARED_PAYLOAD.pack(2, -1), transaction=committed)
     writer.add(Kind.APPLY, APPLY_PAYLOAD.pack(-1), transaction=committed, durable=writer.position)
-    writer.add(Kind.DISCARD, DISCARD_PAYLOAD.pack(1, -1), transaction=aborted)
-    writer.add(Kind.TRIM, TRIM_PAYLOAD.pack(1))
+    writer.add(Kind.DISCARD, DISCARD_PAYLOAD.pack(1, -1), transaction=aborted, durable=writer.position)
+    writer.add(Kind.TRIM, TRIM_PAYLOAD.pack(1), durable=writer.position)
     for _ in range(3):
-        writer.add(Kind.PLAIN, batch, records=1)
+        writer.add(Kind.PLAIN, batch, records=1, durable=first)
     return writer.written
 
 
 SOUND = sound_entries()
+DRAFTS = [each for each in SOUND if each.entry.kind == Kind.DRAFT and each.entry.transaction == COMMITTED]
+HEAD = DRAFTS[-1].entry.position
 BASES = (0, SOUND[4].entry.position, SOUND[9].entry.position)
 SOUND_FILES = segment_files(SOUND, IDENTITY, BASES)
 STARTS = [written.entry.position for written in SOUND] + [SOUND[-1].entry.end]
 
 
 def feed_files(data: bytes) -> None:
-    """The position of the checkpoint, which file to edit or to lose, and the edits. What is recovered was written."""
+    """The position of the checkpoint, which file to edit or to lose, and the edits.
+
+    What is recovered was written, and what is cut was not durable, as far as what is left can tell.
+    """
     choices = Choices(data)
-    start = choices.one_of(STARTS)
-    disk = MemoryDisk(changed_files(choices))
-    with mount(disk):
+    start, files = choices.one_of(STARTS), changed_files(choices)
+    with mount(MemoryDisk(files)):
+        check_walk()
         first = recovered(start)
-        if first is not None:
-            expected = [each for each in SOUND if each.entry.position >= start]
-            assert first == expected[: len(first)]
-            assert recovered(start) == first, "what is recovered once is recovered again"
+        if first is None:
+            return
+        expected = [each for each in SOUND if each.entry.position >= start]
+        assert first == expected[: len(first)]
+        end = first[-1].entry.end if first else start
+        lost = [each for each in still_there(files) if each.entry.position > end and each.entry.durable > end]
+        assert not lost, "I9: what was durable is never cut"
+        assert recovered(start) == first, "what is recovered once is recovered again"
+
+
+def check_walk() -> None:
+    """A transaction's drafts, as they are read when it is applied."""
+    journal = new_journal(IDENTITY)
+    with contextlib.suppress(DamagedJournal, StorageFailure):
+        journal.open()
+        walk = Walk(journal, COMMITTED, read_from_disk)
+        for keep_bytes in (0, 1 << 20):
+            drafts = walk.collect(HEAD, keep_bytes)
+            assert [walk.payload(draft.entry) for draft in drafts] == [each.payload for each in DRAFTS]
+
+
+def still_there(files: dict[Path, bytes]) -> list[Written]:
+    """The entries that stand where they were written."""
+    found = []
+    for each in SOUND:
+        base = max(base for base in BASES if base <= each.entry.position)
+        at = SEGMENT_HEADER_BYTES + each.entry.position - base
+        if files.get(JOURNAL / file_name(base), b"")[at : at + each.entry.length] == each.bytes:
+            found.append(each)
+    return found
 
 
 def changed_files(choices: Choices) -> dict[Path, bytes]:

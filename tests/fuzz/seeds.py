@@ -25,11 +25,13 @@ from faircopy.wire.schema import schema_of
 from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
 from tests.fuzz import broker, configuration, journals, logs, state
 from tests.fuzz.batches import ENCODERS
+from tests.fuzz.columns import BATCHES_MAX
 from tests.fuzz.footers import KEYS, SOUND
 from tests.fuzz.messages import LAYOUTS
 from tests.fuzz.tables import SOUND_LINES
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.world import TOPIC
+from tests.unit.publish.publish_oracle import POISON, with_section
 
 CORPUS = Path(__file__).parent / "corpus"
 FOUND = "found-"
@@ -271,6 +273,9 @@ def columns() -> Seeds:
         yield name, b"\0" + sized(batch)
     yield "all", b"".join(b"\0" + sized(batch) for batch in found.values())
     yield "made", b"\1" + bytes(20) + b"\1" + bytes(20)
+    poison = [with_section(build_batch(MESSAGES[:1]), section) for section in POISON.values()]
+    for first in range(0, len(poison), BATCHES_MAX):
+        yield f"poison-{first}", b"".join(b"\0" + sized(batch) for batch in poison[first : first + BATCHES_MAX])
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

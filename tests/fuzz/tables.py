@@ -147,11 +147,20 @@ def feed_line(data: bytes) -> None:
     assert request_id(data) is None or isinstance(request_id(data), int)
     with contextlib.suppress(RequestError):
         number, request = parse_request(data)
+        if isinstance(request, Publish):
+            check_cuts(request.partitions)
         assert parse_request(format_request(number, request)) == (number, request)
     with contextlib.suppress(RequestError):
         _, verb, body = parse_reply(data)
         if verb == "opened":
             check_opened(body)
+
+
+def check_cuts(cuts: tuple[Cut, ...]) -> None:
+    """What is read from files is within bounds that files can have."""
+    for cut in cuts:
+        assert 0 <= cut.first_offset <= cut.end_offset
+        assert all(min(chunk.position, chunk.size) >= 0 and chunk.path.startswith("/") for chunk in cut.chunks)
 
 
 def check_opened(body: dict[str, Any]) -> None:

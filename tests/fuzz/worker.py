@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import atheris  # type: ignore[import-untyped]
-
 from tests.fuzz.targets import TARGETS, Feed
 
 HISTORY = "history-"
@@ -19,6 +17,8 @@ HISTORY = "history-"
 
 def main(prepare: Callable[[str], None] = lambda _target: None) -> None:
     """Does not return: libFuzzer ends the process. `prepare(target)` is called when the product is imported."""
+    import atheris  # type: ignore[import-untyped]  # not to be had everywhere
+
     name, found, *arguments = sys.argv[1:]
     target = TARGETS[name]
     with atheris.instrument_imports(include=["faircopy"]):
