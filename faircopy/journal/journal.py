@@ -241,13 +241,20 @@ class Journal:
 
     async def durable(self) -> None:
         """Wait until all that is appended by now is durable."""
+        await self._told_by(self.when_durable)
+
+    async def written(self) -> None:
+        """Wait until all that is appended by now stands in the file, whatever a loss of power may take of it."""
+        await self._told_by(self.when_written)
+
+    async def _told_by(self, when: Callable[[Callable[[], None]], None]) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
 
         def tell() -> None:
             if not future.done():
                 future.set_result(None)
 
-        self.when_durable(tell)
+        when(tell)
         await future
 
     async def sync(self) -> None:

@@ -50,7 +50,8 @@ class File:
         try:
             self._descriptor = self._system.open(path, flags)
         except OSError as error:
-            raise read_failure(f"opening {path}", error) from error
+            refused = failure if create else read_failure
+            raise refused(f"opening {path}", error) from error
 
     def __del__(self) -> None:
         if self._descriptor >= 0:

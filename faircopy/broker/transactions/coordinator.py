@@ -195,18 +195,7 @@ class TransactionCoordinator:
         self._note_unwritten(home, producer.current.id)
         for partition in named.values():
             partition.open_transaction(producer.current.id)
-        await self._written(home)
-
-    async def _written(self, home: MetadataJournal) -> None:
-        """Wait until all that is appended by now stands in the file."""
-        written: asyncio.Future[None] = self._loop.create_future()
-
-        def tell() -> None:
-            if not written.done():
-                written.set_result(None)
-
-        home.journal.when_written(tell)
-        await written
+        await home.journal.written()
 
     def _ensure_space(self, home: MetadataJournal) -> None:
         """Begin nothing on a full disk. Raises TransactionRefused."""

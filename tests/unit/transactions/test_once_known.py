@@ -34,6 +34,11 @@ class StubJournal:
     def when_written(self, callback: Callable[[], None]) -> None:
         self._waiting.append((self.next_position, callback))
 
+    async def written(self) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self.when_written(lambda: done.set_result(None))
+        await done
+
     def write(self, up_to: int | None = None) -> None:
         self.written_position = self.next_position if up_to is None else up_to
         due = [callback for position, callback in self._waiting if position <= self.written_position]
