@@ -1,8 +1,7 @@
 """The local copy: effects of a data journal go into the visible log, in order (I1).
 
 Small copies happen on the event loop, large ones on the disk threads while the loop goes on; in either case one copy
-of a
-partition is under way at a time, since offsets become visible in order.
+of a partition is under way at a time, since offsets become visible in order.
 """
 
 from __future__ import annotations

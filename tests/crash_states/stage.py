@@ -13,7 +13,7 @@ from typing import Any
 from faircopy.broker.broker import Broker
 from faircopy.broker.settings import Settings
 from faircopy.publish import spark_log
-from tests.checker.history import Operation, Poll, Result, Send, Transaction, Value
+from tests.checker.history import Operation, Poll, Result, Send, Value
 from tests.simulation.administrator import Administrator
 from tests.simulation.consumer import SimulatedConsumer
 from tests.simulation.coverage import Coverage
@@ -150,17 +150,5 @@ class Stage:
 
     def history(self) -> list[Operation]:
         """What clients know now."""
-        transactions = [
-            Transaction(
-                attempt.process,
-                attempt.group,
-                attempt.begun,
-                attempt.commit_asked,
-                attempt.ended if attempt.ended is not None else self.now,
-                attempt.result,
-                list(attempt.sends),
-                offsets=list(attempt.offsets),
-            )
-            for attempt in map(replace, self._attempts)
-        ]
+        transactions = [attempt.operation(self.now) for attempt in self._attempts]
         return [*transactions, *self._polls]

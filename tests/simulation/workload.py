@@ -66,6 +66,19 @@ class Attempt:
     def finish(self, result: Result, now: float) -> None:
         self.result, self.ended = result, now
 
+    def operation(self, now: float) -> Transaction:
+        """What a history says of it; one that is not finished lasts until `now`."""
+        return Transaction(
+            self.process,
+            self.group,
+            self.begun,
+            self.commit_asked,
+            self.ended if self.ended is not None else now,
+            self.result,
+            list(self.sends),
+            offsets=list(self.offsets),
+        )
+
 
 class Workload:
     """All clients of one run. `stop` lets them finish what they are at."""
@@ -366,19 +379,7 @@ class Workload:
 
     def history(self) -> list[Operation]:
         """All that was done, in order of its begin."""
-        transactions = [
-            Transaction(
-                attempt.process,
-                attempt.group,
-                attempt.begun,
-                attempt.commit_asked,
-                attempt.ended if attempt.ended is not None else self._loop.now,
-                attempt.result,
-                attempt.sends,
-                offsets=attempt.offsets,
-            )
-            for attempt in self._attempts
-        ]
+        transactions = [attempt.operation(self._loop.now) for attempt in self._attempts]
         return [*transactions, *self._polls, *self._told, *self._snapshots, *self._finals]
 
 
