@@ -39,6 +39,14 @@ class HostedPartition(Partition):
     log: DataLog
     copier: LogCopier
 
+    def abandon(self, error: FaircopyError) -> None:
+        self.copier.abandon()
+        super().abandon(error)
+
+    @property
+    def is_at_work(self) -> bool:
+        return super().is_at_work or self.copier.is_at_work
+
     def end_for(self, _isolation_level: int) -> int:
         """The offset before which such a reader may read: the log's end, whatever is open."""
         return self.log.end_offset
@@ -276,6 +284,7 @@ class Catalog:
 
     async def _remove(self, hosted: HostedTopic) -> None:
         for partition in hosted.partitions:
+            await partition.let_go()
             for segment in partition.journal.reclaim_all():
                 await self._disk.run(segment.discard)
             for log_segment in partition.log.segments:

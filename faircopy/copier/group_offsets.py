@@ -141,10 +141,13 @@ class GroupOffsets:
         """The table can't hold more than the journal gave it."""
 
     def recover_open(self, transaction: TransactionId, head: int) -> None:
-        """After recovery: note the drafts of a transaction that is still open."""
+        """After recovery: note the drafts of a transaction that is still open. Raises DamagedJournal."""
         for draft in Walk(self._journal, transaction, read_from_disk).collect(head, keep_bytes=1 << 30):
             assert draft.payload is not None
-            self.note_draft(transaction, draft.payload)
+            try:
+                self.note_draft(transaction, draft.payload)
+            except Exception as error:
+                raise self._journal.misfit(draft.entry.position, error) from error
 
     def load(self) -> None:
         """Read the table as the last checkpoint stored it. Blocks."""

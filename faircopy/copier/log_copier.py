@@ -59,6 +59,7 @@ class LogCopier:
         self._jobs: deque[Job] = deque()
         self._is_busy = False
         self._is_due = False
+        self._is_abandoned = False
         self._slow: asyncio.Task[None] | None = None
         self._spans: list[Span] = []
         self._spans_wanted = 0
@@ -70,6 +71,8 @@ class LogCopier:
     # -- the queue -----------------------------------------------------------------------------------------------
 
     def push(self, effect: Effect, payload: Buffer | None) -> None:
+        if self._is_abandoned:
+            return
         if isinstance(effect, MoveStart):
             # To an offset that is visible already, so it need not wait for copies, which may be waiting for space.
             self._move_start(effect)
@@ -78,8 +81,20 @@ class LogCopier:
         self._schedule()
 
     def push_barrier(self, reached: Callable[[], None]) -> None:
+        if self._is_abandoned:
+            return
         self._jobs.append(reached)
         self._schedule()
+
+    def abandon(self) -> None:
+        """The log is to be deleted: carry out nothing more, and take no failure for one."""
+        self._is_abandoned = True
+        self._jobs.clear()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a thread writes."""
+        return self._slow is not None and not self._slow.done()
 
     def _schedule(self) -> None:
         if not self._is_due and not self._is_busy:
@@ -140,13 +155,14 @@ class LogCopier:
         return True
 
     async def _write_slowly(self, placed: list[PlacedBatch]) -> None:
-        while True:
+        while not self._is_abandoned:
             try:
                 await self._disk.run(write_placed, placed)
-                break
             except NoSpace:
                 await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
-        self.log.show(placed)
+            else:
+                self.log.show(placed)
+                return
 
     def _go_slow(self, work: object) -> None:
         self._is_busy = True
@@ -156,7 +172,8 @@ class LogCopier:
         try:
             await work  # type: ignore[misc]
         except (FaircopyError, OSError) as error:
-            self._on_damage(error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
+            if not self._is_abandoned:
+                self._on_damage(error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
             return
         self._is_busy = False
         self._run()
@@ -197,6 +214,8 @@ class LogCopier:
         drafts = await self._disk.run(self._walk, effect, recent, read_from_disk)
         base_offset = effect.base_offset
         for piece in pieces(drafts):
+            if self._is_abandoned:
+                return
             is_loaded = all(draft.payload is not None for draft in piece)
             loaded = piece if is_loaded else await self._disk.run(self._load, effect, piece)
             await self._write_slowly(self._place_drafts(loaded, base_offset))

@@ -40,6 +40,8 @@ from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import BatchHeader
 
+LET_GO_POLL_SECONDS = 0.002
+
 Appended = Callable[[int], None]  # is given the base offset, UNKNOWN_OFFSET if it is not decided yet
 Done = Callable[[], None]
 
@@ -79,6 +81,7 @@ class Partition:
         self._has_batches = has_batches
         self._told: dict[int, TransactionId] = {}
         self._checkpointing = False
+        self._snapshot: asyncio.Future[tuple[list[Change], Checkpoint]] | None = None
 
     # -- opening -------------------------------------------------------------------------------------------------
 
@@ -120,11 +123,24 @@ class Partition:
     def fail(self, error: FaircopyError) -> None:
         """Stop this partition: it serves nothing more until the cause is repaired and the broker restarted (I9)."""
         self.failure = error
+        if self._snapshot is not None and not self._snapshot.done():
+            # The sink does nothing more: a checkpoint would wait for it for ever.
+            self._snapshot.set_exception(error)
 
     def abandon(self, error: FaircopyError) -> None:
-        """Stop this partition because it is deleted."""
-        self.failure = error
+        """Stop this partition because it is deleted. Its files may go as soon as it is `let_go`."""
+        self.fail(error)
         self.journal.abandon()
+
+    async def let_go(self) -> None:
+        """Wait until nothing is at work on the files of a partition that is abandoned."""
+        while self.is_at_work:
+            await asyncio.sleep(LET_GO_POLL_SECONDS)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a thread, or a checkpoint, uses this partition's files."""
+        return self._checkpointing or self.journal.is_at_work
 
     def ensure_sound(self) -> None:
         """Raise what stopped this partition, or JournalFull, if it can't take anything now."""
@@ -254,6 +270,9 @@ class Partition:
         self._checkpointing = True
         try:
             await self._checkpoint()
+        except FaircopyError as error:
+            if error is not self.failure:
+                raise
         finally:
             self._checkpointing = False
 
@@ -281,6 +300,7 @@ class Partition:
     async def _snapshot_sink(self) -> tuple[list[Change], Checkpoint]:
         """What the sink has to store when all effects up to now, and none behind, are carried out."""
         reached: asyncio.Future[tuple[list[Change], Checkpoint]] = asyncio.get_running_loop().create_future()
+        self._snapshot = reached
 
         def snapshot() -> None:
             if not reached.done():

@@ -29,7 +29,7 @@ from faircopy.journal.recovery import Recovered, ensure_torn, read_entries
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import SUFFIX, DamagedJournal, Segment
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, NoSpace, delete_file, list_files, make_directory, sync_directory
+from faircopy.storage.files import Buffer, File, NoSpace, delete_file, list_files, make_directory, sync_directory
 
 INLINE_WRITE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 8 << 20
@@ -153,12 +153,31 @@ class Journal:
                     segment.renew()
         end = start
         for recovered in read_entries(self._segments, start):
-            fold(recovered)
+            self._fold_one(fold, recovered)
             end = recovered.entry.end
         ensure_torn(self._segments, end, known_durable=start)
         ensure_whole()
         self._cut(end)
         self.next_position = self.written_position = self.synced_position = self._sync_up_to = end
+
+    def _fold_one(self, fold: Callable[[Recovered], None], recovered: Recovered) -> None:
+        """Fold one entry. One that is whole and can't follow those before it stops this journal, not the start."""
+        try:
+            fold(recovered)
+        except (FaircopyError, OSError):
+            raise
+        except Exception as error:
+            raise self.misfit(recovered.entry.position, error) from error
+
+    def misfit(self, position: int, error: Exception) -> DamagedJournal:
+        """What to raise for an entry that is whole, and of which nothing can be made."""
+        holder = self.segment_of(position)
+        return DamagedJournal(
+            f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that can't "
+            f"follow those before it ({error!r}): restore the file from a backup or a replica",
+            holder.path,
+            holder.at(position),
+        )
 
     def _cut(self, end: int) -> None:
         """Remove what lies behind `end`, for good: old bytes there must never be taken for entries later."""
@@ -168,7 +187,7 @@ class Journal:
         last.opened.truncate(last.at(end))
         last.allocated = last.at(end)
         # What was read may stand in the page cache only: it must be durable before anyone is shown it (I2).
-        sync_segments(self._segments)
+        sync_files([segment.opened for segment in self._segments])
         sync_directory(self.directory)
 
     # -- appending -----------------------------------------------------------------------------------------------
@@ -189,9 +208,19 @@ class Journal:
             raise JournalFull(f"{self._full}, and the broker goes on by itself")
 
     def abandon(self) -> None:
-        """The journal's files are to be deleted: write nothing more, and take no failure for one."""
+        """The journal's files are to be deleted: write nothing more, and take no failure for one.
+
+        Whoever waits is told as if it were durable: what they wait for goes with the rest, and nobody asks for it.
+        """
         self._is_abandoned = True
         self._pending.clear()
+        release(self._when_written, self.next_position)
+        release(self._when_durable, self.next_position)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a thread writes or syncs."""
+        return self._is_writing or self._is_syncing
 
     def _fail(self, error: BaseException) -> None:
         if not self._is_abandoned:
@@ -221,14 +250,14 @@ class Journal:
 
     def when_written(self, callback: Callback) -> None:
         """Call back when all that is appended by now stands in the file."""
-        if self.written_position >= self.next_position:
+        if self.written_position >= self.next_position or self._is_abandoned:
             callback()
         else:
             self._when_written.append((self.next_position, callback))
 
     def when_durable(self, callback: Callback) -> None:
         """Call back, in order, when all that is appended by now is durable; this asks for an fdatasync."""
-        if self.durable_position >= self.next_position and not self._when_durable:
+        if (self.durable_position >= self.next_position and not self._when_durable) or self._is_abandoned:
             callback()
             return
         self._when_durable.append((self.next_position, callback))
@@ -264,19 +293,17 @@ class Journal:
         if self.synced_position >= target:
             return
         try:
-            await self._disk.run(
-                sync_segments, [segment for segment in self._segments if self._holds_unsynced(segment)]
-            )
+            await self._disk.run(sync_files, self._unsynced_files())
         except Exception as error:
             self._fail(error)
             raise
         self.synced_position = max(self.synced_position, target)
 
-    def _holds_unsynced(self, segment: Segment) -> bool:
-        if segment.file is None:
-            return False
-        index = self._segments.index(segment)
-        return index + 1 >= len(self._segments) or self._segments[index + 1].base > self.synced_position
+    def _unsynced_files(self) -> list[File]:
+        """The files that hold what is not synced, the older ones first. They stay open, whoever deletes them."""
+        behind = [*(segment.base for segment in self._segments[1:]), self.next_position + 1]
+        ends = zip(self._segments, behind, strict=True)
+        return [segment.file for segment, end in ends if segment.file is not None and end > self.synced_position]
 
     def _segment_for(self, length: int) -> Segment:
         last = self._segments[-1] if self._segments else None
@@ -377,7 +404,6 @@ class Journal:
             return
         self._is_syncing = True
         up_to = self.written_position
-        segments = [segment for segment in self._segments if self._holds_unsynced(segment)]
 
         def done(_result: object, error: BaseException | None) -> None:
             self._is_syncing = False
@@ -386,7 +412,7 @@ class Journal:
             else:
                 self._synced(up_to)
 
-        self._disk.submit(sync_segments, (segments,), done)
+        self._disk.submit(sync_files, (self._unsynced_files(),), done)
 
     def _wants_sync(self) -> bool:
         unsynced = self.written_position - self.synced_position
@@ -435,10 +461,10 @@ def write_all(writes: list[PendingWrite]) -> None:
             first = number
 
 
-def sync_segments(segments: list[Segment]) -> None:
-    """fdatasync each segment, the older ones first. Blocks."""
-    for segment in segments:
-        segment.opened.sync()
+def sync_files(files: list[File]) -> None:
+    """fdatasync each file, in this order. Blocks."""
+    for file in files:
+        file.sync()
 
 
 def release(waiting: deque[tuple[int, Callback]], position: int) -> None:

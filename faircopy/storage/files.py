@@ -12,7 +12,7 @@ from pathlib import Path
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.system import Buffer as Buffer
-from faircopy.storage.system import mounted
+from faircopy.storage.system import Space, mounted
 
 MAX_BUFFERS_PER_WRITE = 1024  # IOV_MAX of Linux
 
@@ -223,6 +223,14 @@ def size_of(path: Path) -> int:
     if status is None:
         raise StorageFailure(f"{path} is gone")
     return status.size
+
+
+def space_around(path: Path) -> Space:
+    """The size of the disk that holds a path, and what of it is free. Raises StorageFailure."""
+    try:
+        return mounted().space(path)
+    except OSError as error:
+        raise read_failure(f"asking for the space around {path}", error) from error
 
 
 def modified_ms(path: Path) -> int | None:

@@ -25,6 +25,13 @@ class Status(NamedTuple):
     modified_ns: int
 
 
+class Space(NamedTuple):
+    """The size of the disk that holds a path, and what of it is free for us."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class System:
     """The machine's own. Files are known by descriptors, positions and sizes are bytes."""
 
@@ -93,6 +100,10 @@ class System:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Status(stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns)
+
+    def space(self, path: Path) -> Space:
+        disk = os.statvfs(path)
+        return Space(disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize)
 
     def lock(self, path: Path) -> int:
         """Make the file if need be, and keep other processes out until it is closed. Raises BlockingIOError."""

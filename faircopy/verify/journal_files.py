@@ -91,8 +91,11 @@ class JournalFiles:
         except FaircopyError:
             raise
         except Exception as error:
-            what = f"the entry there can't follow those before it ({error!r})"
-            raise self.damaged(recovered.entry.position, what) from error
+            raise self.misfit(recovered.entry.position, error) from error
+
+    def misfit(self, position: int, error: Exception) -> DamagedJournal:
+        """The error for an entry that is whole, and of which nothing can be made."""
+        return self.damaged(position, f"the entry there can't follow those before it ({error!r})")
 
     def damaged(self, position: int, what: str) -> DamagedJournal:
         """The error for a place in the journal."""

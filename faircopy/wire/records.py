@@ -70,7 +70,7 @@ def decode_records(batch: Bytes, limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST) 
     """
     header = read_header(batch)
     section = decompress(header.attributes & COMPRESSION_MASK, batch[HEADER_BYTES:], limit_bytes)
-    reader = _Reader(bytes(section))
+    reader = _Reader(memoryview(section))
     for index in range(header.records):
         yield _record(reader, header, index)
     if reader.at != len(reader.data):
@@ -138,7 +138,7 @@ class _Reader:
 
     __slots__ = ("at", "data")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: memoryview) -> None:
         self.data = data
         self.at = 0
 
@@ -156,7 +156,7 @@ class _Reader:
         end = self.at + size
         if size < 0 or end > len(self.data):
             raise RecordsError(f"decoding records: {size} bytes wanted at byte {self.at} of {len(self.data)}")
-        taken = self.data[self.at : end]
+        taken = bytes(self.data[self.at : end])
         self.at = end
         return taken
 

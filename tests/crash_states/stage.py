@@ -58,8 +58,8 @@ class Stage:
 
     def __init__(self, loop: VirtualLoop, settings: Settings, chosen: random.Random) -> None:
         self._loop = loop
-        self._coverage = Coverage()
-        self.machine = Machine(loop, settings, chosen, self._coverage)
+        self.coverage = Coverage()
+        self.machine = Machine(loop, settings, chosen, self.coverage)
         self._values = itertools.count(1)
         self._attempts: list[Attempt] = []
         self._polls: list[Poll] = []
@@ -71,7 +71,7 @@ class Stage:
 
     def _remote(self, name: str) -> Remote:
         life = Life(name)
-        return Remote(lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self._coverage)
+        return Remote(lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self.coverage)
 
     async def begin(self) -> None:
         """Start, make topics and producers, and have everything durable. A table is about to be compacted."""
@@ -114,7 +114,9 @@ class Stage:
         await self._loop.create_task(work, context=self.machine.life.context)
 
     async def make_topic(self, name: str, partitions: int, configs: dict[str, str]) -> None:
-        await Administrator(self.remote, random.Random(0), self._loop.time).make_topic(name, partitions, configs)
+        await Administrator(self.remote, self.remote, random.Random(0), self._loop.time).make_topic(
+            name, partitions, configs
+        )
 
     async def send_plain(self, partition: str) -> None:
         """One batch of two messages."""

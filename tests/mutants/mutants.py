@@ -24,6 +24,7 @@ from faircopy.journal import journal, recovery, segment
 from faircopy.journal.entry import NOWHERE
 from faircopy.journal.journal import Journal
 from faircopy.storage.data_directory import DataDirectory
+from faircopy.storage.files import File
 
 Mutant = Callable[[], contextlib.AbstractContextManager[Any]]
 MUTANTS: dict[str, Mutant] = {}
@@ -45,7 +46,7 @@ def replaced(owner: Any, name: str, new: Any) -> contextlib.AbstractContextManag
 @mutant
 def skip_the_journals_fsync() -> Iterator[Any]:
     """I2: entries count as durable when they are written."""
-    with replaced(journal, "sync_segments", lambda segments: None):
+    with replaced(journal, "sync_files", lambda files: None):
         yield
 
 
@@ -91,12 +92,12 @@ def checkpoint_without_syncing_the_log() -> Iterator[Any]:
 def go_on_after_a_failed_fsync() -> Iterator[Any]:
     """I10: an fsync that failed is tried again, and the second one succeeds."""
 
-    def sync_segments(segments: list[segment.Segment]) -> None:
-        for each in segments:
+    def sync_files(files: list[File]) -> None:
+        for file in files:
             with contextlib.suppress(Exception):
-                each.opened.sync()
+                file.sync()
 
-    with replaced(journal, "sync_segments", sync_segments):
+    with replaced(journal, "sync_files", sync_files):
         yield
 
 

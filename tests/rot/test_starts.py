@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from crc32c import crc32c
 
 from faircopy.client.connection import Connection
-from faircopy.journal.entry import Kind
+from faircopy.journal.entry import HEADER_BYTES as ENTRY_HEADER_BYTES
+from faircopy.journal.entry import Entry, Kind, TransactionId, encode_header
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
 from faircopy.storage.store_pages import StorePages
@@ -26,6 +29,7 @@ from tests.rot.made import SETTINGS, Made, identity, read
 
 Copy = Callable[[Made], Made]
 Partition = tuple[str, int]
+MISFIT = b'{"partitions":[]}'
 
 
 # -- what a broker does ----------------------------------------------------------------------------------------------
@@ -178,6 +182,34 @@ def test_a_draft_of_an_open_transaction(stopped: Made, copy_of: Copy, chance: ra
         check_others(broker, made, ("orders", 1))
 
 
+def add_misfit(path: Path) -> tuple[int, bytes]:
+    """Put an entry behind a journal's last: whole, and of a transaction that none before it began. Returns the byte
+    where it stands, and the file's content.
+    """
+    last = list(shown_entries(open_to_show(path)))[-1]
+    content = bytearray(path.read_bytes())
+    (salt,) = struct.unpack_from("<Q", content, 16)
+    length = ENTRY_HEADER_BYTES + len(MISFIT)
+    unknown = TransactionId(1 << 40, 0, 0)
+    entry = Entry(Kind.PREPARE_COMMIT, last.entry.end, length, 0, 0, -1, unknown, last.entry.end)
+    byte = last.byte + last.entry.length
+    content[byte : byte + length] = encode_header(entry, MISFIT, crc32c(struct.pack("<Q", salt))) + MISFIT
+    path.write_bytes(content)
+    return byte, bytes(content)
+
+
+def test_an_entry_that_follows_from_nothing(killed: Made, copy_of: Copy) -> None:
+    """As a fault of the broker, or of whoever wrote there, would leave it: no checksum tells."""
+    made = copy_of(killed)
+    (path,) = made.files("journal", "orders", 0)
+    byte, content = add_misfit(path)
+    with started(made, path, content) as broker:
+        assert f"is stopped: {path} holds an entry at byte {byte} " in broker.log
+        assert "can't follow those before it" in broker.log
+        check_refused(broker, ("orders", 0))
+        check_others(broker, made, ("orders", 0))
+
+
 def test_what_nobody_needs_any_more(stopped: Made, copy_of: Copy, chance: random.Random) -> None:
     """Of what is decided and below the checkpoint, all is in the log. (`faircopy verify` tells of it all the same.)"""
     made = copy_of(stopped)
@@ -204,6 +236,14 @@ def test_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random, ki
     shown = chance.choice(entries[: len(entries) // 2])
     change(path, byte_in(shown, chance), chance)
     assert f"{path} is damaged at byte {shown.byte} " in refusal(made)
+
+
+@pytest.mark.parametrize("kind", ["_metadata", "__consumer_offsets"])
+def test_an_entry_of_a_shared_journal_that_follows_from_nothing(killed: Made, copy_of: Copy, kind: str) -> None:
+    made = copy_of(killed)
+    (path,) = (made.data / "journal" / kind).glob("*/*.journal")
+    byte, _ = add_misfit(path)
+    assert f"{path} holds an entry at byte {byte} " in refusal(made)
 
 
 def test_the_end_of_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random) -> None:

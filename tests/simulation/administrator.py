@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from typing import Any
 
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.records import Message, build_batch
 from tests.checker.history import Read
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.member import SimulatedMember
@@ -16,6 +18,8 @@ from tests.simulation.network import LATE_SECONDS, Disconnected, Remote
 from tests.simulation.producer import GaveUp, Refused, SimulatedProducer, partition_of
 
 PAUSE_SECONDS = 0.2
+USE_SECONDS = 1.5
+USE_PAUSE_SECONDS = 0.02
 FOREIGN = -1  # the value that everybody else sends to the topic
 TOPIC = "short"
 PARTITION = "short-0"
@@ -26,8 +30,9 @@ GROUP_SECONDS = 3.0
 class Administrator:
     """Raises AssertionError where the broker does not do what it said."""
 
-    def __init__(self, remote: Remote, chosen: random.Random, now: Callable[[], float]) -> None:
+    def __init__(self, remote: Remote, neighbour: Remote, chosen: random.Random, now: Callable[[], float]) -> None:
         self._remote = remote
+        self._neighbour = neighbour
         self._chosen = chosen
         self._now = now
         self._last_value = 0
@@ -73,6 +78,13 @@ class Administrator:
         found = [read.value for read in await self._read_all() if read.value != FOREIGN]
         assert set(known) <= set(found) <= set(known) | set(perhaps), f"sent {known}, perhaps {perhaps}: found {found}"
         assert found == sorted(set(found)), f"sent in order and once each: found {found}"
+        await self._delete_in_use()
+        await asyncio.sleep(LATE_SECONDS)  # nor may this delete the next
+
+    async def _delete_in_use(self) -> None:
+        """Delete the topic while somebody sends to it: it goes in the middle of whatever the broker does for them."""
+        sender = asyncio.create_task(self._send_for_ever())
+        await asyncio.sleep(self._chosen.random() * USE_SECONDS)
         await self._until(
             ApiKey.DELETE_TOPICS,
             5,
@@ -80,7 +92,16 @@ class Administrator:
             lambda answer: int(answer.responses[0].error_code),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
-        await asyncio.sleep(LATE_SECONDS)  # nor may this delete the next
+        sender.cancel()
+
+    async def _send_for_ever(self) -> None:
+        """Send what counts for nothing."""
+        data = {"name": TOPIC, "partition_data": [{"index": 0, "records": build_batch([Message(b"%d" % FOREIGN)])}]}
+        body = {"transactional_id": None, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
+        while True:
+            with contextlib.suppress(Disconnected):
+                await self._neighbour.ask(ApiKey.PRODUCE, 8, body)
+            await asyncio.sleep(self._chosen.random() * USE_PAUSE_SECONDS)
 
     async def _send_some(self) -> tuple[list[int], list[int]]:
         """The values that were acknowledged, and those of which nobody knows."""

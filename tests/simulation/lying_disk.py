@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.storage.files import Buffer
-from faircopy.storage.system import Status, System
+from faircopy.storage.system import Space, Status, System
 
 SECTOR_BYTES = (512, 4096)
+SIZE_BYTES = 1 << 40
 
 
 class Operation(NamedTuple):
@@ -273,6 +274,9 @@ class LyingDisk(System):
         if isinstance(node, DirectoryNode):
             return Status(True, 0, 0)
         return Status(False, node.size, node.modified_ns)
+
+    def space(self, path: Path) -> Space:
+        return Space(SIZE_BYTES, SIZE_BYTES if self.free_bytes is None else self.free_bytes)
 
     def lock(self, path: Path) -> int:
         if self.find(path) is None:

@@ -24,6 +24,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import Machine
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS
+from tests.simulation.quiet import ensure_quiet
 from tests.simulation.workload import Workload
 
 STORM_SECONDS = 60.0
@@ -151,6 +152,8 @@ async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
     await workload.stop()
     # What hangs now is aborted by its timeout.
     await asyncio.sleep(SETTLE_SECONDS)
+    if machine.broker is not None:
+        await ensure_quiet(machine.broker)
     await workload.read_all()
     if machine.has_tables:
         await _publish_all(workload)

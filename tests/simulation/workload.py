@@ -104,7 +104,8 @@ class Workload:
 
     async def start(self) -> None:
         """Make the topics, and begin."""
-        administrator = Administrator(self._remote(Life("administrator")), self._random(), self._loop.time)
+        remotes = self._remote(Life("administrator")), self._remote(Life("neighbour"))
+        administrator = Administrator(*remotes, self._random(), self._loop.time)
         for name, partitions in TOPICS.items():
             # Both topics in one table, which then shows transactions whole.
             await administrator.make_topic(name, partitions, {"plain.table": TABLE})

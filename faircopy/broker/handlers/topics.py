@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 from faircopy.broker.catalog import Catalog, TooManyPartitions
 from faircopy.broker.handlers.context import Body, Context, Message, message_of
@@ -14,6 +14,7 @@ from faircopy.cluster.store import Conflict
 from faircopy.cluster.topic_configs import InvalidTopicConfig, check_configs
 from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic, check_topic_name
 from faircopy.errors import FaircopyError
+from faircopy.storage.files import space_around
 from faircopy.wire.error_codes import ErrorCode
 
 CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
@@ -208,7 +209,7 @@ class TopicHandlers:
             for hosted in self._catalog.topics.values()
             if wanted is None or hosted.topic.name in wanted
         ]
-        disk = os.statvfs(self._data_directory) if context.version >= 4 else None
+        space = space_around(Path(self._data_directory)) if context.version >= 4 else None
         return {
             "error_code": ErrorCode.NONE,
             "results": [
@@ -216,8 +217,8 @@ class TopicHandlers:
                     "error_code": ErrorCode.NONE,
                     "log_dir": self._data_directory,
                     "topics": topics,
-                    "total_bytes": disk.f_blocks * disk.f_frsize if disk else -1,
-                    "usable_bytes": disk.f_bavail * disk.f_frsize if disk else -1,
+                    "total_bytes": space.total_bytes if space else -1,
+                    "usable_bytes": space.usable_bytes if space else -1,
                 }
             ],
         }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from faircopy.copier.fold import Standing
 from faircopy.copier.partition import NoOpenTransaction
 from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
+from faircopy.datalog.read import DamagedLog
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import Durability
 from tests.unit.copier.partition_bench import PartitionBench, run
@@ -204,6 +205,26 @@ def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
         await bench.partition.checkpoint()
         bench.restart()
         assert bench.partition.sink.spans(0, 9) == []
+
+    run(tmp_path, test)
+
+
+def test_a_checkpoint_of_a_partition_that_stops_comes_to_an_end(tmp_path: Path) -> None:
+    """It waits for a copy that is never carried out; and one loop checkpoints all partitions, one after the other."""
+
+    def carry_out() -> None:
+        raise DamagedLog("for a test")
+
+    async def test(bench: PartitionBench) -> None:
+        await bench.plain(b"first")
+        bench.copier._carry_out = carry_out  # type: ignore[method-assign]
+        await bench.plain(b"second")
+        checkpoint = asyncio.create_task(bench.partition.checkpoint())
+        await asyncio.sleep(0.05)
+        assert not checkpoint.done()
+        bench.partition.fail(bench.damages[0])
+        await asyncio.wait_for(checkpoint, 10)
+        assert bench.partition.checkpoint_position == 0
 
     run(tmp_path, test)
 

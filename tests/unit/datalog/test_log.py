@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tracemalloc
 from pathlib import Path
 
+import cramjam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.datalog.log import DataLog, OffsetOutOfRange
 from faircopy.datalog.read import read_batches, read_from_cache, read_from_disk
-from faircopy.datalog.time_search import find_time
+from faircopy.datalog.time_search import find_in_batch, find_time
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import NotCached
 from faircopy.storage.state_store import StateStore
-from faircopy.wire.batch import read_header
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
+from faircopy.wire.compression import ZSTD
+from faircopy.wire.records import Message, build_batch, with_crc
 
 BATCHES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 40_000), st.integers(0, 50)), min_size=1, max_size=25)
 
@@ -75,6 +78,24 @@ def test_every_offset_and_time_is_found(
         store.close()
 
     asyncio.run(main())
+
+
+def test_a_search_by_time_takes_little_memory() -> None:
+    """Some kilobytes of zstd can hold anything; then the batch's begin is what is told."""
+    plain = build_batch([Message(bytes(100 << 20), timestamp_ms=5)], base_offset=7)
+    section = bytes(cramjam.zstd.compress(plain[HEADER_BYTES:]))
+    header = read_header(plain)
+    header = header._replace(length=header.length - len(plain) + HEADER_BYTES + len(section), attributes=ZSTD)
+    batch = with_crc(HEADER.pack(*header) + section)
+    del plain
+    tracemalloc.start()
+    try:
+        assert find_in_batch(batch, header, 5, 0) == (7, 5)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(batch) < 20_000
+    assert peak_bytes < 48 << 20
 
 
 def test_what_is_placed_but_not_shown_is_not_read(tmp_path: Path) -> None:

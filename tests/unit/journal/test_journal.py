@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.journal import (
     Durability,
@@ -20,12 +21,12 @@ from faircopy.journal.journal import (
     JournalFull,
     JournalOptions,
     PendingWrite,
-    sync_segments,
+    sync_files,
     write_all,
 )
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
-from faircopy.journal.segment import DamagedJournal, Segment
+from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import File, NoSpace, StorageFailure
 
@@ -52,15 +53,20 @@ class Bench:
         options = JournalOptions(self.durability, SEGMENT_BYTES, self.new_salt, self.failures.append)
         return Journal(self.path, IDENTITY, self.disk, self.loop, options)
 
+    def opened(self) -> Journal:
+        """A journal whose segments were found, and not yet read."""
+        journal = self.journal()
+        journal.open()
+        return journal
+
     def recovered(self, start: int = 0) -> tuple[Journal, list[tuple[int, bytes]]]:
         """A journal opened from disk, and the (position, payload) pairs that it holds from `start` on."""
         found: list[tuple[int, bytes]] = []
-        journal = self.journal()
+        journal = self.opened()
 
         def fold(recovered: Recovered) -> None:
             found.append((recovered.entry.position, bytes(recovered.payload)))
 
-        journal.open()
         journal.recover(start, fold)
         return journal, found
 
@@ -245,6 +251,28 @@ def test_damage_below_a_checkpoint_is_never_cut(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_an_entry_that_cannot_be_folded_is_damage(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"good")
+        odd = journal.append(Kind.PLAIN, b"odd")
+        await journal.durable()
+
+        def fold(recovered: Recovered, error: Exception) -> None:
+            if recovered.payload == b"odd":
+                raise error
+
+        for error in (KeyError("id"), InvariantViolation("I4"), RecursionError()):
+            with pytest.raises(DamagedJournal, match="can't follow those before it") as caught:
+                bench.opened().recover(0, partial(fold, error=error))
+            assert (caught.value.path, caught.value.byte) == (only_segment(tmp_path), 64 + odd.position)
+        for error in (StorageFailure("no"), OSError("no")):
+            with pytest.raises(type(error)):
+                bench.opened().recover(0, partial(fold, error=error))
+
+    run(tmp_path, test)
+
+
 def test_a_segment_of_another_journal_is_refused(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
@@ -388,16 +416,16 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
     synced: list[int] = []
     go_on = threading.Event()
 
-    def slow_sync(segments: list[Segment]) -> None:
-        synced.append(len(segments))
+    def slow_sync(files: list[File]) -> None:
+        synced.append(len(files))
         assert go_on.wait(10)
-        sync_segments(segments)
+        sync_files(files)
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
-        monkeypatch.setattr("faircopy.journal.journal.sync_segments", slow_sync)
+        monkeypatch.setattr("faircopy.journal.journal.sync_files", slow_sync)
         done: list[str] = []
         journal.append(Kind.PLAIN, b"second")
         journal.when_durable(lambda: done.append("second is durable"))
@@ -426,10 +454,10 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
     sync_on, write_on = threading.Event(), threading.Event()
     syncs: list[int] = []
 
-    def slow_sync(segments: list[Segment]) -> None:
-        syncs.append(len(segments))
+    def slow_sync(files: list[File]) -> None:
+        syncs.append(len(files))
         assert sync_on.wait(10)
-        sync_segments(segments)
+        sync_files(files)
 
     def slow_write(writes: list[PendingWrite]) -> None:
         assert sum(write.size for write in writes) < 500_000 or write_on.wait(10)
@@ -439,7 +467,7 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
-        monkeypatch.setattr("faircopy.journal.journal.sync_segments", slow_sync)
+        monkeypatch.setattr("faircopy.journal.journal.sync_files", slow_sync)
         monkeypatch.setattr("faircopy.journal.journal.write_all", slow_write)
         journal.append(Kind.PLAIN, b"a")
         first = bench.loop.create_task(journal.durable())

@@ -1,0 +1,37 @@
+"""When faults and clients are gone, all that a broker has begun comes to an end: nothing waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from faircopy.broker.broker import Broker
+
+PATIENCE_SECONDS = 130  # twice the longest time between two checkpoints, and a little
+
+
+async def ensure_quiet(broker: Broker) -> None:
+    """Wait until nothing is left to be done. Raises AssertionError."""
+    for _ in range(PATIENCE_SECONDS):
+        await asyncio.sleep(1)
+        left = list(unfinished(broker))
+        if not left:
+            return
+    raise AssertionError(f"nobody ends what was begun: {'; '.join(left)}")
+
+
+def unfinished(broker: Broker) -> Iterator[str]:
+    """What a broker still has to do."""
+    for home in broker.journals:
+        for transaction in home.table.transactions.values():
+            yield f"transaction {transaction.id} is {transaction.phase.name}"
+        if not home.order.is_empty:
+            yield f"groups of journal {home.number} have commits that wait for others"
+        if home.bytes_since_checkpoint:
+            yield f"journal {home.number} has no checkpoint"
+    for partition in [*broker.catalog.partitions(), *broker.offsets.partitions]:
+        for txid, known in partition.state.transactions.items():
+            if known.is_undecided:
+                yield f"transaction {txid} is undecided in {partition.name}"
+        if partition.bytes_since_checkpoint:
+            yield f"{partition.name} has no checkpoint"
