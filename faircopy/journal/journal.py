@@ -297,7 +297,7 @@ class Journal:
         except Exception as error:
             self._fail(error)
             raise
-        self.synced_position = max(self.synced_position, target)
+        self._synced(target)
 
     def _unsynced_files(self) -> list[File]:
         """The files that hold what is not synced, the older ones first. They stay open, whoever deletes them."""

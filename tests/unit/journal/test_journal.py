@@ -449,6 +449,27 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
     run(tmp_path, test)
 
 
+def test_whoever_waits_is_told_by_a_sync_that_others_asked_for(tmp_path: Path) -> None:
+    """Else the next who waits stands behind them, with nothing left to sync: Broker.stop never ended."""
+    told: list[str] = []
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+
+        def go_on() -> None:
+            journal.append(Kind.PLAIN, b"second")
+            journal.when_durable_lazily(lambda: told.append("second is durable"))
+
+        journal.append(Kind.PLAIN, b"first")
+        journal.when_durable(go_on)
+        await journal.sync()
+        assert journal.synced_position == journal.next_position
+        assert told == ["second is durable"]
+        await asyncio.wait_for(journal.durable(), 10)
+
+    run(tmp_path, test)
+
+
 def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other way round: a commit becomes durable while a large write, of somebody else's, is under way."""
     sync_on, write_on = threading.Event(), threading.Event()
