@@ -20,6 +20,7 @@ BY_CRASH_STATES: dict[str, tuple[Step, ...]] = {
 }
 BY_TESTS = {
     "cut_damage_like_a_torn_tail": "tests/unit/journal",
+    "leave_the_torn_tail": "tests/unit/journal",
     "apply_in_any_order": "tests/unit/transactions",
     "forget_sequences_in_checkpoints": "tests/unit/copier/test_partition.py",
     "skip_the_crc": "tests/unit/journal",
