@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.broker.settings import BadSetting, load_settings
+from faircopy.cli.start import EX_IOERR
 from faircopy.client.connection import Connection
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
@@ -144,6 +145,43 @@ def test_signals_stop_it_in_order(tmp_path: Path, number: signal.Signals) -> Non
         broker.start()
         assert end_offset(broker.address, "t", 0) == 10
         assert "Traceback" not in broker.log
+
+
+FAILING_DISK = """
+import errno, sys
+from pathlib import Path
+from faircopy.cli.main import main
+from faircopy.storage.system import System, mount
+
+broken = Path(sys.argv.pop())
+
+class FailingSystem(System):
+    def sync(self, descriptor):
+        if broken.exists():
+            raise OSError(errno.EIO, "the device has an error")
+        super().sync(descriptor)
+
+with mount(FailingSystem()):
+    main()
+"""
+
+
+def test_a_disk_that_fails_while_it_stops(tmp_path: Path) -> None:
+    """I10: an orderly end is not told, and the next start knows."""
+    data, broken = tmp_path / "data", tmp_path / "broken"
+    command = [sys.executable, "-c", FAILING_DISK, "start", "--data-dir", str(data), "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen([*command, str(broken)], stdout=subprocess.PIPE, text=True, env=environment())
+    try:
+        assert process.stdout is not None
+        produce(process.stdout.readline().rsplit(" ", 1)[1].strip(), "t", 10)
+        broken.touch()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == EX_IOERR
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert (data / "doubt").exists()
 
 
 # -- damage ----------------------------------------------------------------------------------------------------------

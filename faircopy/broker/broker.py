@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -56,6 +55,7 @@ BOOT_KEY = "boot"
 SHAPE_KEY = "shape"
 METADATA_DIRECTORY = "_metadata"
 FORGET_INTERVAL_MS = 60_000
+LAST_CHECKPOINTS_SECONDS = 20
 
 
 class ChangedShape(FaircopyError):
@@ -387,7 +387,11 @@ class Broker:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop accepting, checkpoint all, and note that the end was in order."""
+        """Stop accepting, checkpoint all, and note that the end was in order.
+
+        Does not wait for a full disk to have space: without checkpoints the next start recovers, as after a crash. If
+        the disk fails meanwhile (`failed`), this may never return.
+        """
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -396,9 +400,20 @@ class Broker:
         await self.plain_tables.stop()
         await self.server.close()
         if not self.failed.done():
-            with contextlib.suppress(FaircopyError):
-                await self.checkpoint(all_changed=True)
-                await self.cluster.transact({}, {CLEAN_KEY: str(os.getpid()).encode()})
+            try:
+                async with asyncio.timeout(LAST_CHECKPOINTS_SECONDS):
+                    await self.checkpoint(all_changed=True)
+                    await self.cluster.transact({}, {CLEAN_KEY: str(os.getpid()).encode()})
+            except WriteFailure as error:
+                self._disk_failed(error)
+            except FaircopyError as error:
+                log.error("stopping without the last checkpoints, so that the next start recovers: %s", error)
+            except TimeoutError:
+                log.error(
+                    "stopping without the last checkpoints, so that the next start recovers: they take more than "
+                    "%d s. Is the disk full?",
+                    LAST_CHECKPOINTS_SECONDS,
+                )
         self.disk.close()
         self.store.close()
         self.directory.close()

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,18 @@ async def run(settings: Settings) -> int:
     host, port = broker.server.address
     click.echo(f"faircopy is ready on {host}:{port}")
     sys.stdout.flush()
-    stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
-    await asyncio.wait([stopping, broker.failed], return_when=asyncio.FIRST_COMPLETED)
-    if broker.failed.done():
-        # I10: nothing more may be written, and no destructor may try.
-        os._exit(EX_IOERR)
-    await broker.stop()
+    await unless_disk_fails(broker, stop.wait())
+    await unless_disk_fails(broker, broker.stop())
     return 0
+
+
+async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> None:
+    """Do this; if the disk fails, end the process (I10): nothing more may be written, and no destructor may try."""
+    done: asyncio.Future[Any] = asyncio.ensure_future(work)
+    await asyncio.wait([done, broker.failed], return_when=asyncio.FIRST_COMPLETED)
+    if broker.failed.done():
+        os._exit(EX_IOERR)
+    done.result()
 
 
 def share_memory_arenas() -> None:

@@ -350,6 +350,10 @@ class Journal:
     def _write_inline(self, writes: list[PendingWrite]) -> None:
         try:
             write_all(writes)
+        except NoSpace as error:
+            # Reserved space is no promise where files are copied on write (btrfs, ZFS).
+            self._wait_for_space(writes, error)
+            return
         except Exception as error:
             self._fail(error)
             raise

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from faircopy.broker.broker import LAST_CHECKPOINTS_SECONDS
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.check import Verdict, check
 from tests.crash_states import scenarios
@@ -96,6 +97,36 @@ def test_a_checkpoint_whose_fsync_fails_is_not_tried_again() -> None:
     play(test)
 
 
+def test_the_last_checkpoint_whose_fsync_fails_is_not_believed() -> None:
+    """The broker is told to stop, and the disk fails: the next start must not take the page cache for the disk."""
+
+    async def test(stage: Stage) -> None:
+        await scenarios.plain(stage)
+        fail(stage, "sync", "log")
+        broker = stage.broker
+        await stage.machine.stop()
+        assert broker.failed.done()
+        assert stage.machine.disk.find(stage.machine.directory / "doubt") is not None
+
+    play(test)
+
+
+def test_a_broker_with_a_full_disk_stops() -> None:
+    async def test(stage: Stage) -> None:
+        await scenarios.commit(stage)
+        stage.machine.disk.before = no_space
+        sending = asyncio.create_task(scenarios.commit(stage))
+        await asyncio.sleep(1)
+        await asyncio.wait_for(stage.machine.stop(), LAST_CHECKPOINTS_SECONDS + 10)
+        sending.cancel()
+        stage.machine.disk.before = lambda _: None
+        await stage.machine.start()
+        verdict, findings = check([*stage.history(), *await read_all(stage.machine)])
+        assert verdict is Verdict.VALID, findings
+
+    play(test)
+
+
 def test_a_log_that_can_not_be_written_ends_the_broker() -> None:
     """The batch had its place in the log, and was never written: a hole for readers behind it."""
 
@@ -121,6 +152,11 @@ def test_records_are_deleted_while_copies_wait_for_space() -> None:
         assert await consumer.bound("a-0", EARLIEST) == 2
 
     play(test)
+
+
+def no_space(operation: DiskOperation) -> None:
+    if operation.name in ("write", "allocate", "create"):
+        raise OSError(errno.ENOSPC, "no space is left")
 
 
 def no_space_for_logs(operation: DiskOperation) -> None:

@@ -15,6 +15,7 @@ CALM_SECONDS = 6.0
 DOWN_SECONDS = 2.0
 OPERATIONS_AHEAD_MAX = 60
 FULL_SECONDS = 3.0
+FULL_AT_STOP_CHANCE = 0.3
 JUMP_MS = 3_600_000
 FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
@@ -38,7 +39,7 @@ class Faults:
         }
         if may_lose_power:
             self._kinds["power loss"] = self._lose_power
-        coverage.announce(*(f"fault: {name}" for name in self._kinds))
+        coverage.announce(*(f"fault: {name}" for name in self._kinds), "fault: stop with a full disk")
 
     async def run(self) -> None:
         """Let things go wrong."""
@@ -82,7 +83,11 @@ class Faults:
         await self._rest()
 
     async def _stop(self) -> None:
+        if self._chosen.random() < FULL_AT_STOP_CHANCE:
+            self._coverage.hit("fault: stop with a full disk")
+            self._machine.disk.free_bytes = 0
         await self._machine.stop()
+        self._machine.disk.free_bytes = None
         await self._rest()
 
     def _fate(self) -> Fate:
