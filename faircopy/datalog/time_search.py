@@ -12,7 +12,7 @@ from faircopy.wire.batch import BatchHeader
 from faircopy.wire.compression import RecordsError
 from faircopy.wire.records import decode_records
 
-DECOMPRESSED_BYTES_AT_MOST = 32 * 1024 * 1024
+SEARCHED_BYTES_AT_MOST = 32 * 1024 * 1024
 """Several searches run at a time: a few kilobytes of a client must not make each take what the largest batch may."""
 
 
@@ -55,7 +55,7 @@ def find_in_segment(plan: ReadPlan, time_ms: int) -> tuple[TimedOffset | None, i
 def find_in_batch(batch: bytes, header: BatchHeader, time_ms: int, first_offset: int) -> TimedOffset:
     """The message in a batch that has one; the batch's begin where its records can't be read, or are too large."""
     try:
-        for record in decode_records(batch, max(len(batch), DECOMPRESSED_BYTES_AT_MOST)):
+        for record in decode_records(batch, max(len(batch), SEARCHED_BYTES_AT_MOST)):
             if record.timestamp_ms >= time_ms and record.offset >= first_offset:
                 return TimedOffset(record.offset, record.timestamp_ms)
     except RecordsError:

@@ -17,11 +17,6 @@ class GroupOrder:
         self._waiting: dict[str, deque[TransactionId]] = {}
         self._ready: set[TransactionId] = set()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether every decided transaction is released."""
-        return not self._waiting
-
     def decided(self, group: str, transaction: TransactionId) -> None:
         """A transaction takes its place in the order. Call in the journal's order."""
         self._waiting.setdefault(group, deque()).append(transaction)
