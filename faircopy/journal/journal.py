@@ -129,8 +129,8 @@ class Journal:
     ) -> None:
         """Feed the sound entries from `start` on to `fold`, cut a torn tail, and be ready to append. Blocks.
 
-        `start` is the checkpoint's position, so all before it is known to be durable. `ensure_whole` is called before
-        the cut, and may raise if more was durable. Raises DamagedJournal.
+        `start` is the checkpoint's position, so all before it is known to be durable. What is fed has been fsynced.
+        `ensure_whole` is called before the cut, and may raise if more was durable. Raises DamagedJournal.
         """
         if not self._segments:
             if start:
@@ -153,12 +153,21 @@ class Journal:
                     segment.renew()
         end = start
         for recovered in read_entries(self._segments, start):
+            if end == start:
+                self._sync_what_was_found()
             self._fold_one(fold, recovered)
             end = recovered.entry.end
         ensure_torn(self._segments, end, known_durable=start)
         ensure_whole()
         self._cut(end)
         self.next_position = self.written_position = self.synced_position = self._sync_up_to = end
+
+    def _sync_what_was_found(self) -> None:
+        """What is read may stand in the page cache only. It must be durable before its effects stand in a log (I2): else
+        they could outlive a loss of power that it does not, and be taken for something that was shown.
+        """
+        sync_files([segment.opened for segment in self._segments])
+        sync_directory(self.directory)
 
     def _fold_one(self, fold: Callable[[Recovered], None], recovered: Recovered) -> None:
         """Fold one entry. One that is whole and can't follow those before it stops this journal, not the start."""
@@ -186,8 +195,7 @@ class Journal:
         last = self._segments[-1]
         last.opened.truncate(last.at(end))
         last.allocated = last.at(end)
-        # What was read may stand in the page cache only: it must be durable before anyone is shown it (I2).
-        sync_files([segment.opened for segment in self._segments])
+        last.opened.sync()
         sync_directory(self.directory)
 
     # -- appending -----------------------------------------------------------------------------------------------

@@ -44,13 +44,24 @@ PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1
 
 @dataclass(frozen=True)
 class Moment:
-    """A crash right before an I/O: the disk and the state store as they are, and what clients know by then."""
+    """A crash right before an I/O: the disk and the state store as they are, and what clients know by then.
+
+    `boots` counts the losses of power before it.
+    """
 
     operation: DiskOperation
     time: float
     disk: LyingDisk
     contents: Contents
     history: list[Operation]
+    boots: int
+
+
+def moment_of(machine: Machine, operation: DiskOperation, history: list[Operation]) -> Moment:
+    """This moment of a machine, as it is."""
+    disk = machine.disk.with_root(copy.deepcopy(machine.disk.root))
+    contents = copy.deepcopy(machine.contents)
+    return Moment(operation, machine.loop.now, disk, contents, history, machine.boots)
 
 
 class Stage:
@@ -89,12 +100,7 @@ class Stage:
         self.machine.disk.before = self._look
 
     def _look(self, operation: DiskOperation) -> None:
-        self.moments.append(
-            Moment(operation, self.now, self._copy(), copy.deepcopy(self.machine.contents), self.history())
-        )
-
-    def _copy(self) -> LyingDisk:
-        return self.machine.disk.with_root(copy.deepcopy(self.machine.disk.root))
+        self.moments.append(moment_of(self.machine, operation, self.history()))
 
     def end(self) -> None:
         """The last moment: after all that was done."""

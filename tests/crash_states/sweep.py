@@ -1,6 +1,7 @@
 """The sweep: play a scenario, crash at each of its I/Os in each state that the disk may be left in, recover, check.
 
-Some of the recoveries are played again with a second crash, before each of their own I/Os.
+Some of the recoveries, from a loss of power and from a kill, are played again with a loss of power before each of their
+own I/Os.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import copy
 import gc
 import random
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from unittest import mock
 
@@ -18,13 +20,12 @@ from faircopy.publish import compaction
 from tests.checker.check import Verdict, check
 from tests.checker.history import Final, Operation, Read, Snapshot
 from tests.crash_states.scenarios import Step, has_tables, name_of
-from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, TOPICS, Moment, Stage
+from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, TOPICS, Moment, Stage, moment_of
 from tests.crash_states.states import states_of
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import LyingDisk
-from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.network import Remote
 from tests.simulation.run import MERGED_FILES, Complaints, listening
@@ -34,6 +35,7 @@ Done = TypeVar("Done")
 
 PARTITIONS = ["a-0", "b-0"]
 PUBLISH_TRIES = 20
+PATIENCE_SECONDS = 300.0
 
 
 class Wrong(NamedTuple):
@@ -51,8 +53,8 @@ class Wrong(NamedTuple):
 class Bounds(NamedTuple):
     """How much of everything to try, None for all.
 
-    `states` of each crash point; and for so many (`second`) of all first crashes a second one at each I/O of the
-    recovery, in so many states (`second_states`).
+    `states` of each crash point; and for so many (`second`) of all first crashes, of either kind, a second one at each
+    I/O of the recovery, in so many states (`second_states`).
     """
 
     states: int | None = None
@@ -70,11 +72,20 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> Iterator[Wrong 
             why = what_is_wrong(settings, moment, disk, chosen.getrandbits(64))
             yield Wrong(name, place_of(moment), number, why) if why else None
     for moment in sample(moments, bounds.second, chosen):
-        for again in recovery_of(settings, moment, chosen):
-            disks = sample(list(states_of(again.disk, chosen)), bounds.second_states, chosen)
-            for number, disk in enumerate(disks):
+        yield from second_crashes(name, settings, moment, bounds.second_states, chosen)
+
+
+def second_crashes(
+    name: str, settings: Settings, moment: Moment, states: int | None, chosen: random.Random
+) -> Iterator[Wrong | None]:
+    """The same for each I/O of the recovery from a loss of power, and from a kill of the process."""
+    lost = replace(moment, disk=chosen.choice(list(states_of(moment.disk, chosen))), boots=moment.boots + 1)
+    killed = replace(moment, disk=moment.disk.with_root(copy.deepcopy(moment.disk.root)))
+    for crash, left in (("loss of power", lost), ("kill", killed)):
+        for again in recovery_of(settings, left, chosen):
+            for number, disk in enumerate(sample(list(states_of(again.disk, chosen)), states, chosen)):
                 why = what_is_wrong(settings, again, disk, chosen.getrandbits(64))
-                where = f"{place_of(moment)}, and in recovery before {place_of(again)}"
+                where = f"{place_of(moment)}, a {crash}, and in recovery before {place_of(again)}"
                 yield Wrong(name, where, number, why) if why else None
 
 
@@ -104,19 +115,13 @@ def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[Moment]
     return in_a_world(main)
 
 
-def recovery_of(settings: Settings, moment: Moment, chosen: random.Random) -> list[Moment]:
-    """The moments before each I/O of the recovery from one state of a crash."""
-    disk = chosen.choice(list(states_of(moment.disk, chosen)))
+def recovery_of(settings: Settings, left: Moment, chosen: random.Random) -> list[Moment]:
+    """The moments before each I/O of the recovery from what a crash has left."""
     moments: list[Moment] = []
 
     async def main(loop: VirtualLoop) -> None:
-        with revived(loop, settings, moment, disk, chosen.getrandbits(64)) as machine:
-
-            def look(operation: DiskOperation) -> None:
-                left = disk.with_root(copy.deepcopy(disk.root))
-                moments.append(Moment(operation, loop.now, left, copy.deepcopy(machine.contents), moment.history))
-
-            disk.before = look
+        with revived(loop, settings, left, chosen.getrandbits(64)) as machine:
+            machine.disk.before = lambda operation: moments.append(moment_of(machine, operation, left.history))
             await machine.start()
 
     in_a_world(main)
@@ -124,15 +129,24 @@ def recovery_of(settings: Settings, moment: Moment, chosen: random.Random) -> li
 
 
 def what_is_wrong(settings: Settings, moment: Moment, disk: LyingDisk, seed: int) -> str:
-    """Start a broker on this disk, read all, and check it against what clients knew. Empty if all is well."""
+    """After a loss of power that left this disk, start a broker, read all, and check it against what clients knew.
+
+    Empty if all is well.
+    """
     complaints = Complaints()
 
     async def main(loop: VirtualLoop) -> str:
-        with revived(loop, settings, moment, disk, seed) as machine:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await come_back(loop)
+
+    async def come_back(loop: VirtualLoop) -> str:
+        with revived(loop, settings, replace(moment, disk=disk, boots=moment.boots + 1), seed) as machine:
             found: list[Operation] = [table_of(machine)] if machine.has_tables else []
             await machine.start()
             if machine.failures or not machine.is_up:
                 return f"the broker did not start: {machine.failures}"
+            if complaints.found:
+                return str(complaints.found)
             finals = await read_all(machine)
             if machine.has_tables:
                 found.append(await published(machine, sum(len(final.reads) for final in finals)))
@@ -143,7 +157,10 @@ def what_is_wrong(settings: Settings, moment: Moment, disk: LyingDisk, seed: int
         return "" if verdict is Verdict.VALID else "; ".join(map(str, findings)) or verdict.value
 
     with listening(complaints):
-        return in_a_world(main)
+        try:
+            return in_a_world(main)
+        except TimeoutError:
+            return f"it could not be read within {PATIENCE_SECONDS:.0f} s; {complaints.found}"
 
 
 def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done:
@@ -158,13 +175,13 @@ def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done
         loop.close()
 
 
-def revived(loop: VirtualLoop, settings: Settings, moment: Moment, disk: LyingDisk, seed: int) -> Machine:
-    """The machine after the crash, with this disk."""
-    loop.now = moment.time
+def revived(loop: VirtualLoop, settings: Settings, left: Moment, seed: int) -> Machine:
+    """The machine after a crash, with what that has left."""
+    loop.now = left.time
     machine = Machine(loop, settings, random.Random(seed), Coverage())
-    machine.disk = disk
-    machine.contents = copy.deepcopy(moment.contents)
-    machine.boots = 1
+    machine.disk = left.disk
+    machine.contents = copy.deepcopy(left.contents)
+    machine.boots = left.boots
     return machine
 
 

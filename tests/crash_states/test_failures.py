@@ -13,13 +13,14 @@ import pytest
 from faircopy.broker.broker import LAST_CHECKPOINTS_SECONDS
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.check import Verdict, check
-from tests.crash_states import scenarios
+from tests.crash_states import scenarios, sweep
 from tests.crash_states.stage import SETTINGS, Stage
 from tests.crash_states.sweep import in_a_world, read_all
 from tests.simulation.consumer import EARLIEST, SimulatedConsumer
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.lying_disk import Fate
 from tests.simulation.lying_disk import Operation as DiskOperation
+from tests.simulation.machine import DIRECTORY
 from tests.simulation.producer import GaveUp
 
 
@@ -70,6 +71,16 @@ def test_a_failed_fsync_is_not_believed_after_a_restart() -> None:
         assert verdict is Verdict.VALID, findings
 
     play(test)
+
+
+def test_a_start_copies_nothing_that_may_be_lost() -> None:
+    """I2: killed before its fsync, and without power while it recovered. The copy outlived what it was copied from."""
+    moments = sweep.play((scenarios.plain,), SETTINGS, 1)
+    killed = [moment for moment in moments if moment.operation.name == "sync"][-1]
+    for again in sweep.recovery_of(SETTINGS, killed, random.Random(1)):
+        again.disk.sync_everything(DIRECTORY / "log")
+        left = again.disk.crash(Fate.LOST, random.Random(1))
+        assert not sweep.what_is_wrong(SETTINGS, again, left, 1), again.operation
 
 
 def test_a_topic_is_made_whole_or_the_broker_ends() -> None:

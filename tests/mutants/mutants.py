@@ -58,6 +58,13 @@ def release_before_durable() -> Iterator[Any]:
 
 
 @mutant
+def recover_what_may_be_lost() -> Iterator[Any]:
+    """I2: a start copies what it finds in the page cache, before that is fsynced."""
+    with replaced(Journal, "_sync_what_was_found", lambda self: None):
+        yield
+
+
+@mutant
 def forget_the_directory_fsync() -> Iterator[Any]:
     """A new segment's name is not made durable."""
     with replaced(segment, "sync_directory", lambda path: None):

@@ -26,6 +26,7 @@ BY_TESTS = {
     "skip_the_crc": "tests/unit/journal",
     "go_on_after_a_failed_fsync": "tests/crash_states/test_failures.py",
     "believe_the_page_cache": "tests/crash_states/test_failures.py",
+    "recover_what_may_be_lost": "tests/crash_states/test_failures.py",
 }
 
 

@@ -298,9 +298,10 @@ class LyingDisk(System):
         """A disk of the same machine with other files."""
         return LyingDisk(self._now_ns, root)
 
-    def sync_everything(self) -> None:
+    def sync_everything(self, under: Path = Path("/")) -> None:
         """As `sync` of the command line."""
-        waiting: list[Node] = [self.root]
+        top = self.find(under)
+        waiting = [top] if top is not None else []
         while waiting:
             node = waiting.pop()
             node.sync()
