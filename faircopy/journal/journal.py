@@ -163,8 +163,8 @@ class Journal:
         self.next_position = self.written_position = self.synced_position = self._sync_up_to = end
 
     def _sync_what_was_found(self) -> None:
-        """What is read may stand in the page cache only. It must be durable before its effects stand in a log (I2): else
-        they could outlive a loss of power that it does not, and be taken for something that was shown.
+        """What is read may stand in the page cache only. It must be durable before its effects stand in a log (I2),
+        or they could outlive a loss of power that it does not, and be taken for what was shown.
         """
         sync_files([segment.opened for segment in self._segments])
         sync_directory(self.directory)
