@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -33,6 +34,8 @@ from faircopy.storage.system import mounted
 FORMAT = 2
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
+LOCK_WAIT_SECONDS = 1.0
+LOCK_POLL_SECONDS = 0.01
 
 
 class DataDirectoryError(FaircopyError):
@@ -125,7 +128,7 @@ class DataDirectory:
 
     def _take_lock(self) -> int:
         try:
-            lock = self._system.lock(self.path / LOCK_FILE)
+            lock = wait_for_lock(self._system.lock, self.path)
         except BlockingIOError:
             raise in_use(self.path) from None
         except OSError as error:
@@ -182,7 +185,7 @@ def hold_unchanged(path: Path) -> Iterator[None]:
     if not exists(path / FORMAT_FILE):
         raise DataDirectoryError(f"{path} is not a faircopy data directory: it has no {FORMAT_FILE}")
     try:
-        lock = mounted().lock_shared(path / LOCK_FILE)
+        lock = wait_for_lock(mounted().lock_shared, path)
     except FileNotFoundError:
         yield  # no broker has ever run here
         return
@@ -194,6 +197,22 @@ def hold_unchanged(path: Path) -> Iterator[None]:
         yield
     finally:
         mounted().close(lock)
+
+
+def wait_for_lock(lock: Callable[[Path], int], path: Path) -> int:
+    """Lock a data directory. Blocks for up to a second. Raises BlockingIOError, OSError.
+
+    A broker that is killed while it starts its publisher leaves the lock to that process, for the moment that it takes
+    to become another program: who is started at once in the broker's place must not take it for another broker.
+    """
+    until = time.monotonic() + LOCK_WAIT_SECONDS
+    while True:
+        try:
+            return lock(path / LOCK_FILE)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(LOCK_POLL_SECONDS)
 
 
 def in_use(path: Path) -> DataDirectoryError:

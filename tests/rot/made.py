@@ -94,6 +94,7 @@ def write(address: str) -> None:
         producer.produce("audit", b"%d " % number * 10, partition=0)
         offsets = [TopicPartition("orders", 0, number)]
         producer.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), 10)
+        producer.flush(10)  # or an abort might come before anything was sent
         if number % 6 == 5:
             producer.abort_transaction(10)
         else:
