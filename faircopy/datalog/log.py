@@ -109,12 +109,14 @@ class DataLog:
     def cut(self) -> None:
         """Drop what the files hold behind the log's end, once the fold has written all it knows. Blocks."""
         kept = {segment.path for segment in (*self._gone, *self.segments)}
-        for path in list_files(self.directory, SUFFIX):
-            if path not in kept:
-                delete_file(path)
+        dropped = [path for path in list_files(self.directory, SUFFIX) if path not in kept]
+        for path in dropped:
+            delete_file(path)
         for segment in self.segments:
             segment.cut()
-        sync_directory(self.directory)
+        if dropped:
+            # A start with many partitions is mostly fsyncs, so none is made that nothing needs.
+            sync_directory(self.directory)
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -167,7 +167,6 @@ class Journal:
         or they could outlive a loss of power that it does not, and be taken for what was shown.
         """
         sync_files([segment.opened for segment in self._segments])
-        sync_directory(self.directory)
 
     def _fold_one(self, fold: Callable[[Recovered], None], recovered: Recovered) -> None:
         """Fold one entry. One that is whole and can't follow those before it stops this journal, not the start."""
