@@ -165,6 +165,8 @@ class Journal:
     def _sync_what_was_found(self) -> None:
         """What is read may stand in the page cache only. It must be durable before its effects stand in a log (I2),
         or they could outlive a loss of power that it does not, and be taken for what was shown.
+
+        The directory needs no fsync: a segment's name is durable before there is an entry in it.
         """
         sync_files([segment.opened for segment in self._segments])
 

@@ -299,9 +299,8 @@ class LyingDisk(System):
         return LyingDisk(self._now_ns, root)
 
     def sync_everything(self, under: Path = Path("/")) -> None:
-        """As `sync` of the command line."""
-        top = self.find(under)
-        waiting = [top] if top is not None else []
+        """Make durable all that stands under a directory, and the directory itself."""
+        waiting: list[Node] = [self._directory(under)]
         while waiting:
             node = waiting.pop()
             node.sync()
