@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,10 +13,12 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from faircopy.cli.message_format import compile_format
 from faircopy.cli.output import broker_option
+from faircopy.cli.topics import raise_if_stopped
 from faircopy.client.connection import ensure_reachable
 from faircopy.errors import FaircopyError
 
 METADATA_SECONDS = 10.0
+SILENCE_SECONDS = 3.0
 
 
 class ConsumeFailed(FaircopyError):
@@ -86,6 +89,7 @@ class Reader:
     """A consumer of one topic, in a group or by itself."""
 
     def __init__(self, broker: str, topic: str, group: str | None, from_beginning: bool) -> None:
+        self._broker = broker
         self._topic = topic
         self._group = group
         self._from_beginning = from_beginning
@@ -156,15 +160,20 @@ class Reader:
         return max(int(low), int(high) + offset)
 
     def messages(self, count: int | None, stop_at_end: bool) -> Iterator[Any]:
-        """Messages as they come. Raises ConsumeFailed."""
+        """Messages as they come. Raises ConsumeFailed, and PartitionsStopped once no others come."""
         given = 0
+        heard = time.monotonic()
         while count is None or given < count:
             message: Any = self._consumer.poll(0.1)
             if self._failed is not None:
                 raise ConsumeFailed(f"reading {self._topic!r}: {self._failed.str()}")
             if message is None:
                 sys.stdout.buffer.flush()
+                if time.monotonic() - heard > SILENCE_SECONDS:
+                    raise_if_stopped(self._broker, self._topic, self._own_partitions())
+                    heard = time.monotonic()
             elif message.error() is None:
+                heard = time.monotonic()
                 given += 1
                 self._at_end.discard(message.partition())
                 yield message
@@ -174,6 +183,9 @@ class Reader:
                 raise ConsumeFailed(f"reading {self._topic!r}: {message.error().str()}")
             if stop_at_end and self._partitions and len(self._at_end) == self._partitions:
                 return
+
+    def _own_partitions(self) -> set[int]:
+        return {each.partition for each in self._consumer.assignment()}
 
     def close(self) -> None:
         """Commit what was read, if in a group, and leave."""

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from faircopy.cli.output import asks_broker, say, show
-from faircopy.cli.topics import EARLIEST, LATEST, end_offsets, metadata
+from faircopy.cli.topics import EARLIEST, LATEST, PartitionsStopped, end_offsets, metadata
 from faircopy.client.connection import Connection, ensure_ok
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.subscription import assigned_partitions
@@ -66,7 +66,7 @@ def describe(group: str, broker: str, as_json: bool) -> None:
 def offset_rows(connection: Connection, group: str, owners: dict[tuple[str, int], str]) -> list[dict[str, Any]]:
     """What a group committed, and how far it is behind."""
     committed = fetch_offsets(connection, group)
-    ends: dict[tuple[str, int], int] = {}
+    ends: dict[tuple[str, int], int | None] = {}
     for topic in metadata(connection, None):
         if any(name == topic.name for name, _ in {*committed, *owners}):
             ends |= {(topic.name, number): end for number, end in end_offsets(connection, topic, LATEST).items()}
@@ -76,7 +76,7 @@ def offset_rows(connection: Connection, group: str, owners: dict[tuple[str, int]
             "partition": place[1],
             "offset": committed.get(place),
             "end": ends.get(place),
-            "lag": ends[place] - committed[place] if place in ends and place in committed else None,
+            "lag": end - committed[place] if (end := ends.get(place)) is not None and place in committed else None,
             "owner": owners.get(place),
         }
         for place in sorted({*committed, *owners})
@@ -110,14 +110,13 @@ def reset(group: str, topic_name: str, partition: tuple[int, ...], target: str, 
         raise click.BadParameter("give earliest, latest, or an offset", param_hint="--to")
     with Connection(broker) as connection:
         (topic,) = metadata(connection, [topic_name])
-        first, end = end_offsets(connection, topic, EARLIEST), end_offsets(connection, topic, LATEST)
         wanted = {
-            number: {"earliest": first[number], "latest": end[number]}.get(
-                target, int(target) if target.isdigit() else 0
-            )
-            for number in first
+            number: offset
+            for number, offset in targets(connection, topic, target).items()
             if not partition or number in partition
         }
+        if stopped := [number for number, offset in wanted.items() if offset is None]:
+            raise PartitionsStopped(topic_name, stopped)
         rows = [{"partition_index": number, "committed_offset": offset} for number, offset in wanted.items()]
         body = {"group_id": group, "member_id": "", "topics": [{"name": topic_name, "partitions": rows}]}
         answer = connection.ask(ApiKey.OFFSET_COMMIT, 6, body)
@@ -125,6 +124,13 @@ def reset(group: str, topic_name: str, partition: tuple[int, ...], target: str, 
         ensure_ok(each.error_code, None, f"setting {topic_name}-{each.partition_index} of group {group!r}")
     outcome = [{"topic": topic_name, "partition": number, "offset": offset} for number, offset in wanted.items()]
     show(outcome, as_json, empty="nothing to set", title=f"group {group} now begins at")
+
+
+def targets(connection: Connection, topic: Any, target: str) -> dict[int, int | None]:
+    """Where `--to` says, in each partition of a topic; None in one that is stopped."""
+    if target.isdigit():
+        return {each.partition_index: int(target) for each in topic.partitions}
+    return end_offsets(connection, topic, EARLIEST if target == "earliest" else LATEST)
 
 
 @groups.command()

@@ -9,6 +9,7 @@ import click
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from faircopy.cli.output import broker_option
+from faircopy.cli.topics import raise_if_stopped
 from faircopy.client.connection import ensure_reachable
 from faircopy.errors import FaircopyError
 
@@ -56,8 +57,9 @@ def produce(
     except KeyboardInterrupt:
         writer.give_up()
         raise click.Abort from None
-    except KafkaException as error:
-        raise failure(topic, error.args[0]) from error
+    except (ProduceFailed, KafkaException) as error:
+        raise_if_stopped(broker, topic, None if partition < 0 else {partition})
+        raise error if isinstance(error, ProduceFailed) else failure(topic, error.args[0]) from error
     report(topic, writer, as_json)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 import click
 
 from faircopy.cli.output import asks_broker, say, show, size
-from faircopy.client.connection import Connection, RequestFailed, ensure_ok
+from faircopy.client.connection import Connection, ConnectionFailed, RequestFailed, ensure_ok
+from faircopy.errors import FaircopyError
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 
@@ -15,6 +17,17 @@ TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 LATEST, EARLIEST = -1, -2
 TIMEOUT_MS = 30_000
+
+
+class PartitionsStopped(FaircopyError):
+    """The broker neither reads nor writes partitions: their files are damaged, or their disk failed."""
+
+    def __init__(self, topic: str, partitions: Iterable[int]) -> None:
+        names = ", ".join(f"{topic}-{number}" for number in sorted(partitions))
+        super().__init__(
+            f"stopped by the broker: {names}. Files there are damaged, or could not be read or written: the broker's "
+            f"log says which. All other partitions go on"
+        )
 
 
 @click.group()
@@ -42,17 +55,35 @@ def metadata(connection: Connection, names: list[str] | None) -> list[Any]:
     return list(answer.topics)
 
 
-def end_offsets(connection: Connection, topic: Any, which: int) -> dict[int, int]:
-    """First (EARLIEST) or end (LATEST) offsets of a topic's partitions."""
+def end_offsets(connection: Connection, topic: Any, which: int) -> dict[int, int | None]:
+    """First (EARLIEST) or end (LATEST) offsets of a topic's partitions; None of one that is stopped."""
     partitions = [{"partition_index": each.partition_index, "timestamp": which} for each in topic.partitions]
     answer = connection.ask(
         ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": topic.name, "partitions": partitions}], "isolation_level": 0}
     )
-    found = {}
+    found: dict[int, int | None] = {}
     for partition in answer.topics[0].partitions:
-        ensure_ok(partition.error_code, None, f"partition {topic.name}-{partition.partition_index}")
-        found[partition.partition_index] = partition.offset
+        is_stopped = partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        if not is_stopped:
+            ensure_ok(partition.error_code, None, f"partition {topic.name}-{partition.partition_index}")
+        found[partition.partition_index] = None if is_stopped else partition.offset
     return found
+
+
+def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None = None) -> None:
+    """Raise PartitionsStopped if one of these (None: of all) is: Kafka clients only ask it again, without a word.
+
+    What else may be wrong they tell, or wait for, so nothing else is raised here.
+    """
+    try:
+        with Connection(broker) as connection:
+            (described,) = metadata(connection, [topic])
+            ends = end_offsets(connection, described, LATEST)
+    except (ConnectionFailed, RequestFailed):
+        return
+    stopped = [number for number, end in ends.items() if end is None and (partitions is None or number in partitions)]
+    if stopped:
+        raise PartitionsStopped(topic, stopped)
 
 
 @topics.command()
@@ -90,8 +121,15 @@ def list_topics(broker: str, as_json: bool) -> None:
         rows = []
         for topic in sorted(metadata(connection, None), key=lambda each: str(each.name)):
             first, end = end_offsets(connection, topic, EARLIEST), end_offsets(connection, topic, LATEST)
-            messages = sum(end.values()) - sum(first.values())
-            rows.append({"topic": topic.name, "partitions": len(topic.partitions), "messages": messages})
+            messages = sum(filter(None, end.values())) - sum(filter(None, first.values()))
+            rows.append(
+                {
+                    "topic": topic.name,
+                    "partitions": len(topic.partitions),
+                    "stopped": sum(each is None for each in end.values()),
+                    "messages": messages,
+                }
+            )
     show(rows, as_json, empty="no topics yet: faircopy topics create NAME makes one")
 
 
@@ -108,12 +146,13 @@ def describe(name: str, broker: str, as_json: bool) -> None:
     rows = [
         {
             "partition": number,
+            "stopped": last is None,
             "first_offset": first[number],
-            "end_offset": end[number],
-            "messages": end[number] - first[number],
+            "end_offset": last,
+            "messages": last - begin if last is not None and (begin := first[number]) is not None else None,
             "bytes": sizes[number] if as_json else size(sizes[number]),
         }
-        for number in sorted(first)
+        for number, last in sorted(end.items())
     ]
     if as_json:
         say({"topic": name, "partitions": rows, "settings": settings}, True, "")
