@@ -46,6 +46,7 @@ def produce(
     if commit_every is not None and transactional_id is None:
         raise click.UsageError("--commit-every needs --transactional-id")
     ensure_reachable(broker)
+    written = None if partition < 0 else {partition}
     try:
         writer = Writer(broker, topic, partition, transactional_id, commit_every)
     except KafkaException as error:
@@ -57,9 +58,12 @@ def produce(
     except KeyboardInterrupt:
         writer.give_up()
         raise click.Abort from None
-    except (ProduceFailed, KafkaException) as error:
-        raise_if_stopped(broker, topic, None if partition < 0 else {partition})
-        raise error if isinstance(error, ProduceFailed) else failure(topic, error.args[0]) from error
+    except ProduceFailed:
+        raise_if_stopped(broker, topic, written)
+        raise
+    except KafkaException as error:
+        raise_if_stopped(broker, topic, written)
+        raise failure(topic, error.args[0]) from error
     report(topic, writer, as_json)
 
 
