@@ -1,16 +1,20 @@
 """The broker's directory: its lock, its format version, its identity.
 
 faircopy-data/
-  format.json   {"format": 2, "cluster": "<id>", "crc32c": <of "2 <id>">}
+  format.json   {"format": 3, "cluster": "<id>", "crc32c": <of "3 <id>">}
   lock          held by the broker that runs, or by who looks at the directory from outside
   doubt         there when a broker ended because the disk failed (I10), until one has written again what may be lost
   journal/  log/  plain/  state.lmdb/
+
+All of it is for the broker's own user only, but plain/ where others are to read the tables: what the publisher
+makes there has the permissions of the directory that it is in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -29,13 +33,19 @@ from faircopy.storage.files import (
     read_file,
     write_file,
 )
-from faircopy.storage.system import mounted
+from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 2
+FORMAT = 3
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
 LOCK_WAIT_SECONDS = 1.0
 LOCK_POLL_SECONDS = 0.01
+
+# Permissions of the data directory, and of plain/, by who may read plain tables besides the broker's user.
+READERS = {"owner": (0o700, 0o700), "group": (0o710, 0o750), "everyone": (0o711, 0o755)}
+RWX_BITS = 0o777
+
+log = logging.getLogger(__name__)
 
 
 class DataDirectoryError(FaircopyError):
@@ -45,7 +55,8 @@ class DataDirectoryError(FaircopyError):
 class DataDirectory:
     """An opened and locked data directory."""
 
-    def __init__(self, path: Path, new_id: Callable[[], UUID] = uuid4) -> None:
+    def __init__(self, path: Path, new_id: Callable[[], UUID] = uuid4, plain_readers: str = "owner") -> None:
+        """Open and lock the directory, or make it. Raises DataDirectoryError. `plain_readers`: see READERS."""
         self.path = path.absolute()
         self._system = mounted()
         self._new_id = new_id
@@ -53,6 +64,7 @@ class DataDirectory:
         self._lock = self._take_lock()
         try:
             self.cluster_id = self._read_or_write_format()
+            self._protect(*READERS[plain_readers])
         except BaseException:
             self.close()
             raise
@@ -137,6 +149,27 @@ class DataDirectory:
             self._system.truncate(lock, 0)
             self._system.write(lock, [str(os.getpid()).encode()], 0)
         return lock
+
+    def _protect(self, own_mode: int, plain_mode: int) -> None:
+        """Keep other users out, also from what was made by hand or by an older version."""
+        wanted = dict.fromkeys(self._parts, PRIVATE_DIRECTORY) | {self.path: own_mode, self.plain: plain_mode}
+        for path, mode in wanted.items():
+            found = self._system.permissions(path)
+            if found & RWX_BITS != mode:
+                self._set_permissions(path, found, mode)
+
+    def _set_permissions(self, path: Path, found: int, mode: int) -> None:
+        is_open = found & RWX_BITS & ~mode
+        try:
+            self._system.set_permissions(path, found & ~RWX_BITS | mode)
+        except OSError as error:
+            log.warning(
+                "%s is open to other users (permissions %o), and can't be closed: %s. Have its owner do: chmod %o",
+                path, found, error.strerror, mode,
+            )  # fmt: skip
+            return
+        if is_open:
+            log.warning("%s was open to other users (permissions %o); it is %o now", path, found, mode)
 
     def _read_or_write_format(self) -> str:
         path = self.path / FORMAT_FILE

@@ -5,12 +5,14 @@ Every function may block; callers decide on which thread. Sizes and positions ar
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
+from faircopy.storage.descriptors import DESCRIPTORS, Handle
 from faircopy.storage.system import Buffer as Buffer
 from faircopy.storage.system import Space, mounted
 
@@ -27,8 +29,16 @@ class WriteFailure(StorageFailure):
     """
 
 
-class NoSpace(StorageFailure):
-    """The disk, or the quota, is full. Nothing was written."""
+class Shortage(StorageFailure):
+    """The machine lacks something, for now. Nothing was written: it can be tried again."""
+
+
+class NoSpace(Shortage):
+    """The disk, or the quota, is full."""
+
+
+class NoDescriptors(Shortage):
+    """This process, or the machine, has as many files open as it may."""
 
 
 class NotCached(Exception):
@@ -36,47 +46,86 @@ class NotCached(Exception):
 
 
 class File:
-    """One open file. Closed when the last reference goes, so a reader never loses it to a deletion."""
+    """One open file. Closed when the last reference goes, so a reader never loses it to a deletion.
 
-    __slots__ = ("_descriptor", "_system", "path")
+    Where more files are in use than may be open (`storage.descriptors`), it is closed before, and opened again when it
+    is used; then a deletion does take it from a reader.
+    """
+
+    __slots__ = ("__weakref__", "_flags", "_handle", "_is_synced", "_system", "path", "was_used")
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
-        flags = os.O_RDONLY if read_only else os.O_RDWR
-        if create:
-            flags |= os.O_CREAT | os.O_EXCL
+        self._flags = os.O_RDONLY if read_only else os.O_RDWR
         self.path = path
-        self._descriptor = -1
+        self.was_used = True
+        # Who wrote it before may have left it unsynced.
+        self._is_synced = read_only
+        self._handle: Handle | None = None
         self._system = mounted()
         try:
-            self._descriptor = self._system.open(path, flags)
+            self._handle = self._open(os.O_CREAT | os.O_EXCL if create else 0)
         except OSError as error:
             refused = failure if create else read_failure
             raise refused(f"opening {path}", error) from error
 
+    def _open(self, more_flags: int = 0) -> Handle:
+        return DESCRIPTORS.open(self._system, self.path, self._flags | more_flags, self)
+
     def __del__(self) -> None:
-        if self._descriptor >= 0:
-            self._system.close(self._descriptor)
+        DESCRIPTORS.forget(self)
 
     def close(self) -> None:
         """Close it before its last reference goes."""
-        descriptor, self._descriptor = self._descriptor, -1
-        self._system.close(descriptor)
+        self._handle = None
+        DESCRIPTORS.forget(self)
+
+    def has_closed(self) -> bool:
+        """Give the descriptor back, if all is synced or can be. False if it is written to meanwhile. Blocks."""
+        if not self._is_synced:
+            self.sync()
+        handle, self._handle = self._handle, None
+        if not self._is_synced:
+            self._handle = handle
+        return self._handle is None
+
+    def _use(self) -> Handle:
+        """The open file, for one operation; who holds it keeps it open. Raises StorageFailure."""
+        self.was_used = True
+        return self._handle or self._reopen()
+
+    def _reopen(self) -> Handle:
+        try:
+            handle = self._handle = self._open()
+        except OSError as error:
+            raise read_failure(f"opening {self.path} again", error) from error
+        return handle
 
     def size(self) -> int:
-        return self._system.size(self._descriptor)
+        return self._system.size(self._use().descriptor)
 
     def write(self, buffers: Sequence[Buffer], position: int) -> int:
         """Write all of `buffers`, one after the other, from `position` on; return the bytes written."""
+        handle = self._use()
+        self._is_synced = False
         try:
-            written = self._system.write(self._descriptor, buffers[:MAX_BUFFERS_PER_WRITE], position)
+            written = self._system.write(handle.descriptor, buffers[:MAX_BUFFERS_PER_WRITE], position)
             total = sum(map(len, buffers))
             if written < total:
-                self._write_rest(buffers, written, position)
+                self._write_rest(handle, buffers, written, position)
         except OSError as error:
             raise failure(f"writing to {self.path} at {position}", error) from error
+        # Once more: a sync that began before the write, and ended after it, does not speak for it.
+        self._changed(handle)
         return total
 
-    def _write_rest(self, buffers: Sequence[Buffer], written: int, position: int) -> None:
+    def _changed(self, handle: Handle) -> None:
+        """Something was changed through this handle: that one is to be synced, whoever has closed the file since."""
+        self._is_synced = False
+        if self._handle is not handle:
+            self._handle = handle
+            DESCRIPTORS.remember(self)
+
+    def _write_rest(self, handle: Handle, buffers: Sequence[Buffer], written: int, position: int) -> None:
         """Finish a write that the system cut short, or that has more buffers than one call takes."""
         skip = written
         rest: list[memoryview] = []
@@ -88,7 +137,7 @@ class File:
             skip = 0
         at = position + written
         while rest:
-            count = self._system.write(self._descriptor, rest[:MAX_BUFFERS_PER_WRITE], at)
+            count = self._system.write(handle.descriptor, rest[:MAX_BUFFERS_PER_WRITE], at)
             at += count
             while rest and count >= len(rest[0]):
                 count -= len(rest.pop(0))
@@ -97,10 +146,11 @@ class File:
 
     def read(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only at the end of the file."""
+        handle = self._use()
         try:
-            data = self._system.read(self._descriptor, size, position)
+            data = self._system.read(handle.descriptor, size, position)
             while 0 < len(data) < size:
-                more = self._system.read(self._descriptor, size - len(data), position + len(data))
+                more = self._system.read(handle.descriptor, size - len(data), position + len(data))
                 if not more:
                     break
                 data += more
@@ -111,8 +161,9 @@ class File:
     def read_cached(self, size: int, position: int) -> bytes:
         """As `read`, but only from the page cache; raises NotCached rather than wait for the disk."""
         buffer = bytearray(size)
+        handle = self._use()
         try:
-            count = self._system.read_cached(self._descriptor, buffer, position)
+            count = self._system.read_cached(handle.descriptor, buffer, position)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise NotCached from None
@@ -129,8 +180,9 @@ class File:
         Waits for the disk, never for the socket: raises BlockingIOError where that is full, ConnectionError where it
         is closed, StorageFailure where the file can't be read.
         """
+        handle = self._use()
         try:
-            sent = self._system.send(self._descriptor, socket_descriptor, position, size)
+            sent = self._system.send(handle.descriptor, socket_descriptor, position, size)
         except (BlockingIOError, ConnectionError):
             raise
         except OSError as error:
@@ -141,21 +193,31 @@ class File:
 
     def preallocate(self, end: int) -> None:
         """Reserve disk space up to `end`, so that later writes can neither run out of it nor change the size."""
+        handle = self._use()
+        self._is_synced = False
         try:
-            self._system.allocate(self._descriptor, end)
+            self._system.allocate(handle.descriptor, end)
         except OSError as error:
             raise failure(f"reserving {end} bytes for {self.path}", error) from error
+        self._changed(handle)
 
     def truncate(self, size: int) -> None:
+        handle = self._use()
+        self._is_synced = False
         try:
-            self._system.truncate(self._descriptor, size)
+            self._system.truncate(handle.descriptor, size)
         except OSError as error:
             raise failure(f"cutting {self.path} at {size}", error) from error
+        self._changed(handle)
 
     def sync(self) -> None:
         """Make the file's bytes durable. After an error the file must not be used again (I10)."""
+        handle = self._handle
+        if handle is None:
+            return  # it was synced before it was closed, and nobody has used it since
+        self._is_synced = True
         try:
-            self._system.sync(self._descriptor)
+            self._system.sync(handle.descriptor)
         except OSError as error:
             raise failure(f"fdatasync of {self.path}", error) from error
 
@@ -176,14 +238,22 @@ class FileRange:
 
 def read_failure(doing: str, error: OSError) -> StorageFailure:
     """What to raise when the operating system refuses to read."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return no_descriptors(doing, error)
     return StorageFailure(f"{doing}: {error.strerror or error}")
 
 
 def failure(doing: str, error: OSError) -> StorageFailure:
-    """What to raise when the operating system refuses to write: NoSpace, or WriteFailure."""
+    """What to raise when the operating system refuses to write: a Shortage, or WriteFailure."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return no_descriptors(doing, error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NoSpace(f"{doing}: no space is left: free some")
     return WriteFailure(f"{doing}: {error.strerror or error}")
+
+
+def no_descriptors(doing: str, error: OSError) -> NoDescriptors:
+    return NoDescriptors(f"{doing}: {error.strerror}: raise the limit of open files (ulimit -n), or close some")
 
 
 def sync_directory(path: Path) -> None:
@@ -194,18 +264,26 @@ def sync_directory(path: Path) -> None:
         raise failure(f"fsync of directory {path}", error) from error
 
 
-def make_directory(path: Path) -> None:
-    """Make a directory, and those above it, durably. Nothing happens if it is there."""
+def make_directory(path: Path, *, durable: bool = True) -> None:
+    """Make a directory, and those above it, durably if asked. Nothing happens if it is there."""
     if is_directory(path):
         return
-    make_directory(path.parent)
+    make_directory(path.parent, durable=durable)
     try:
         mounted().make_directory(path)
     except FileExistsError:
         pass
     except OSError as error:
         raise failure(f"making the directory {path}", error) from error
-    sync_directory(path.parent)
+    if not durable:
+        return
+    try:
+        sync_directory(path.parent)
+    except NoDescriptors:
+        # Else the next try would find it there, and take its name for durable.
+        with contextlib.suppress(OSError):
+            mounted().remove_directory(path)
+        raise
 
 
 def is_directory(path: Path) -> bool:
@@ -233,12 +311,6 @@ def space_around(path: Path) -> Space:
         raise read_failure(f"asking for the space around {path}", error) from error
 
 
-def modified_ms(path: Path) -> int | None:
-    """When a file was last written to, by the wall clock; None if it is not there."""
-    status = mounted().status(path)
-    return None if status is None else status.modified_ns // 1_000_000
-
-
 def delete_file(path: Path) -> None:
     """Delete a file; nothing happens if it is gone already."""
     try:
@@ -257,25 +329,41 @@ def rename_file(old: Path, new: Path) -> None:
         raise failure(f"renaming {old} to {new.name}", error) from error
 
 
-def delete_tree(path: Path) -> None:
-    """Delete a directory of ours with all that is in it; nothing happens if it is gone already."""
+def link_file(old: Path, new: Path) -> None:
+    """Give a file another name, in whatever directory of the same file system. Raises StorageFailure."""
+    try:
+        mounted().link(old, new)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise failure(f"linking {old} to {new}", error) from error
+        raise read_failure(f"linking {old} to {new}", error) from error
+
+
+def delete_tree(path: Path, *, durable: bool = True) -> None:
+    """Delete a directory of ours with all that is in it, durably if asked; nothing happens if it is gone already."""
     if not is_directory(path):
         return
     for child in list_directory(path):
         if is_directory(child):
-            delete_tree(child)
+            delete_tree(child, durable=durable)
         else:
             delete_file(child)
     try:
         mounted().remove_directory(path)
     except OSError as error:
         raise failure(f"deleting {path}", error) from error
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def list_directory(path: Path) -> list[Path]:
     """What is in a directory, sorted by name; nothing if it is not there."""
-    return sorted(path / name for name in mounted().list(path)) if is_directory(path) else []
+    if not is_directory(path):
+        return []
+    try:
+        return sorted(path / name for name in mounted().list(path))
+    except OSError as error:
+        raise read_failure(f"listing {path}", error) from error
 
 
 def read_file(path: Path) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,19 +21,23 @@ import lmdb
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import WriteFailure
+from faircopy.storage.files import File, NoSpace, WriteFailure, make_directory, sync_directory
 from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, check_store, encode_stamp
 from faircopy.storage.store_pages import Record
+from faircopy.storage.system import PRIVATE_FILE
 
 KEY_BYTES_MAX = 511  # LMDB's bound
+SPARE_BYTES = 512 << 10  # for the pages above those that change, and the list of free ones
 TABLES = (
     "checkpoints",
     "producers",
     "offset_index",
     "time_index",
     "spans",
+    "log_segments",
     "group_offsets",
+    "groups",
     "transactions",
     "transactional_ids",
     "cluster",
@@ -78,26 +83,50 @@ def key_of_name(prefix: bytes, name: bytes) -> bytes:
     return prefix + b"\0" + hashlib.sha256(name).digest()
 
 
+class Waiting(NamedTuple):
+    """Changes that wait to be written, and who waits for them."""
+
+    decide: Callable[[], Iterable[Change]]
+    done: asyncio.Future[None]
+    is_checked: bool
+
+    def tell(self, error: BaseException | None) -> None:
+        """They are durable, or were not written."""
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
 class StateStore:
     """Tables of bytes to bytes, sorted by key.
 
-    `on_write_failure` is told when a write fails for another reason than space, and must end the process (I10).
+    `on_write_failure` is told when a write fails for another reason than space, and must end the process (I10);
+    `on_no_space` when it fails for that, and says whether to try again.
     `damaged` are records that did not fit their checksums when the store was opened; reading one raises DamagedState.
     """
 
     on_write_failure: Callable[[WriteFailure], None] = staticmethod(lambda error: None)
+    on_no_space: Callable[[NoSpace], bool] = staticmethod(lambda error: False)
     damaged: Sequence[Record] = ()
     _writer: Disk | None = None
+    _is_writing = False
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
         """Open the store in directory `path`, or make it. Reads all of it. Raises StateStoreFailure."""
         self._path = path
+        self._waiting: deque[Waiting] = deque()
         self.damaged = ensure_sound_pages(path, check_store(path, TABLES)).damaged
         try:
             self._environment: Any = lmdb.open(
-                str(path), map_size=MAP_BYTES, max_dbs=len(TABLES), subdir=True, max_spare_txns=4
+                str(path), map_size=MAP_BYTES, max_dbs=len(TABLES), subdir=True, max_spare_txns=4, mode=PRIVATE_FILE
             )
             self._tables = self._open_tables()
+            # LMDB fsyncs its file, and not the file's name: a loss of power could take that, and all topics with it.
+            sync_directory(path)
+            self._file = File(path / FILE)
         except lmdb.Error as error:
             raise StateStoreFailure(
                 f"opening the state store {path}: {error}. If the directory was copied while a broker ran, copy it "
@@ -163,31 +192,79 @@ class StateStore:
                 raise DamagedState(self._path / FILE, record.table.decode(), record.key)
 
     async def write(self, changes: Iterable[Change]) -> None:
-        """Make all changes in one durable transaction."""
-        await self.write_checked(lambda: changes)
+        """Make all changes in one durable transaction, which may hold those of others who write meanwhile, too.
+
+        Raises NoSpace.
+        """
+        listed = list(changes)
+        await self._queue(Waiting(lambda: listed, self._new_future(), is_checked=False))
 
     async def write_checked(self, decide: Callable[[], Iterable[Change]]) -> None:
         """Make the changes that `decide` returns. It runs with no other write under way, and may raise to write
-        nothing.
+        nothing; on a full disk it runs twice. Raises NoSpace.
         """
-        assert self._writer is not None, "a store that is opened to read is not written"
-        try:
-            await self._writer.run(self._write, decide)
-        except WriteFailure as error:
-            self.on_write_failure(error)
-            raise
+        await self._queue(Waiting(decide, self._new_future(), is_checked=True))
 
-    def _write(self, decide: Callable[[], Iterable[Change]]) -> None:
-        changes = decide()
+    def _new_future(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+    async def _queue(self, waiting: Waiting) -> None:
+        self._waiting.append(waiting)
+        self._start_writing()
+        await waiting.done
+
+    def _start_writing(self) -> None:
+        """One transaction at a time; those who come meanwhile share the next, and its fsync."""
+        writer = self._writer
+        assert writer is not None, "a store that is opened to read is not written"
+        if self._is_writing or not self._waiting:
+            return
+        self._is_writing = True
+        together = [self._waiting.popleft()]
+        while self._waiting and not (together[0].is_checked or self._waiting[0].is_checked):
+            together.append(self._waiting.popleft())
+
+        decisions = [each.decide for each in together]
+
+        def first_done(_result: object, error: BaseException | None) -> None:
+            if isinstance(error, NoSpace) and self.on_no_space(error):
+                writer.submit(self._write, (decisions,), done)
+            else:
+                done(None, error)
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._is_writing = False
+            if isinstance(error, WriteFailure):
+                self.on_write_failure(error)
+            for each in together:
+                each.tell(error)
+            self._start_writing()
+
+        writer.submit(self._write, (decisions,), first_done)
+
+    def _write(self, decisions: Sequence[Callable[[], Iterable[Change]]]) -> None:
+        changes = [change for decide in decisions for change in decide()]
+        self._have_space_for(changes)
         try:
             with self._environment.begin(write=True) as transaction:
                 for change in changes:
                     self._apply(transaction, change)
                 transaction.put(STAMP, encode_stamp(transaction.id()))
-        except (lmdb.DiskError, lmdb.MapFullError) as error:
-            raise StateStoreFailure(f"writing to the state store {self._path}: {error}; free some space") from error
+        except lmdb.DiskError as error:
+            raise NoSpace(f"writing to the state store {self._path}: {error}: free some space") from error
+        except lmdb.MapFullError as error:
+            raise StateStoreFailure(f"writing to the state store {self._path}: {error}") from error
         except lmdb.Error as error:
             raise WriteFailure(f"writing to the state store {self._path}: {error}") from error
+
+    def _have_space_for(self, changes: Sequence[Change]) -> None:
+        """Have the disk's space before LMDB writes: it takes a write that the end of the disk cuts short for an error
+        of the disk. Raises NoSpace, and nothing is written.
+        """
+        used = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
+        wanted = used + SPARE_BYTES + sum(map(room_for, changes))
+        if wanted > self._file.size():
+            self._file.preallocate(wanted + SPARE_BYTES)
 
     def _apply(self, transaction: Any, change: Change) -> None:
         database = self._tables[change.table]
@@ -202,11 +279,28 @@ class StateStore:
             case DeleteRange():
                 delete_while(transaction, database, change.first, lambda key: key < change.end)
 
+    async def copy_to(self, directory: Path) -> None:
+        """Put a copy of the store, as it is between two writes, into a new directory. Raises NoSpace."""
+        assert self._writer is not None, "a store that is opened to read is not copied"
+        await self._writer.run(self._copy, directory)
+
+    def _copy(self, directory: Path) -> None:
+        make_directory(directory)
+        try:
+            self._environment.copy(str(directory))
+        except lmdb.Error as error:
+            raise NoSpace(f"copying the state store to {directory}: {error}: free some space") from error
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
         with contextlib.suppress(lmdb.Error):
             self._environment.close()
+
+
+def room_for(change: Change) -> int:
+    """About how many bytes of new pages a change needs; those of one transaction stand mostly side by side."""
+    return 1024 + (2 * len(change.value) if isinstance(change, Put) else 0)
 
 
 def ensure_sound_pages(path: Path, check: StoreCheck) -> StoreCheck:

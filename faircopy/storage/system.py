@@ -16,6 +16,10 @@ from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
+# What the broker keeps is for its own user, whatever the umask.
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
+
 
 class Status(NamedTuple):
     """What is known of a path; `modified_ns` by the wall clock."""
@@ -36,7 +40,7 @@ class System:
     """The machine's own. Files are known by descriptors, positions and sizes are bytes."""
 
     def open(self, path: Path, flags: int) -> int:
-        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+        return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
@@ -79,13 +83,24 @@ class System:
             os.close(descriptor)
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir()
+        path.mkdir(PRIVATE_DIRECTORY)
+
+    def permissions(self, path: Path) -> int:
+        """The mode bits of a file or directory."""
+        return stat.S_IMODE(path.stat().st_mode)
+
+    def set_permissions(self, path: Path, mode: int) -> None:
+        path.chmod(mode)
 
     def remove_directory(self, path: Path) -> None:
         path.rmdir()
 
     def rename(self, old: Path, new: Path) -> None:
         old.rename(new)
+
+    def link(self, old: Path, new: Path) -> None:
+        """Give a file another name, in whatever directory of the same file system."""
+        new.hardlink_to(old)
 
     def delete(self, path: Path) -> None:
         path.unlink()
@@ -107,7 +122,7 @@ class System:
 
     def lock(self, path: Path) -> int:
         """Make the file if need be, and keep other processes out until it is closed. Raises BlockingIOError."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

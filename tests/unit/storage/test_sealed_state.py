@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import lmdb
 import pytest
@@ -13,6 +14,7 @@ from faircopy.storage.data_directory import DataDirectory, DataDirectoryError
 from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
 from faircopy.storage.state_store import TABLES, Delete, Put, StateStore, StateStoreFailure
 from faircopy.storage.store_check import FILE, MAP_BYTES, check_store
+from faircopy.storage.system import System, mount
 
 
 def test_a_seal_holds_table_key_and_value() -> None:
@@ -95,3 +97,21 @@ def test_a_directory_of_an_older_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "format.json").write_text(json.dumps({"format": 1, "cluster": "x"}))
     with pytest.raises(DataDirectoryError, match="has format 1, of a faircopy before its first release"):
         DataDirectory(tmp_path)
+
+
+def test_the_name_of_a_new_store_is_durable(tmp_path: Path) -> None:
+    """LMDB fsyncs its file only; the file's name would go with the power, and with it all topics."""
+
+    class Noting(System):
+        synced: ClassVar[list[Path]] = []
+
+        def sync_directory(self, path: Path) -> None:
+            assert (path / FILE).exists()
+            self.synced.append(path)
+
+    async def scenario() -> None:
+        with mount(Noting()):
+            StateStore(tmp_path, asyncio.get_running_loop()).close()
+
+    asyncio.run(scenario())
+    assert Noting.synced == [tmp_path]

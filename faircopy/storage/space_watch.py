@@ -1,0 +1,119 @@
+"""How much space a disk has left, and what to do when that is nearly none: said once each, however many writes wait.
+
+Besides the reserve (`storage.reserve`), as much again is left free: with less, new messages and topics are refused,
+while what was taken before is written, and all that frees space. Between two looks at most a quarter of what is free
+is taken, so what is on its way fits. Only where others fill the disk, or a quota ends it, a write finds no space: then
+the reserve is given up. It is over when nothing waits, the reserve is there again, and there is room.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import NamedTuple
+
+from faircopy.storage.files import NoSpace, Shortage
+from faircopy.storage.reserve import Reserve
+
+ADVICE = "No messages and no topics are taken until there is some: delete records or topics, or enlarge the disk"
+WAITING = "Until then no messages and no topics are taken"
+MIB = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+class Look(NamedTuple):
+    """What there was to see on the disk: whether the reserve is there, and what is free besides."""
+
+    has_reserve: bool
+    usable_bytes: int
+
+
+class SpaceWatch:
+    """Who waits for space on a disk. For one event loop, but `give_up` and `look` are for any thread."""
+
+    def __init__(self, reserve: Reserve | None = None) -> None:
+        self._reserve = reserve
+        self._waiting: set[int] = set()
+        self._budget_bytes: int | None = None
+        self._is_used_up = False
+        self._full: Exception | None = None
+        self._giving = threading.Lock()
+
+    @property
+    def lacking(self) -> Exception | None:
+        """Why nothing new may be taken; None as long as there is space."""
+        if self._is_used_up and self._full is None:
+            return NoSpace("the disk is nearly full: new messages are taken slowly")
+        return self._full
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def spend(self, size: int) -> None:
+        """So many bytes are about to be written to a journal, and to a log later."""
+        if self._budget_bytes is not None:
+            self._budget_bytes -= 2 * size
+            self._is_used_up = self._budget_bytes < 0
+
+    def waits(self, who: object, error: Shortage) -> bool:
+        """A write found the disk full, and is tried again until it succeeds. Return whether to try at once."""
+        self._waiting.add(id(who))
+        return self.give_up(error)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
+    def goes_on(self, who: object) -> None:
+        """The write has succeeded, or is given up."""
+        self._waiting.discard(id(who))
+        if self._reserve is None:
+            self._end()
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether a large write may be tried: on a full disk, half of what was given up is left to small ones."""
+        reserve = self._reserve
+        return self._full is None or reserve is None or reserve.leaves(size, reserve.size_bytes // 2)
+
+    def give_up(self, error: Shortage) -> bool:
+        """A write found the disk full. Return whether it is worth another try at once."""
+        with self._giving:
+            reserve, is_known = self._reserve, self._full is not None
+            self._full = self._full or error
+            if reserve is not None and reserve.is_there and isinstance(error, NoSpace):
+                reserve.give_up()
+                size = max(reserve.size_bytes // MIB, 1)
+                log.error("%s. The reserve of %d MiB is given up for what frees space. %s", error, size, ADVICE)
+                return True
+            if not is_known:
+                log.error("%s. %s", error, ADVICE if isinstance(error, NoSpace) else WAITING)
+            return False
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def look(self) -> Look | None:
+        """See how it is, and make the reserve if it is not there and nothing waits. Blocks. Raises StorageFailure."""
+        if self._reserve is None:
+            return None
+        has_reserve = self._reserve.is_there or (not self._waiting and self._reserve.make())
+        return Look(has_reserve, self._reserve.usable_bytes())
+
+    def looked(self, look: Look | None) -> None:
+        """Draw the conclusions from it."""
+        if look is None or self._reserve is None:
+            return
+        margin = self._reserve.size_bytes
+        self._budget_bytes = max(look.usable_bytes - margin, 0) // 4
+        self._is_used_up = False
+        if self._full is None and look.usable_bytes < margin:
+            self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
+            log.error("%s. %s", self._full, ADVICE)
+        elif (look.has_reserve or not margin) and look.usable_bytes >= 2 * margin:
+            self._end()
+
+    def _end(self) -> None:
+        if self._full is not None and not self._waiting:
+            found = "the disk has space" if isinstance(self._full, NoSpace) else "there are descriptors"
+            self._full = None
+            log.info("%s again: all that waited is written", found)

@@ -1,0 +1,73 @@
+"""The steady clock over restarts, boots, and whatever is done to the wall clock."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.storage.clock import SteadyClock, SteadyNote
+
+INTERVAL_MS = 1_000
+STEPS = st.lists(st.tuples(st.sampled_from(["wait", "note", "jump", "restart", "boot"]), st.integers(1, 900)))
+
+
+class Machine:
+    """A machine's clocks, which the test moves."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_790_000_000_000
+        self.booted_ms = self.now_ms - 5_000
+        self.jump_ms = 0
+        self.boots = 0
+
+    def wall_ms(self) -> int:
+        return self.now_ms + self.jump_ms
+
+    def uptime_ms(self) -> int:
+        return self.now_ms - self.booted_ms
+
+    def monotonic_ms(self) -> float:
+        return self.uptime_ms()
+
+
+@given(STEPS)
+def test_it_never_goes_back_and_counts_what_is_known_to_have_passed(steps: list[tuple[str, int]]) -> None:
+    machine = Machine()
+    clock = SteadyClock(machine, "boot 0")
+    note = clock.note(INTERVAL_MS)
+    shown_ms, early_ms = clock.steady_ms(), 0
+    began_ms, start_ms = machine.now_ms, clock.steady_ms()
+    for step, milliseconds in steps:
+        match step:
+            case "wait":
+                machine.now_ms += milliseconds
+                if machine.now_ms - machine.booted_ms > note.uptime_ms + INTERVAL_MS:
+                    note = clock.note(INTERVAL_MS)
+            case "note":
+                note = clock.note(INTERVAL_MS)
+            case "jump":
+                machine.jump_ms += (milliseconds - 450) * 10**7
+            case "restart":
+                machine.now_ms += milliseconds
+                expected = clock.steady_ms()
+                clock = SteadyClock(machine, f"boot {machine.boots}", SteadyNote.decode(note.encode()))
+                assert clock.steady_ms() == expected, "the machine was up, and knows how long"
+                note = clock.note(INTERVAL_MS)
+            case "boot":
+                machine.now_ms += milliseconds
+                machine.boots += 1
+                machine.booted_ms = machine.now_ms
+                machine.now_ms += 7
+                early_ms += INTERVAL_MS
+                clock = SteadyClock(machine, f"boot {machine.boots}", SteadyNote.decode(note.encode()))
+                note = clock.note(INTERVAL_MS)
+        assert clock.steady_ms() >= shown_ms
+        shown_ms = clock.steady_ms()
+        assert shown_ms - start_ms <= machine.now_ms - began_ms + early_ms
+
+
+def test_it_goes_on_where_boots_can_not_be_told_apart() -> None:
+    machine = Machine()
+    note = SteadyClock(machine, "").note(INTERVAL_MS)
+    machine.now_ms += 10**9
+    assert SteadyClock(machine, "", note).steady_ms() == note.limit_ms
