@@ -44,4 +44,5 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
-    INSPECT = 20000  # faircopy's own
+    INSPECT = 20000  # faircopy's own, as what follows
+    BACKUP = 20001

@@ -26,7 +26,7 @@ ADVERTISED = tuple(
     for row in (
         (ApiKey.PRODUCE, 0, 9),
         (ApiKey.FETCH, 4, 12),
-        (ApiKey.LIST_OFFSETS, 1, 7),
+        (ApiKey.LIST_OFFSETS, 1, 10),
         (ApiKey.METADATA, 0, 12),
         (ApiKey.OFFSET_COMMIT, 2, 8),
         (ApiKey.OFFSET_FETCH, 1, 8),
@@ -36,7 +36,7 @@ ADVERTISED = tuple(
         (ApiKey.LEAVE_GROUP, 0, 4),
         (ApiKey.SYNC_GROUP, 0, 5),
         (ApiKey.DESCRIBE_GROUPS, 0, 5),
-        (ApiKey.LIST_GROUPS, 0, 4),
+        (ApiKey.LIST_GROUPS, 0, 5),
         (ApiKey.API_VERSIONS, 0, 4),
         (ApiKey.CREATE_TOPICS, 2, 7),
         (ApiKey.DELETE_TOPICS, 1, 6),
@@ -68,6 +68,11 @@ def is_advertised(api_key: int, version: int) -> bool:
     """Whether a client was told that it may send this."""
     row = _RANGES.get(api_key)  # type: ignore[call-overload]
     return row is not None and row.first <= version <= row.last
+
+
+def newest(api_key: ApiKey) -> int:
+    """The newest version of an API that clients may send."""
+    return _RANGES[api_key].last
 
 
 def api_versions_body() -> dict[str, Any]:

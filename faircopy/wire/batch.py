@@ -35,6 +35,7 @@ PLACE = struct.Struct(">qi")  # base offset and length: enough to step from batc
 LENGTH_OVERHEAD_BYTES = 12
 MAGIC_OFFSET = 16
 CRC_START = 21
+SMALLEST_RECORD_BYTES = 7  # its own length, and one byte for each field
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -103,7 +104,8 @@ def read_header(buffer: bytes | memoryview | bytearray, at: int = 0) -> BatchHea
 
 
 def check_produced(batch: memoryview) -> BatchHeader:
-    """Check one batch as a producer may send it, and return its header. Bytes of records stay unread.
+    """Check one batch as a producer may send it, and return its header. Records stay unread: `wire/record_count.py`
+    counts them.
 
     Raises OldMagic, CorruptBatch or InvalidBatch.
     """

@@ -44,8 +44,7 @@ class UnknownMessage(FaircopyError):
     """There is no layout for this API or version."""
 
 
-@cache
-def reader(api_key: int, version: int, direction: Direction) -> Read:
+def _make_reader(api_key: int, version: int, direction: Direction) -> Read:
     """`read(buffer, at) -> (message, next)` for a body that starts at byte `at`; what follows is left alone.
 
     `buffer` is a memoryview of bytes. Fields of type `records` come as slices of it, nothing copied.
@@ -64,6 +63,12 @@ def reader(api_key: int, version: int, direction: Direction) -> Read:
         return into[0], at
 
     return read
+
+
+reader = cache(_make_reader)
+reader_on_thread = cache(_make_reader)
+"""A reader counts elements, so it reads one message at a time: these are for another thread than the event loop's, and
+for one thread at a time."""
 
 
 @cache

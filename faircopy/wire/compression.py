@@ -1,8 +1,9 @@
 """The records section of a Kafka v2 batch, decompressed within a hard bound.
 
-A megabyte of zstd can hold 32 gigabytes, so the output is never sized by what the input claims: it grows in
-steps, and what would pass the bound is refused. A step that proves too small costs one more pass over the
-input; the steps quadruple, so all passes together cost at most a third more than the last one.
+A megabyte of zstd can hold 32 gigabytes, so the output is never sized by what the input claims: what would pass
+the bound is refused. gzip and zstd come in pieces, as they are asked for; contexts of zstd, which are expensive to
+make, are used again. The output of lz4 grows in steps, and a step that proves too small costs one more pass over
+the input; the steps quadruple, so all passes together cost at most a third more than the last one.
 
 Codecs, the low three bits of a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4 frame, 4 zstd. Snappy
 comes raw, or in the frame of snappy-java, which Java clients and franz-go send (integers big-endian):
@@ -15,9 +16,11 @@ comes raw, or in the frame of snappy-java, which Java clients and franz-go send 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 
 import cramjam
+import zstandard
 
 from faircopy.errors import FaircopyError
 
@@ -28,8 +31,6 @@ LZ4 = 3
 ZSTD = 4
 
 Bytes = bytes | bytearray | memoryview
-_DecompressInto = Callable[[Bytes, bytearray], int]
-
 _FIRST_OUTPUT_BYTES = 64 * 1024
 _GROWTH = 4
 _OUTPUT_IS_FULL = "write whole buffer"  # in cramjam's message: the output is too small, the input may be good
@@ -39,11 +40,14 @@ _JAVA_SNAPPY_HEADER_BYTES = 16
 _INT32 = struct.Struct(">i")
 _SNAPPY_GREATEST_RATIO = 32  # its densest element copies 64 bytes and takes 2
 
-_STREAMS: dict[int, _DecompressInto] = {
-    GZIP: cramjam.gzip.decompress_into,
-    LZ4: cramjam.lz4.decompress_into,
-    ZSTD: cramjam.zstd.decompress_into,
-}
+_GZIP_FORMAT = 31  # zlib's word for a header and trailer of gzip
+_GZIP_PIECE_BYTES = 64 << 10
+_GZIP_INPUT_BYTES = 16 << 10  # zlib copies what is left of it
+_ZSTD_INPUT_BYTES_MIN = 128  # of which at most 4 MiB come: zstd's densest block makes 128 KiB of 4 bytes
+_ZSTD_INPUT_BYTES_MAX = 1024
+_ZSTD_PIECE_BYTES = 256 << 10  # a larger one shows that less input is enough
+_ZSTD_KEPT_BYTES = 10 << 20  # of a context: its window is as large as the client likes, up to 128 MiB
+_idle_decompressors: list[zstandard.ZstdDecompressor] = []  # one serves one thread at a time
 
 
 class RecordsError(FaircopyError):
@@ -64,9 +68,26 @@ def decompress(codec: int, compressed: Bytes, limit_bytes: int) -> Bytes:
         return compressed
     if codec == SNAPPY:
         return _snappy(memoryview(compressed), limit_bytes)
-    if codec in _STREAMS:
-        return _stream(_STREAMS[codec], compressed, limit_bytes)
-    raise RecordsError(f"decompressing a record batch: compression {codec} is not known")
+    if codec == LZ4:
+        return _lz4(compressed, limit_bytes)
+    if codec not in _STREAMS:
+        raise RecordsError(f"decompressing a record batch: compression {codec} is not known")
+    output = bytearray()
+    for piece in decompress_pieces(codec, compressed, limit_bytes):
+        output += piece
+    return output
+
+
+def decompress_pieces(codec: int, compressed: Bytes, limit_bytes: int) -> Iterator[Bytes]:
+    """The same in pieces, of which those of gzip and zstd are made when they are asked for."""
+    if codec not in _STREAMS:
+        yield decompress(codec, compressed, limit_bytes)
+        return
+    size = 0
+    for piece in _STREAMS[codec](memoryview(compressed)):
+        size += len(piece)
+        _check_size(size, limit_bytes)
+        yield piece
 
 
 def _check_size(size_bytes: int, limit_bytes: int) -> None:
@@ -74,28 +95,77 @@ def _check_size(size_bytes: int, limit_bytes: int) -> None:
         raise TooLargeError(f"decompressing a record batch: it holds more than the {limit_bytes} bytes allowed")
 
 
-def _stream(decompress_into: _DecompressInto, compressed: Bytes, limit_bytes: int) -> bytearray:
+def _lz4(compressed: Bytes, limit_bytes: int) -> memoryview:
     room = min(limit_bytes, max(_FIRST_OUTPUT_BYTES, _GROWTH * len(compressed)))
-    while (output := _attempt(decompress_into, compressed, room)) is None:
+    while (output := _lz4_attempt(compressed, room)) is None:
         _check_size(room + 1, limit_bytes)
         room = min(limit_bytes, room * _GROWTH)
     return output
 
 
-def _attempt(decompress_into: _DecompressInto, compressed: Bytes, room: int) -> bytearray | None:
+def _lz4_attempt(compressed: Bytes, room: int) -> memoryview | None:
     """The output, or None if it takes more than `room` bytes."""
     output = bytearray(room)
     try:
-        del output[decompress_into(compressed, output) :]
+        size = cramjam.lz4.decompress_into(compressed, output)
     except cramjam.DecompressionError as error:
         if _OUTPUT_IS_FULL in str(error):
             return None
         raise _not_of_codec(error) from error
-    return output
+    return memoryview(output)[:size]  # not cut: that would copy it
 
 
 def _not_of_codec(error: Exception) -> RecordsError:
     return RecordsError(f"decompressing a record batch: {error}")
+
+
+def _gzip(compressed: memoryview) -> Iterator[bytes]:
+    """What the members hold; one may follow another, as in files of gzip."""
+    at = 0
+    try:
+        while at < len(compressed) or at == 0:
+            member = zlib.decompressobj(_GZIP_FORMAT)
+            while not member.eof:
+                piece = member.decompress(compressed[at : at + _GZIP_INPUT_BYTES], _GZIP_PIECE_BYTES)
+                if not piece and at >= len(compressed):
+                    raise RecordsError("decompressing a record batch: its gzip member is cut short")
+                at = min(at + _GZIP_INPUT_BYTES, len(compressed)) - len(member.unconsumed_tail)
+                yield piece
+            at -= len(member.unused_data)
+    except zlib.error as error:
+        raise _not_of_codec(error) from error
+
+
+def _zstd(compressed: memoryview) -> Iterator[bytes]:
+    """What the frames hold; one may follow another, as in files of zstd."""
+    try:
+        decompressor = _idle_decompressors.pop()  # one step: no other thread gets the same
+    except IndexError:
+        decompressor = zstandard.ZstdDecompressor()
+    try:
+        yield from _zstd_frames(decompressor, compressed)
+    except zstandard.ZstdError as error:
+        raise _not_of_codec(error) from error
+    finally:
+        if decompressor.memory_size() <= _ZSTD_KEPT_BYTES:
+            _idle_decompressors.append(decompressor)
+
+
+def _zstd_frames(decompressor: zstandard.ZstdDecompressor, compressed: memoryview) -> Iterator[bytes]:
+    at, step = 0, _ZSTD_INPUT_BYTES_MIN
+    while at < len(compressed) or at == 0:
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            if at >= len(compressed):
+                raise RecordsError("decompressing a record batch: its zstd frame is cut short")
+            piece = frame.decompress(compressed[at : at + step])
+            at = min(at + step, len(compressed))
+            step = min(2 * step, _ZSTD_INPUT_BYTES_MAX) if len(piece) < _ZSTD_PIECE_BYTES else _ZSTD_INPUT_BYTES_MIN
+            yield piece
+        at -= len(frame.unused_data)
+
+
+_STREAMS: dict[int, Callable[[memoryview], Iterator[bytes]]] = {GZIP: _gzip, ZSTD: _zstd}
 
 
 def _snappy(compressed: memoryview, limit_bytes: int) -> bytearray:

@@ -11,6 +11,7 @@ A frame here is what follows the four bytes of length. Headers (KIP-482):
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from faircopy.wire import codec
@@ -80,7 +81,18 @@ def decode_request(api_key: int, version: int, frame: memoryview, at: int) -> Me
 
     Raises UnknownMessage and MalformedMessage.
     """
-    read = codec.reader(api_key, version, "request")
+    return _decode(codec.reader, api_key, version, frame, at)
+
+
+def decode_request_on_thread(api_key: int, version: int, frame: memoryview, at: int) -> Message:
+    """The same, for one thread at a time that is not the event loop's."""
+    return _decode(codec.reader_on_thread, api_key, version, frame, at)
+
+
+def _decode(
+    reader: Callable[[int, int, codec.Direction], codec.Read], api_key: int, version: int, frame: memoryview, at: int
+) -> Message:
+    read = reader(api_key, version, "request")
     if len(frame) - at > DECODED_BYTES_MAX:
         raise MalformedMessage(f"request for API {api_key} has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}")
     return read(frame, at)[0]

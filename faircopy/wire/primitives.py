@@ -34,6 +34,10 @@ class MalformedMessage(FaircopyError):
     """Bytes that a client sent as a message do not make one. Nothing of it took effect."""
 
 
+class TooManyElements(MalformedMessage):
+    """A message whose lists are longer than is allowed, or than its reader wants to take at once."""
+
+
 class Budget:
     """Counts the elements of one message against a bound."""
 
@@ -50,7 +54,7 @@ class Budget:
         """Return `count`, if so many more elements are allowed. Raises MalformedMessage."""
         self._left -= count
         if self._left < 0:
-            raise MalformedMessage(f"more than {self._most} elements in one message")
+            raise TooManyElements(f"more than {self._most} elements in one message")
         return count
 
 

@@ -23,9 +23,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.primitives import (
     CUT_SHORT,
+    ELEMENTS_MAX,
     Budget,
     MalformedMessage,
     read_compact_count,
@@ -83,22 +83,25 @@ class ProduceResult(NamedTuple):
     error_message: str | None = None
 
 
-def read_produce_request(version: int, frame: memoryview, at: int) -> ProduceRequest:
-    """The request whose body starts at byte `at`; bytes after it are tolerated. Raises MalformedMessage."""
+def read_produce_request(version: int, frame: memoryview, at: int, elements_max: int = ELEMENTS_MAX) -> ProduceRequest:
+    """The request whose body starts at byte `at`; bytes after it are tolerated.
+
+    Raises MalformedMessage; TooManyElements if it has more than `elements_max` topics and partitions.
+    """
+    budget = Budget(elements_max)
     try:
         if version >= _FLEXIBLE_FROM:
-            return _read_flexible(frame, at)
-        return _read_fixed(version, frame, at)
+            return _read_flexible(frame, at, budget)
+        return _read_fixed(version, frame, at, budget)
     except CUT_SHORT as error:
         what = f"Produce request version {version} is cut short or not UTF-8"
         raise MalformedMessage(f"{what}: {error}") from None
 
 
-def _read_flexible(frame: memoryview, at: int) -> ProduceRequest:
+def _read_flexible(frame: memoryview, at: int, budget: Budget) -> ProduceRequest:
     transactional_id, at = read_compact_text(frame, at)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
     topics, at = read_compact_count(frame, at + _ACKS_TIMEOUT.size)
-    budget = Budget()
     partitions: list[ProducedPartition] = []
     for _ in range(budget.take(topics)):
         at = _read_flexible_topic(frame, at, budget, partitions)
@@ -119,13 +122,12 @@ def _read_flexible_topic(frame: memoryview, at: int, budget: Budget, into: list[
     return skip_tags(frame, at)
 
 
-def _read_fixed(version: int, frame: memoryview, at: int) -> ProduceRequest:
+def _read_fixed(version: int, frame: memoryview, at: int, budget: Budget) -> ProduceRequest:
     transactional_id = None
     if version >= FIRST_ACCEPTED_VERSION:
         transactional_id, at = read_text(frame, at)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
     topics, at = read_count(frame, at + _ACKS_TIMEOUT.size)
-    budget = Budget()
     partitions: list[ProducedPartition] = []
     for _ in range(budget.take(topics)):
         at = _read_fixed_topic(frame, at, budget, partitions)
@@ -149,11 +151,6 @@ def _named(name: str | None) -> str:
     if name is None:
         raise MalformedMessage("Produce request for a topic without a name")
     return name
-
-
-def refusals(request: ProduceRequest, error_code: ErrorCode, message: str) -> list[ProduceResult]:
-    """The same error for every partition of a request."""
-    return [ProduceResult(t, p, error_code, error_message=message) for t, p, _ in request.partitions]
 
 
 def encode_produce_response(version: int, correlation_id: int, results: Iterable[ProduceResult]) -> bytes:

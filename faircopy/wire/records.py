@@ -35,7 +35,6 @@ from faircopy.wire.batch import (
 from faircopy.wire.compression import Bytes, RecordsError, decompress
 
 DECOMPRESSED_BYTES_AT_MOST = 128 * 1024 * 1024
-SMALLEST_RECORD_BYTES = 7  # its own length, and one byte for each field
 
 _LENGTH_BITS = 35  # a varint of 5 bytes
 _TIMESTAMP_BITS = 70  # a varint of 10 bytes
@@ -169,7 +168,7 @@ def _record(reader: _Reader, header: BatchHeader, index: int) -> Record:
     size = reader.varint(_LENGTH_BITS)
     end = reader.at + size
     reader.take(1)
-    timestamp_ms = _timestamp_ms(header, reader.varint(_TIMESTAMP_BITS))
+    timestamp_ms = timestamp_of(header, reader.varint(_TIMESTAMP_BITS))
     offset_delta = reader.varint(_LENGTH_BITS)
     key, value, headers = reader.bytes_or_none(), reader.bytes_or_none(), _headers(reader)
     if reader.at != end:
@@ -179,7 +178,8 @@ def _record(reader: _Reader, header: BatchHeader, index: int) -> Record:
     return Record(header.base_offset + index, timestamp_ms, key, value, headers)
 
 
-def _timestamp_ms(header: BatchHeader, delta: int) -> int:
+def timestamp_of(header: BatchHeader, delta: int) -> int:
+    """The time of a record, whose timestamp delta is this, in milliseconds."""
     if header.attributes & LOG_APPEND_TIME:
         return header.max_timestamp_ms
     # As Java's clients add: else a time that a client made up could not be told to others.

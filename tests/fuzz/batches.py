@@ -24,6 +24,7 @@ from faircopy.wire.batch import (
     with_log_append_time,
 )
 from faircopy.wire.compression import RecordsError, decompress
+from faircopy.wire.record_count import Budget, RecordCounter, is_counted
 from faircopy.wire.records import decode_records, varint
 from tests.fuzz.choices import Choices
 
@@ -117,12 +118,26 @@ def signed(batch: bytes) -> bytes:
 
 def check_batch(batch: bytes) -> None:
     """Do with a batch what Produce and all readers of the log do."""
+    view = memoryview(batch)
     try:
-        check_produced(memoryview(batch))
-    except BatchError:
+        if not is_counted(view, check_produced(view), Budget()):
+            return
+    except (BatchError, RecordsError):
         return
+    check_in_pieces(batch)
     for kept in (batch, bytes(with_log_append_time(memoryview(batch), NOW_MS))):
         check_kept(kept)
+
+
+def check_in_pieces(batch: bytes) -> None:
+    """What was counted at once is counted in pieces as well."""
+    header = read_header(batch)
+    section = decompress(header.attributes & COMPRESSION_MASK, batch[HEADER_BYTES:], DECOMPRESSED_BYTES_MAX)
+    size = 1 + header.crc % 40
+    counter = RecordCounter(header.records)
+    for at in range(0, len(section), size):
+        counter.feed(section[at : at + size])
+    counter.finish()
 
 
 def check_kept(batch: bytes) -> None:
@@ -136,7 +151,7 @@ def check_kept(batch: bytes) -> None:
             assert record.offset == BASE_OFFSET + read
             assert record.timestamp_ms in INT64
             read += 1
-        assert read == header.records
+        assert read == header.records, "as many as were counted"
     except RecordsError:
         pass
     for time_ms in (header.max_timestamp_ms, header.base_timestamp_ms, INT64[-1]):

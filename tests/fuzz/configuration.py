@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import cast
 
 from faircopy.broker.catalog import HostedTopic
-from faircopy.broker.settings import FIELDS, BadSetting, Settings, load_settings, parse_address
+from faircopy.broker.listeners import parse_listeners
+from faircopy.broker.settings import FIELDS, BadSetting, Settings, load_settings
 from faircopy.cluster.topic_configs import CONFIGS, InvalidTopicConfig, check_configs
 from faircopy.cluster.topics import InvalidTopicName, Topic, check_topic_name
+from faircopy.wire.address import parse_address
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import ODD_TEXTS, ODD_TOML
 
@@ -18,7 +20,7 @@ SETTINGS = Settings()
 NAMES = sorted(FIELDS)
 TOPIC_NAMES = sorted(CONFIGS)
 PAIRS_MAX = 8
-ODD_NAMES = ["a", "a.a", ".".join("a" * 2_000), '"listen"', '"x" . y', "[plain]\nenabled", "[" * 2_000]
+ODD_NAMES = ["a", "a.a", ".".join("a" * 2_000), '"listeners"', '"x" . y', "[plain]\nenabled", "[" * 2_000]
 ID = uuid.UUID(int=1)
 
 
@@ -80,8 +82,8 @@ def text_of(content: bytes) -> str:
 
 def check_settings(settings: Settings) -> None:
     """What was accepted can be used."""
-    parse_address(settings.listen, "listen")
-    parse_address(settings.advertised_listener, "advertised.listener")
+    for listener in parse_listeners(settings):
+        assert parse_address(str(listener.address)) == listener.address
 
 
 def feed_topic_configs(data: bytes) -> None:

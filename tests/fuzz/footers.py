@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+from faircopy.publish.offsets import Held
 from faircopy.publish.schema import Footer, FooterError, Slice, footer_metadata, parse_footer
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import odd_document
 
-SOUND = footer_metadata(Footer({"orders": {0: 10}, "audit": {1: 5}}, [Slice("orders", 0, 10)]))
+SOUND = footer_metadata(Footer(Held({"orders": {0: 10}, "audit": {1: 5}}, {"orders": "0f"}), [Slice("orders", 0, 10)]))
 KEYS = list(SOUND)
 
 

@@ -14,18 +14,21 @@ import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 from crc32c import crc32c
 
 from faircopy.broker.offsets_journals import OFFSETS_TOPIC
 from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
+from faircopy.copier.group_metadata import GroupMetadata, MemberMetadata, encode_group
 from faircopy.copier.group_offsets import GroupOffsets
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId, encode_header
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
@@ -38,7 +41,8 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.memory import MemoryDisk, edited
 from tests.simulation.store import Contents, SimulatedStore
 
-IDENTITY = bytes(range(20))
+PARTITION = TopicIdPartition(UUID(bytes=bytes(range(16))), 1)
+IDENTITY = PARTITION.identity
 JOURNAL = Path("/data/journal/0")
 LOG = Path("/data/log/0")
 SALT = 0x0123456789ABCDEF
@@ -262,7 +266,7 @@ def feed_entries(data: bytes) -> None:
         store, journal = new_store(), new_journal(IDENTITY)
         log = DataLog(LOG, IDENTITY, store, SEGMENT_BYTES)
         copier = LogCopier(journal, log, store, cast(Any, None), cast(Any, None), lambda error: None)
-        partition = Partition(PartitionName("orders", 0), IDENTITY, journal, copier, store, cast(Any, None))
+        partition = Partition(PartitionName("orders", 0), PARTITION, journal, copier, store, cast(Any, None))
         log.open(None, 0, 0)
         partition.recover()
         check_partition(partition)
@@ -286,6 +290,7 @@ METADATA_KINDS = [
     Kind.DOUBT,
 ]
 NUMBERS: list[Any] = [0, 1, -1, 2**31, 2**63, -(2**63), 10**40, 0.5, None, True, "1", []]
+TOPIC_IDS: list[Any] = ["00" * 16, "0f" * 16, "ff" * 16, "", "orders", None, 1, []]
 NAMES: list[Any] = ["orders/1", "orders", "", "\ud800", "x" * 600, None, 1, []]
 
 
@@ -293,13 +298,14 @@ def metadata_payload(choices: Choices, _kind: int) -> bytes:
     """A payload for an entry of a metadata journal: the fields of all kinds, since each takes its own."""
     if choices.number() % 16 == 0:
         return choices.some()
-    places = [[choices.one_of(NAMES), choices.one_of(NUMBERS), choices.one_of(NUMBERS)] for _ in range(2)]
+    places = [[choices.one_of(TOPIC_IDS), choices.one_of(NUMBERS), choices.one_of(NUMBERS)] for _ in range(2)]
     width = 2 + choices.number() % 2
     payload = {
         "id": choices.one_of(NAMES),
         "timeout_ms": choices.one_of(NUMBERS),
         "at_ms": choices.one_of(NUMBERS),
         "pardoned": choices.one_of(NUMBERS),
+        "told": choices.one_of(NUMBERS),
         "untold": choices.one_of(NUMBERS),
         "partitions": [place[:width] for place in places],
     }
@@ -320,8 +326,18 @@ def offsets_payload(choices: Choices, kind: int) -> bytes:
         return data_payload(choices, kind)
     if choices.number() % 16 == 0:
         return choices.some()
-    row = [choices.one_of(NAMES), *(choices.one_of(NUMBERS) for _ in range(3)), choices.one_of(NAMES), 0]
+    if choices.number() % 4 == 0:
+        return group_payload(choices)
+    row = [choices.one_of(TOPIC_IDS), *(choices.one_of(NUMBERS) for _ in range(3)), choices.one_of(NAMES), 0]
     return json.dumps({"group": choices.one_of(NAMES), "offsets": [row[: choices.number() % 8 + 2]]}).encode()
+
+
+def group_payload(choices: Choices) -> bytes:
+    """A payload that says who is in a group, with a member that may have other sizes than bytes."""
+    name, said = choices.one_of(NAMES), choices.take(choices.number() % 8)
+    member = MemberMetadata(name, None, name, name, 1, 1, ((name, said),), said)
+    payload = encode_group(name, GroupMetadata(1, name, name, name, (member,)))
+    return payload[: len(payload) - choices.number() % 4] if choices.number() % 2 else payload
 
 
 def feed_offsets(data: bytes) -> None:
@@ -331,7 +347,7 @@ def feed_offsets(data: bytes) -> None:
         store, journal = new_store(), new_journal(IDENTITY)
         table = GroupOffsets(IDENTITY, journal, store)
         name = PartitionName(OFFSETS_TOPIC, 0)
-        partition = Partition(name, IDENTITY, journal, table, store, cast(Any, None), has_batches=False)
+        partition = Partition(name, PARTITION, journal, table, store, cast(Any, None), has_batches=False)
         partition.recover()
         for transaction_id, transaction in partition.state.transactions.items():
             if transaction.is_undecided and transaction.drafts:

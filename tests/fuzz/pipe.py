@@ -9,6 +9,7 @@ from typing import Any
 from faircopy.broker.server import Server
 from faircopy.storage.files import Buffer
 from tests.simulation.loop import Life, VirtualLoop
+from tests.simulation.network import LISTENER
 
 LENGTH_BYTES = 4
 
@@ -20,7 +21,7 @@ class Pipe(asyncio.Transport):
         super().__init__()
         self._loop = loop
         self._context = life.context
-        self._protocol = server._accept()
+        self._protocol = server.accept(LISTENER)
         self._unsent = bytearray()
         self._unread = bytearray()
         self._is_paused = False

@@ -413,9 +413,9 @@ def publisher_lines() -> Seeds:
 
 
 def settings() -> Seeds:
-    yield "toml-flat", b'\0"journal.segment.bytes" = 1048576\nlisten = "[::1]:0"\n'
+    yield "toml-flat", b'\0"journal.segment.bytes" = 1048576\nlisteners = "[::1]:0"\n'
     yield "toml-nested", b"\0[journal.segment]\nbytes = 1048576\n[plain]\nenabled = false\n"
-    name = bytes([configuration.NAMES.index("listen")])
+    name = bytes([configuration.NAMES.index("listeners")])
     yield "environment", b"\1" + name + b"\xff" + sized(b"0.0.0.0:9092")
     own_name, own_text = b"\xff" + sized(b"durability"), b"\xff" + sized(b"os")
     yield "override", b"\3" + name + b"\xff" + sized(b"localhost:1") + own_name + own_text

@@ -35,7 +35,7 @@ from faircopy.storage.store_pages import StorePages
 from faircopy.storage.system import mount
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import odd_document
-from tests.fuzz.journals import IDENTITY, LOG, new_journal, new_store
+from tests.fuzz.journals import IDENTITY, LOG, PARTITION, new_journal, new_store
 from tests.fuzz.memory import MemoryDisk, edited
 from tests.simulation.store import Contents
 
@@ -121,7 +121,7 @@ def read_partition(contents: Contents, choices: Choices) -> None:
         put(contents, table, choices)
     store, journal = new_store(contents), new_journal(IDENTITY)
     sink = GroupOffsets(IDENTITY, journal, store)
-    Partition(PartitionName("orders", 0), IDENTITY, journal, sink, store, cast(Any, None)).load()
+    Partition(PartitionName("orders", 0), PARTITION, journal, sink, store, cast(Any, None)).load()
 
 
 def read_indexes(contents: Contents, choices: Choices) -> None:
@@ -145,6 +145,7 @@ def read_spans(contents: Contents, choices: Choices) -> None:
 def read_group_offsets(contents: Contents, choices: Choices) -> None:
     """The offsets of groups, as their journal loads them."""
     put(contents, "group_offsets", choices)
+    put(contents, "groups", choices)
     GroupOffsets(IDENTITY, new_journal(IDENTITY), new_store(contents)).load()
 
 
@@ -164,7 +165,7 @@ def read_cluster(contents: Contents, choices: Choices) -> None:
     contents.tables["cluster"].put(COUNTER.encode(), choices.some())
     store = LmdbStore(new_store(contents))
     for topic in Topics(store).load():
-        assert len(topic.identity(0)) == len(IDENTITY)
+        assert len(topic.partition_id(0).identity) == len(IDENTITY)
     ProducerIds(store, 1)
 
 

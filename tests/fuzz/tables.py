@@ -14,7 +14,7 @@ from faircopy.publish import names, spark_log, table_state
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import NoTableError, live_files
 from faircopy.publish.log_directory import LogDirectory, TableDamagedError
-from faircopy.publish.offsets import offsets_from_json
+from faircopy.publish.offsets import held_from_json
 from faircopy.publish.requests import (
     Chunk,
     Cut,
@@ -42,14 +42,14 @@ NAME_BYTES_MAX = 255  # of a file, on Linux
 
 SOUND_LINE = json.loads(format_entry(PurePosixPath(TABLE), [DataFile("d-0.parquet", 1, 1)]).split(b"\n")[1])
 SOUND_STATE = {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": 0}
-SOUND_CUT = Cut("orders", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
+SOUND_CUT = Cut("orders", "0f", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
 SOUND_LINES = [
     json.loads(line)
     for line in (
-        format_request(1, Open("orders", "/plain/orders")),
-        format_request(2, Publish("orders", "/plain/orders", (SOUND_CUT,))),
-        format_request(3, Drop("orders", "/plain/orders")),
-        format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}}),
+        format_request(1, 0, Open("orders", "/plain/orders")),
+        format_request(2, 0, Publish("orders", "/plain/orders", (SOUND_CUT,))),
+        format_request(3, 0, Drop("orders", "/plain/orders")),
+        format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}, "topic_ids": {"orders": "0f"}}),
         format_reply(None, "failed", {"message": "no", "retry": True}),
     )
 ]
@@ -146,10 +146,10 @@ def feed_line(data: bytes) -> None:
     data = odd_document(SOUND_LINES[number], choices) if number < len(SOUND_LINES) else choices.rest()
     assert request_id(data) is None or isinstance(request_id(data), int)
     with contextlib.suppress(RequestError):
-        number, request = parse_request(data)
+        number, now_ms, request = parse_request(data)
         if isinstance(request, Publish):
             check_cuts(request.partitions)
-        assert parse_request(format_request(number, request)) == (number, request)
+        assert parse_request(format_request(number, now_ms, request)) == (number, now_ms, request)
     with contextlib.suppress(RequestError):
         _, verb, body = parse_reply(data)
         if verb == "opened":
@@ -166,7 +166,7 @@ def check_cuts(cuts: tuple[Cut, ...]) -> None:
 def check_opened(body: dict[str, Any]) -> None:
     """What the broker makes of the answer to `open`; that the publisher is its own, is not checked."""
     with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        offsets_from_json(body["next_offsets"])
+        held_from_json(body)
 
 
 assert spark_log.FIRST_ENTRY < 0xF0, "an input can name the first entries in a byte"

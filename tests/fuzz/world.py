@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
@@ -24,7 +24,7 @@ from faircopy.broker.settings import Settings
 from faircopy.broker.surroundings import Surroundings
 from faircopy.errors import FaircopyError
 from faircopy.publish.client import Publisher, PublishError
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Publish, Published
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
@@ -79,8 +79,8 @@ class VirtualClock:
     def wall_ms(self) -> int:
         return EPOCH_MS + int(self._loop.now * 1000)
 
-    def steady_ms(self) -> int:
-        return self.wall_ms()
+    def uptime_ms(self) -> int:
+        return int(self._loop.now * 1000)
 
     def monotonic_ms(self) -> float:
         return self._loop.now * 1000
@@ -89,7 +89,7 @@ class VirtualClock:
 class NoPublisher(Publisher):
     """There is no publisher of plain tables: it has targets of its own."""
 
-    async def open_table(self, table: str, directory: str) -> NextOffsets:
+    async def open_table(self, table: str, directory: str) -> Held:
         raise PublishError("nothing is published here", retry=False)
 
     async def publish(self, publication: Publish) -> Published:
@@ -119,7 +119,7 @@ class FuzzSurroundings(Surroundings):
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         return SimulatedStore(self._contents, loop, self._delays, lambda: None)
 
-    def publisher(self, idle_seconds: float) -> Publisher:
+    def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
         return NoPublisher()
 
 

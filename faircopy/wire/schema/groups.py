@@ -92,9 +92,10 @@ api 15 DescribeGroups 0-5 flexible 5+
             member_assignment      bytes
         authorized_operations      int32      3+     = -2147483648
 
-api 16 ListGroups 0-4 flexible 3+
+api 16 ListGroups 0-5 flexible 3+
   request
     states_filter      []string   4+
+    types_filter       []string   5+
   response
     throttle_time_ms   int32      1+     = 0
     error_code         int16
@@ -102,6 +103,7 @@ api 16 ListGroups 0-4 flexible 3+
         group_id       string
         protocol_type  string
         group_state    string     4+
+        group_type     string     5+
 
 api 42 DeleteGroups 0-2 flexible 2+
   request

@@ -1,4 +1,7 @@
-"""faircopy's own API: a look inside a broker, as JSON. Not advertised, since it is no part of Kafka's protocol."""
+"""faircopy's own APIs: a look inside a broker, as JSON, and the snapshot for a backup.
+
+They are not advertised, since they are no part of Kafka's protocol.
+"""
 
 from __future__ import annotations
 
@@ -9,4 +12,12 @@ api 20000 Inspect 0 flexible 0+
   response
     error_code  int16
     document    string
+
+api 20001 Backup 0 flexible 0+
+  request
+    step           string
+  response
+    error_code     int16
+    error_message  string?  = null
+    document       string
 """

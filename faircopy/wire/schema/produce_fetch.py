@@ -91,7 +91,7 @@ api 1 Fetch 4-12 flexible 12+
             preferred_read_replica  int32      11+    = -1
             records                 records?
 
-api 2 ListOffsets 1-7 flexible 6+
+api 2 ListOffsets 1-10 flexible 6+
   request
     replica_id                    int32             = -1
     isolation_level               int8       2+     = 0
@@ -101,6 +101,7 @@ api 2 ListOffsets 1-7 flexible 6+
             partition_index       int32
             current_leader_epoch  int32      4+     = -1
             timestamp             int64
+    timeout_ms                    int32      10+
   response
     throttle_time_ms              int32      2+     = 0
     topics                        []

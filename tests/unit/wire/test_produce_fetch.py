@@ -18,7 +18,6 @@ from faircopy.wire.produce import (
     ProduceResult,
     encode_produce_response,
     read_produce_request,
-    refusals,
 )
 
 PRODUCE_VERSIONS = range(3, 13)
@@ -193,17 +192,10 @@ def test_old_produce_requests_are_refused_partition_by_partition(version: int) -
     body = {"acks": 1, "timeout_ms": 1, "topic_data": [{"name": "t", "partition_data": parts}]}
     new, at = framed(ApiKey.PRODUCE, 3, body)
     old = new[at + 2 :]  # the same without the transactional id
-    results = refusals(read_produce_request(version, old, 0), ErrorCode.UNSUPPORTED_VERSION, "")
+    request = read_produce_request(version, old, 0)
+    results = [ProduceResult(*partition[:2], ErrorCode.UNSUPPORTED_VERSION) for partition in request.partitions]
     answer = encode_produce_response(version, 9, results)
     unsupported = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
     rows = b"".join(i.to_bytes(4, "big") + unsupported + b"\xff" * (8 if version < 2 else 16) for i in (4, 5))
     expected = b"\0\0\0\x09" + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2" + rows + (bytes(4) if version else b"")
     assert answer == len(expected).to_bytes(4, "big") + expected
-
-
-def test_refusals_name_every_partition() -> None:
-    topic = {"name": "t", "partition_data": [{"index": 3, "records": None}]}
-    frame, at = framed(ApiKey.PRODUCE, 9, {"acks": 1, "timeout_ms": 1, "topic_data": [topic]})
-    request = read_produce_request(9, frame, at)
-    refused = refusals(request, ErrorCode.INVALID_REQUIRED_ACKS, "acks must be -1, 0 or 1")
-    assert refused == [("t", 3, 21, -1, -1, -1, "acks must be -1, 0 or 1")]

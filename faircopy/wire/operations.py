@@ -1,0 +1,51 @@
+"""Kafka's operations on each type of resource, as bit sets of their numbers (KIP-430).
+
+There is no authorizer, so whoever asks is told that all of them are allowed.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Operation(IntEnum):
+    """What may be done, by Kafka's numbers."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+def bits(*operations: Operation) -> int:
+    """The set of these operations."""
+    return sum(1 << operation for operation in operations)
+
+
+_CONFIGS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
+
+NOT_ASKED = -(2**31)
+ON_TOPICS = bits(
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    *_CONFIGS,
+)
+ON_GROUPS = bits(Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS)
+ON_THE_CLUSTER = bits(
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.IDEMPOTENT_WRITE,
+    *_CONFIGS,
+)

@@ -1,0 +1,180 @@
+"""Whether a batch holds as many records as its header says, without reading them: from length to length.
+
+Consumers count offsets by the header. A batch that says 1,000 and holds one leaves a hole of 999 offsets, which no
+later write can fill, so what Produce takes is counted exactly. (A record's fields are its producer's own affair.)
+
+Records mostly have one length for some time, the lengths then stand at equal distances, and a slice with that
+stride compares a hundred of them at once. Where they differ, a loop steps over them one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from operator import length_hint
+from typing import NoReturn
+
+from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, SMALLEST_RECORD_BYTES, BatchHeader, InvalidBatch
+from faircopy.wire.compression import NONE, Bytes, TooLargeError, decompress
+
+COMPRESSED_BYTES_AT_ONCE = 64 << 10  # of one batch
+SECTION_BYTES_AT_ONCE = 512 << 10  # decompressed, of one request
+RECORDS_AT_ONCE = 10_000  # of one request
+
+_COMPARED = 128  # lengths at a time
+_WORTH_COMPARING = 16
+_SINGLY = 32  # records from the first attempt to compare to the second
+_LENGTH_BYTES_MAX = 5
+
+
+class Budget:
+    """What may be counted of one request at once, which takes some milliseconds. The rest is for threads, in steps."""
+
+    __slots__ = ("records", "section_bytes")
+
+    def __init__(self) -> None:
+        self.records = RECORDS_AT_ONCE
+        self.section_bytes = SECTION_BYTES_AT_ONCE
+
+
+def is_counted(batch: memoryview, header: BatchHeader, budget: Budget) -> bool:
+    """Count the records, if the budget allows; false if it does not. Raises InvalidBatch, RecordsError."""
+    codec = header.attributes & COMPRESSION_MASK
+    section = batch[HEADER_BYTES:] if codec == NONE else _decompressed(codec, batch[HEADER_BYTES:], budget)
+    if section is None:
+        return False
+    ensure_room(len(section), header.records)
+    if header.records > budget.records:
+        return False
+    budget.records -= header.records
+    end, left = _skip(memoryview(section), 0, header.records)
+    if left or end != len(section):
+        _complain(end - len(section), left)
+    return True
+
+
+def _decompressed(codec: int, compressed: memoryview, budget: Budget) -> Bytes | None:
+    if len(compressed) > COMPRESSED_BYTES_AT_ONCE or not budget.section_bytes:
+        return None
+    try:
+        section = decompress(codec, compressed, budget.section_bytes)
+    except TooLargeError:
+        budget.section_bytes = 0
+        return None
+    budget.section_bytes -= len(section)
+    return section
+
+
+def ensure_room(section_bytes: int, records: int) -> None:
+    """Raise InvalidBatch if so many records can't be in so few bytes, however small they are: most lies end here."""
+    if records * SMALLEST_RECORD_BYTES > section_bytes:
+        raise InvalidBatch(f"record batch counts {records} records, and holds {section_bytes} bytes of them")
+
+
+class RecordCounter:
+    """Counts the records of a section that comes in pieces: `feed` each, then `finish`."""
+
+    def __init__(self, records: int) -> None:
+        self.left = records
+        self._skipped_bytes = 0  # of the next piece, which belong to the last record
+        self._rest = b""  # of the last piece: a part of a length
+
+    def feed(self, piece: Bytes) -> None:
+        """Count the records that begin in a piece. Raises InvalidBatch."""
+        section = memoryview(self._rest + bytes(piece) if self._rest else piece)
+        at, self.left = _skip(section, self._skipped_bytes, self.left)
+        self._skipped_bytes = max(0, at - len(section))
+        self._rest = section[at:].tobytes()
+        if self._rest and not self.left:
+            _complain(-len(self._rest), 0)
+
+    def finish(self) -> None:
+        """Raise InvalidBatch unless all records were there, and whole."""
+        if self.left or self._skipped_bytes:
+            _complain(self._skipped_bytes, self.left)
+
+
+def _complain(beyond_bytes: int, left: int) -> NoReturn:
+    """What is wrong when so many records are left, and the last one ends so far beyond the section."""
+    if left:
+        raise InvalidBatch(f"record batch counts {left} more records than it holds")
+    if beyond_bytes > 0:
+        raise InvalidBatch(f"record batch ends {beyond_bytes} bytes before its last record does")
+    raise InvalidBatch("bytes follow the last record of the batch")
+
+
+def _skip(section: memoryview, at: int, records: int) -> tuple[int, int]:
+    """Skip up to `records` records, of which the first begins at byte `at`.
+
+    Returns the byte at which the next begins, which may lie beyond the section, and how many are to come.
+    """
+    singly = _SINGLY
+    while records > _WORTH_COMPARING and at < len(section):
+        at, alike = _skip_alike(section, at, min(records, _COMPARED))
+        records -= alike
+        if alike < _WORTH_COMPARING:
+            stepped = min(records, singly)
+            at, left = _skip_singly(section, at, stepped)
+            records -= stepped - left
+            if left:
+                break
+            singly *= 2  # where lengths differ, they mostly go on to differ
+    else:
+        return _skip_singly(section, at, records)
+    return at, records
+
+
+def _skip_alike(section: memoryview, at: int, records: int) -> tuple[int, int]:
+    """Skip those of the next `records` records that are as long as the first; returns the next byte, and how many."""
+    behind, left = _skip_singly(section, at, 1)
+    if left:
+        return at, 0
+    stride = behind - at
+    end = at + records * stride
+    alike = _same(section[at:end:stride])
+    for byte in range(at + 1, at + _length_bytes(section, at)):
+        alike = min(alike, _same(section[byte:end:stride]))
+    return at + alike * stride, alike
+
+
+def _same(lengths: memoryview) -> int:
+    """How many bytes are the same as the first, from the first on."""
+    copied = lengths.tobytes()
+    return len(copied) - len(copied.lstrip(copied[:1]))
+
+
+def _length_bytes(section: memoryview, at: int) -> int:
+    size = 1
+    while section[at] >= 128:
+        at += 1
+        size += 1
+    return size
+
+
+def _skip_singly(section: memoryview, at: int, records: int) -> tuple[int, int]:
+    """As `_skip`, record by record. Lengths are zigzag: an odd one is negative."""
+    each = repeat(None, records)
+    try:
+        for _ in each:
+            size = section[at]
+            if size & 1:
+                raise InvalidBatch("a record of the batch has a negative length")
+            if size < 128:
+                at += (size >> 1) + 1
+            elif (high := section[at + 1]) < 128:
+                at += (high << 6) + (size >> 1) - 62
+            else:
+                at = _behind_long(section, at)
+    except IndexError:
+        return at, length_hint(each) + 1
+    return at, 0
+
+
+def _behind_long(section: memoryview, at: int) -> int:
+    """The byte behind a record whose length takes three bytes or more."""
+    size = 0
+    for number in range(_LENGTH_BYTES_MAX):
+        byte = section[at + number]
+        size |= (byte & 127) << 7 * number
+        if byte < 128:
+            return at + number + 1 + (size >> 1)
+    raise InvalidBatch(f"the length of a record of the batch takes more than {_LENGTH_BYTES_MAX} bytes")

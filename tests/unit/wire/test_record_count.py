@@ -1,0 +1,143 @@
+"""Counting records: what the header says is what the batch holds, or the batch is refused."""
+
+from __future__ import annotations
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.wire import record_count
+from faircopy.wire.batch import HEADER, HEADER_BYTES, BatchHeader, InvalidBatch, read_header
+from faircopy.wire.compression import RecordsError
+from faircopy.wire.record_count import RECORDS_AT_ONCE, Budget, RecordCounter, is_counted
+from faircopy.wire.records import Message, build_batch, varint, with_crc
+
+ENCODERS = {
+    0: bytes,
+    1: cramjam.gzip.compress,
+    2: cramjam.snappy.compress_raw,
+    3: cramjam.lz4.compress,
+    4: cramjam.zstd.compress,
+}
+sizes = st.lists(
+    st.tuples(st.integers(0, 300) | st.integers(8_000, 20_000), st.integers(1, 300)), min_size=1, max_size=6
+)
+
+
+def counted(section: bytes, records: int, codec: int = 0, budget: Budget | None = None) -> bool:
+    """Whether a batch that says so many records, and holds this section, is counted at once."""
+    header: BatchHeader = read_header(build_batch([Message(b"")]))
+    packed = bytes(ENCODERS[codec](section))
+    header = header._replace(
+        length=HEADER_BYTES - 12 + len(packed), records=records, last_offset_delta=records - 1, attributes=codec
+    )
+    batch = with_crc(HEADER.pack(*header) + packed)
+    return is_counted(memoryview(batch), header, budget or Budget())
+
+
+def section_of(runs: list[tuple[int, int]]) -> tuple[bytes, int]:
+    """Records of `size` bytes of value, `times` times, for each run; and how many they are."""
+    messages = [Message(bytes(size)) for size, times in runs for _ in range(times)]
+    return build_batch(messages)[HEADER_BYTES:], len(messages)
+
+
+@given(runs=sizes, codec=st.sampled_from(list(ENCODERS)))
+def test_a_true_count_is_taken_and_every_other_refused(runs: list[tuple[int, int]], codec: int) -> None:
+    runs = [(size, min(times, 3) if size > 300 else times) for size, times in runs]
+    section, records = section_of(runs)
+    assert counted(section, records, codec)
+    for lie in {1, records - 1, records + 1, 2 * records, 1_000, 2**31 - 1} - {0, records}:
+        with pytest.raises(InvalidBatch):
+            counted(section, lie, codec)
+
+
+@pytest.mark.parametrize("behind", [b"\0", b"abc", build_batch([Message(b"")])[HEADER_BYTES:]])
+@pytest.mark.parametrize("records", [1, 17, 400])
+def test_nothing_follows_the_last_record(records: int, behind: bytes) -> None:
+    section, _ = section_of([(10, records)])
+    with pytest.raises(InvalidBatch, match="bytes follow"):
+        counted(section + behind, records)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        varint(-7) + bytes(20),
+        varint(2**31) + bytes(20),
+        varint(2**40) + bytes(20),
+        b"\x80" * 30,
+        b"\xff" * 30,
+        varint(6),
+    ],
+)
+def test_lengths_that_do_not_fit(section: bytes) -> None:
+    with pytest.raises(InvalidBatch):
+        counted(section, 1)
+
+
+@given(section=st.binary(max_size=300), records=st.integers(1, 60), piece=st.integers(1, 40))
+def test_garbage_raises_nothing_else_and_pieces_make_no_difference(section: bytes, records: int, piece: int) -> None:
+    verdicts = {is_true(section, records, len(section) or 1), is_true(section, records, piece)}
+    assert verdicts == {one_by_one(section, records)}
+
+
+@given(runs=sizes, piece=st.integers(200, 3_000), off=st.sampled_from([0, 0, 1, -1]))
+def test_sections_in_pieces(runs: list[tuple[int, int]], piece: int, off: int) -> None:
+    section, records = section_of([(size, min(times, 3) if size > 300 else times) for size, times in runs])
+    assert is_true(section, records + off, piece) == (off == 0)
+
+
+def is_true(section: bytes, records: int, piece_bytes: int) -> bool:
+    """Whether the section, in pieces of this size, holds so many records."""
+    counter = RecordCounter(records)
+    try:
+        for at in range(0, len(section), piece_bytes):
+            counter.feed(section[at : at + piece_bytes])
+        counter.finish()
+    except InvalidBatch:
+        return False
+    return True
+
+
+def one_by_one(section: bytes, records: int) -> bool:
+    """The same, in the plainest way."""
+    at = 0
+    for _ in range(records):
+        shift = value = 0
+        while True:
+            if at == len(section) or shift == 35:
+                return False
+            byte = section[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        if value & 1 or at + (value >> 1) > len(section):
+            return False
+        at += value >> 1
+    return at == len(section)
+
+
+def test_what_takes_long_is_left_to_others() -> None:
+    many, records = section_of([(0, RECORDS_AT_ONCE + 1)])
+    assert not counted(many, records)
+    large, records = section_of([(record_count.SECTION_BYTES_AT_ONCE, 1)])
+    assert counted(large, records)
+    assert not counted(large, records, codec=4)
+
+
+def test_one_request_has_one_budget() -> None:
+    section, records = section_of([(100, 4_000)])
+    budget = Budget()
+    assert [counted(section, records, 1, budget) for _ in range(4)] == [True, False, False, False]
+    small, few = section_of([(0, 4_000)])
+    assert [counted(small, few, 0, budget) for _ in range(3)] == [True, False, False]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_does_not_decompress_is_refused(codec: int) -> None:
+    header = read_header(build_batch([Message(b"")]))._replace(attributes=codec)
+    with pytest.raises(RecordsError):
+        is_counted(memoryview(HEADER.pack(*header) + b"not of any codec"), header, Budget())
