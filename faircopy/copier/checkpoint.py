@@ -1,7 +1,7 @@
 """What a checkpoint stores, byte for byte (I6). Pure: state in, changes of the state store out, and back.
 
     checkpoints   identity                                   -> JSON of `Checkpoint`
-    producers     identity, producer id i64                  -> epoch i16, last position u64;
+    producers     identity, producer id i64                  -> epoch i16, is forgotten u8, last position u64;
                                                                 first i32, last i32, base offset i64 each
     transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
                                                                 drafts u32, records u64, size u64
@@ -17,13 +17,13 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from faircopy.copier.fold import PartitionState, Standing, Transaction
+from faircopy.copier.fold import NOBODY, PartitionState, Standing, Transaction
 from faircopy.copier.producers import Producer, SeenBatch
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
 _PRODUCER_KEY = struct.Struct(">q")
-_PRODUCER = struct.Struct(">hQ")
+_PRODUCER = struct.Struct(">hBQ")
 _SEEN = struct.Struct(">iiq")
 _TRANSACTION_KEY = struct.Struct(">qhq")
 _TRANSACTION = struct.Struct(">BqqIQQ")
@@ -32,7 +32,9 @@ _SPAN = struct.Struct(">Qqhq")
 
 
 class Checkpoint(NamedTuple):
-    """The scalar part: journal position, offsets, end of the data log, and its greatest message time."""
+    """The scalar part: journal position, offsets, end of the data log, its greatest message time, and
+    `PartitionState.forgotten_producer_id`.
+    """
 
     position: int
     start_offset: int
@@ -40,6 +42,7 @@ class Checkpoint(NamedTuple):
     log_segment_base: int | None
     log_byte: int
     greatest_time_ms: int
+    forgotten_producer_id: int = NOBODY
 
 
 class Span(NamedTuple):
@@ -99,15 +102,15 @@ def _transaction_change(identity: bytes, transaction_id: TransactionId, state: P
 
 
 def encode_producer(producer: Producer) -> bytes:
-    return _PRODUCER.pack(producer.epoch, producer.last_position) + b"".join(
+    return _PRODUCER.pack(producer.epoch, producer.is_forgotten, producer.last_position) + b"".join(
         _SEEN.pack(*batch) for batch in producer.seen
     )
 
 
 def decode_producer(value: bytes) -> Producer:
     seen = tuple(SeenBatch(*fields) for fields in _SEEN.iter_unpack(value[_PRODUCER.size :]))
-    epoch, last_position = _PRODUCER.unpack_from(value)
-    return Producer(epoch, seen, last_position)
+    epoch, is_forgotten, last_position = _PRODUCER.unpack_from(value)
+    return Producer(epoch, seen, last_position, is_forgotten=bool(is_forgotten))
 
 
 def encode_transaction(transaction: Transaction) -> bytes:
@@ -134,6 +137,7 @@ def restore(
     """The state as it was at a checkpoint, from it and the scanned (key, value) pairs of the other tables."""
     state = PartitionState()
     state.position, state.start_offset, state.next_offset = checkpoint[:3]
+    state.forgotten_producer_id = checkpoint.forgotten_producer_id
     for key, value in producers:
         state.producers[_PRODUCER_KEY.unpack(key[-_PRODUCER_KEY.size :])[0]] = decode_producer(value)
     for key, value in transactions:
@@ -162,5 +166,5 @@ def span_key(identity: bytes, offset: int) -> bytes:
 
 def delete_partition(identity: bytes) -> list[Change]:
     """Changes that drop all that is stored of a partition."""
-    tables = ("checkpoints", "producers", "transactions", "spans", "offset_index", "time_index")
+    tables = ("checkpoints", "producers", "transactions", "spans", "offset_index", "time_index", "log_segments")
     return [DeletePrefix(table, identity) for table in tables]

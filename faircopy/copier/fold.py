@@ -10,7 +10,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from faircopy.copier.producers import UNKNOWN_OFFSET, Producer, SeenBatch
+from faircopy.copier.producers import Producer, SeenBatch
 from faircopy.errors import invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
@@ -20,6 +20,7 @@ APPLY_PAYLOAD = struct.Struct("<q")  # finished number
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
 NOTHING_FINISHED = -1
+NOBODY = -1
 NO_FENCE = -1
 """In a DISCARD after a crash: the producer keeps its epoch, and may go on with any sequence, since some were lost."""
 PRODUCERS_MAX = 100_000
@@ -91,13 +92,17 @@ Effect = CopyBatch | CopyTransaction | MoveStart
 
 
 class PartitionState:
-    """The state of one partition's journal."""
+    """The state of one partition's journal.
+
+    `forgotten_producer_id`: producers up to this id may have been forgotten, to make room for newer ones.
+    """
 
     def __init__(self) -> None:
         self.position = 0
         self.start_offset = 0
         self.next_offset = 0
         self.producers: dict[int, Producer] = {}
+        self.forgotten_producer_id = NOBODY
         self.transactions: dict[TransactionId, Transaction] = {}
         self.prepared: set[TransactionId] = set()
         self.changed_producers: set[int] = set()
@@ -133,12 +138,16 @@ class PartitionState:
             self._note(header, base_offset)
         return CopyBatch(entry, base_offset)
 
-    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> None:
+    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> int:
+        """Put a draft on its transaction's list; return the base offset that it gets if nobody else writes here before
+        the commit. It never gets a lower one.
+        """
         transaction = self.transactions.get(entry.transaction)
         if transaction is None:
             transaction = self.transactions[entry.transaction] = Transaction(first=entry.position)
         invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
         invariant(entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before")
+        expected_offset = self.next_offset + transaction.records
         transaction.head = entry.position
         transaction.drafts += 1
         transaction.records += entry.records
@@ -146,7 +155,8 @@ class PartitionState:
         self.changed_transactions.add(entry.transaction)
         self.position = entry.position + entry.length
         if header is not None:
-            self._note(header, UNKNOWN_OFFSET)
+            self._note(header, expected_offset)
+        return expected_offset
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
         transaction = self.transactions.setdefault(entry.transaction, Transaction(first=entry.position))
@@ -222,13 +232,20 @@ class PartitionState:
         producer.note(header.producer_epoch, batch, self.position)
         self.changed_producers.add(header.producer_id)
 
+    def producer(self, producer_id: int, epoch: int) -> Producer:
+        """A producer as it is known here; one that is not is as it would be at its first batch, of this epoch."""
+        known = self.producers.get(producer_id)
+        if known is not None:
+            return known
+        return Producer(epoch, last_position=self.position, is_forgotten=producer_id <= self.forgotten_producer_id)
+
     def _producer(self, producer_id: int, epoch: int) -> Producer:
         producer = self.producers.get(producer_id)
         if producer is None:
             # Those that have transactions here stay, and each has one or more: they do not count.
             if len(self.producers) >= PRODUCERS_MAX + len(self.transactions):
                 self._forget_oldest_producers()
-            producer = self.producers[producer_id] = Producer(epoch, last_position=self.position)
+            producer = self.producers[producer_id] = self.producer(producer_id, epoch)
             self.changed_producers.add(producer_id)
         return producer
 
@@ -239,6 +256,7 @@ class PartitionState:
         idle.sort(key=lambda producer_id: self.producers[producer_id].last_position)
         for producer_id in idle[: PRODUCERS_MAX // 10]:
             del self.producers[producer_id]
+            self.forgotten_producer_id = max(self.forgotten_producer_id, producer_id)
             self.changed_producers.add(producer_id)
 
     @property

@@ -1,14 +1,19 @@
-"""Committed offsets of consumer groups: one more fold, over the journal of an offsets partition (DESIGN, section 3).
+"""Committed offsets and members of consumer groups: one more fold, over the journal of an offsets partition.
 
 A payload is JSON:
 
-    {"group": g, "offsets": [[topic, partition, offset, leader epoch, metadata, committed at (ms)], ...]}
+    {"group": g, "offsets": [[topic id, partition, offset, leader epoch, metadata, committed at (ms)], ...]}
 
 An offset of null takes the commitment away. Within a transaction such a payload is a draft, and counts when it is
-applied. In the state store:
+applied. Topics have their ids here: an offset never lands on a topic that was made again under the same name.
 
-    group_offsets  identity, JSON [group, topic, partition] or its hash
-                       -> JSON [group, topic, partition, offset, leader epoch, metadata, committed at]
+Or it says who is in a group (`copier/group_metadata.py`). A group that is deleted loses both in one entry:
+`"membership": null` beside its offsets of null. In the state store:
+
+    group_offsets  identity, JSON [group, topic id, partition] or its hash
+                       -> JSON [group, topic id, partition, offset, leader epoch, metadata, committed at]
+    groups         identity, JSON of the group or its hash
+                       -> the payload that said who is in it
 """
 
 from __future__ import annotations
@@ -16,21 +21,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect
+from faircopy.copier.group_metadata import LINE_END, GroupMetadata, decode_group
 from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 
-Place = tuple[str, int]  # topic, partition
-
 
 class GroupOffset(NamedTuple):
-    """What a group committed for one partition; `committed_ms` is the wall clock's time."""
+    """What a group committed for one partition; `committed_ms` is the steady clock's time."""
 
     offset: int
     leader_epoch: int
@@ -41,25 +47,65 @@ class GroupOffset(NamedTuple):
 class OffsetChange(NamedTuple):
     """A commitment, or with `committed` None its withdrawal."""
 
-    topic: str
-    partition: int
+    place: TopicIdPartition
     committed: GroupOffset | None
 
 
-def encode_offsets(group: str, changes: Iterable[OffsetChange]) -> bytes:
-    """The payload for changes of one group's offsets."""
-    rows = [[change.topic, change.partition, *(change.committed or (None, -1, "", 0))] for change in changes]
-    return json.dumps({"group": group, "offsets": rows}, separators=(",", ":")).encode()
+class GroupChange(NamedTuple):
+    """What a payload says of a group. `metadata` counts if `has_metadata`; None takes it away."""
+
+    group: str
+    offsets: list[OffsetChange]
+    has_metadata: bool = False
+    metadata: GroupMetadata | None = None
 
 
-def decode_offsets(payload: Buffer) -> tuple[str, list[OffsetChange]]:
-    """The group and the changes in a payload."""
-    stored = json.loads(bytes(payload))
+class KeptGroup(NamedTuple):
+    """A group that is known, whether or not it has members or offsets now; `payload` is the one that said so."""
+
+    payload: bytes
+    protocol_type: str
+    has_members: bool
+    changed_ms: int
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """All of it."""
+        found = decode_change(self.payload).metadata
+        assert found is not None
+        return found
+
+
+def encode_offsets(group: str, changes: Iterable[OffsetChange], *, deletes_group: bool = False) -> bytes:
+    """The payload for changes of one group's offsets; with `deletes_group` it also forgets its members."""
+    rows = [[*text_of(change.place), *(change.committed or (None, -1, "", 0))] for change in changes]
+    membership = {"membership": None} if deletes_group else {}
+    return json.dumps({"group": group, "offsets": rows} | membership, separators=(",", ":")).encode()
+
+
+def decode_change(payload: Buffer) -> GroupChange:
+    """What a payload says."""
+    line, _, parts = bytes(payload).partition(LINE_END)
+    stored = json.loads(line)
     changes = [
-        OffsetChange(topic, partition, None if committed[0] is None else GroupOffset(*committed))
-        for topic, partition, *committed in stored["offsets"]
+        OffsetChange(place_of(topic_id, partition), None if committed[0] is None else GroupOffset(*committed))
+        for topic_id, partition, *committed in stored.get("offsets", ())
     ]
-    return stored["group"], changes
+    if "membership" not in stored:
+        return GroupChange(stored["group"], changes)
+    membership = stored["membership"]
+    metadata = None if membership is None else decode_group(membership, parts)
+    return GroupChange(stored["group"], changes, True, metadata)
+
+
+def text_of(place: TopicIdPartition) -> tuple[str, int]:
+    """A partition as JSON has it."""
+    return place.topic_id.hex, place.partition
+
+
+def place_of(topic_id: str, partition: int) -> TopicIdPartition:
+    """The partition in such JSON."""
+    return TopicIdPartition(UUID(topic_id), partition)
 
 
 class GroupOffsets:
@@ -69,10 +115,11 @@ class GroupOffsets:
         self._identity = identity
         self._journal = journal
         self._store = store
-        self._committed: dict[str, dict[Place, GroupOffset]] = {}
-        self._unstable: dict[TransactionId, set[tuple[str, Place]]] = {}
-        self._changed: set[tuple[str, Place]] = set()
-        self._storing: set[tuple[str, Place]] = set()
+        self._committed: dict[str, dict[TopicIdPartition, GroupOffset]] = {}
+        self._unstable: dict[TransactionId, set[tuple[str, TopicIdPartition]]] = {}
+        self._kept: dict[str, KeptGroup] = {}
+        self._changed: set[tuple[str, TopicIdPartition | None]] = set()  # without a place: who is in the group
+        self._storing: set[tuple[str, TopicIdPartition | None]] = set()
 
     # -- the table -----------------------------------------------------------------------------------------------
 
@@ -80,11 +127,15 @@ class GroupOffsets:
         """Groups that have committed offsets."""
         return list(self._committed)
 
-    def committed(self, group: str) -> dict[Place, GroupOffset]:
+    def kept(self) -> dict[str, KeptGroup]:
+        """Groups that have, or had, members."""
+        return self._kept
+
+    def committed(self, group: str) -> dict[TopicIdPartition, GroupOffset]:
         """What a group has committed."""
         return self._committed.get(group, {})
 
-    def unstable(self, group: str) -> set[Place]:
+    def unstable(self, group: str) -> set[TopicIdPartition]:
         """Partitions for which an open transaction holds offsets of this group."""
         return {place for pending in self._unstable.values() for name, place in pending if name == group}
 
@@ -94,28 +145,42 @@ class GroupOffsets:
 
     def note_draft(self, transaction: TransactionId, payload: Buffer) -> None:
         """A draft was appended: its partitions are unstable until the transaction is over."""
-        group, changes = decode_offsets(payload)
+        group, changes, *_ = decode_change(payload)
         pending = self._unstable.setdefault(transaction, set())
-        pending.update((group, (change.topic, change.partition)) for change in changes)
+        pending.update((group, change.place) for change in changes)
 
     def note_end(self, transaction: TransactionId) -> None:
         """A transaction was discarded."""
         self._unstable.pop(transaction, None)
 
     def _apply(self, payload: Buffer) -> None:
-        group, changes = decode_offsets(payload)
+        change = decode_change(payload)
+        self._apply_offsets(change.group, change.offsets)
+        if change.has_metadata:
+            self._keep(change.group, change.metadata, payload)
+            self._changed.add((change.group, None))
+
+    def _apply_offsets(self, group: str, changes: Iterable[OffsetChange]) -> None:
         committed = self._committed.setdefault(group, {})
         for change in changes:
-            place = (change.topic, change.partition)
             if change.committed is None:
-                committed.pop(place, None)
+                committed.pop(change.place, None)
             else:
-                committed[place] = change.committed
-            self._changed.add((group, place))
+                committed[change.place] = change.committed
+            self._changed.add((group, change.place))
         if not committed:
             del self._committed[group]
 
+    def _keep(self, group: str, metadata: GroupMetadata | None, payload: Buffer) -> None:
+        if metadata is None:
+            self._kept.pop(group, None)
+        else:
+            protocol_type, has_members = metadata.protocol_type or "", bool(metadata.members)
+            self._kept[group] = KeptGroup(bytes(payload), protocol_type, has_members, metadata.changed_ms)
+
     # -- the sink ------------------------------------------------------------------------------------------------
+
+    waits_for_space = False
 
     def push(self, effect: Effect, payload: Buffer | None) -> None:
         if isinstance(effect, CopyBatch):
@@ -152,8 +217,11 @@ class GroupOffsets:
     def load(self) -> None:
         """Read the table as the last checkpoint stored it. Blocks."""
         for _, value in self._store.scan("group_offsets", self._identity):
-            group, topic, partition, *committed = json.loads(value)
-            self._committed.setdefault(group, {})[(topic, partition)] = GroupOffset(*committed)
+            group, topic_id, partition, *committed = json.loads(value)
+            self._committed.setdefault(group, {})[place_of(topic_id, partition)] = GroupOffset(*committed)
+        for _, payload in self._store.scan("groups", self._identity):
+            change = decode_change(payload)
+            self._keep(change.group, change.metadata, payload)
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._storing |= self._changed
@@ -161,12 +229,18 @@ class GroupOffsets:
         changes = [self._change(group, place) for group, place in self._storing]
         return changes, Checkpoint(0, 0, 0, None, 0, 0)
 
-    def _change(self, group: str, place: Place) -> Change:
-        key = key_of_name(self._identity, json.dumps([group, *place]).encode())
+    def _change(self, group: str, place: TopicIdPartition | None) -> Change:
+        if place is None:
+            return self._group_change(group)
+        key = key_of_name(self._identity, json.dumps([group, *text_of(place)]).encode())
         committed = self._committed.get(group, {}).get(place)
         if committed is None:
             return Delete("group_offsets", key)
-        return Put("group_offsets", key, json.dumps([group, *place, *committed]).encode())
+        return Put("group_offsets", key, json.dumps([group, *text_of(place), *committed]).encode())
+
+    def _group_change(self, group: str) -> Change:
+        key, kept = key_of_name(self._identity, json.dumps(group).encode()), self._kept.get(group)
+        return Delete("groups", key) if kept is None else Put("groups", key, kept.payload)
 
     async def sync(self) -> None:
         """Nothing is written outside the journal and the store."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
+from typing import Any
 
 from faircopy.copier.checkpoint import Checkpoint, Span, decode_span, encode_span, span_key
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, MoveStart
@@ -22,7 +24,7 @@ from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, NoSpace, NotCached, sync_directory
+from faircopy.storage.files import Buffer, NoSpace, NotCached, Shortage, sync_directory
 from faircopy.storage.state_store import Change, DeleteRange, StateStore
 from faircopy.wire.batch import placed_prefix, read_header
 
@@ -60,6 +62,9 @@ class LogCopier:
         self._is_busy = False
         self._is_due = False
         self._is_abandoned = False
+        self.waits_for_space = False
+        self.pushed_offset = 0
+        """The log's end when all that was pushed by now is carried out; 0 before the first push."""
         self._slow: asyncio.Task[None] | None = None
         self._spans: list[Span] = []
         self._spans_wanted = 0
@@ -78,6 +83,7 @@ class LogCopier:
             self._move_start(effect)
             return
         self._jobs.append((effect, payload))
+        self.pushed_offset = end_of(effect)
         self._schedule()
 
     def push_barrier(self, reached: Callable[[], None]) -> None:
@@ -149,20 +155,33 @@ class LogCopier:
         """Write and show; false if the disk is full, and the slow way must wait for space."""
         try:
             write_placed(placed)
-        except NoSpace:
+        except Shortage:
             return False
         self.log.show(placed)
         return True
 
     async def _write_slowly(self, placed: list[PlacedBatch]) -> None:
-        while not self._is_abandoned:
-            try:
-                await self._disk.run(write_placed, placed)
-            except NoSpace:
-                await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
-            else:
-                self.log.show(placed)
-                return
+        space = self._journal.space
+        try:
+            while not self._is_abandoned and (lacking := await self._lacking_for(placed)) is not None:
+                if not space.waits(self, lacking):
+                    self.waits_for_space = True
+                    await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
+        finally:
+            self.waits_for_space = False
+            space.goes_on(self)
+
+    async def _lacking_for(self, placed: list[PlacedBatch]) -> Shortage | None:
+        """Write and show, on a thread; what came of it if the disk is full."""
+        size = sum(batch.size for batch in placed)
+        if not self._journal.space.has_room_for(size):
+            return NoSpace(f"copying {size} bytes into {self.log.directory}: no space is left: free some")
+        try:
+            await self._disk.run(write_placed, placed)
+        except Shortage as error:
+            return error
+        self.log.show(placed)
+        return None
 
     def _go_slow(self, work: object) -> None:
         self._is_busy = True
@@ -188,7 +207,7 @@ class LogCopier:
             return
         try:
             drafts = self._walk(effect, recent, read_from_cache)
-        except NotCached:
+        except (NotCached, Shortage):
             self._go_slow(self._copy_slowly(effect, recent))
             return
         placed = self._place_drafts(drafts, effect.base_offset)
@@ -211,15 +230,30 @@ class LogCopier:
         return placed
 
     async def _copy_slowly(self, effect: CopyTransaction, recent: list[Draft]) -> None:
-        drafts = await self._disk.run(self._walk, effect, recent, read_from_disk)
-        base_offset = effect.base_offset
-        for piece in pieces(drafts):
+        drafts = await self._patiently(self._walk, effect, recent, read_from_disk)
+        await self._copy_pieces(effect, pieces(drafts), effect.base_offset)
+
+    async def _copy_pieces(self, effect: CopyTransaction, rest: Iterable[list[Draft]], base_offset: int) -> None:
+        for piece in rest:
             if self._is_abandoned:
                 return
             is_loaded = all(draft.payload is not None for draft in piece)
-            loaded = piece if is_loaded else await self._disk.run(self._load, effect, piece)
+            loaded = piece if is_loaded else await self._patiently(self._load, effect, piece)
             await self._write_slowly(self._place_drafts(loaded, base_offset))
             base_offset += sum(draft.entry.records for draft in piece)
+
+    async def _patiently(self, read: Callable[..., list[Draft]], *arguments: Any) -> list[Draft]:
+        """Read on a thread, as often as it takes to have a descriptor."""
+        space = self._journal.space
+        try:
+            while True:
+                try:
+                    return await self._disk.run(read, *arguments)
+                except Shortage as error:
+                    space.waits(self, error)
+                    await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
+        finally:
+            space.goes_on(self)
 
     def _load(self, effect: CopyTransaction, piece: list[Draft]) -> list[Draft]:
         """The drafts of a piece, with the payloads that the walk did not keep. Blocks."""
@@ -279,18 +313,40 @@ class LogCopier:
 
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         match effect:
+            case MoveStart() if self._jobs:
+                self._jobs.append(lambda: self._move_start(effect))
+            case MoveStart():
+                self.log.trim(effect.start_offset)
+            case _ if self._jobs:
+                self._jobs.append((effect, bytes(recovered.payload)))
+                self.pushed_offset = end_of(effect)
             case CopyBatch():
                 self._write_at_once([self._place(recovered.payload, effect.base_offset)])
             case CopyTransaction():
-                self._note_span(effect)
-                base_offset = effect.base_offset
-                for piece in pieces(self._walk(effect, [], read_from_disk)):
-                    self._write_at_once(self._place_drafts(self._load(effect, piece), base_offset))
-                    base_offset += sum(draft.entry.records for draft in piece)
-            case MoveStart():
-                self.log.trim(effect.start_offset)
+                self._recover_transaction(effect)
+
+    def _recover_transaction(self, effect: CopyTransaction) -> None:
+        self._note_span(effect)
+        base_offset = effect.base_offset
+        rest = pieces(self._walk(effect, [], read_from_disk))
+        for piece in rest:
+            placed = self._place_drafts(self._load(effect, piece), base_offset)
+            base_offset += sum(draft.entry.records for draft in piece)
+            if not self._write_at_once(placed):
+                self._postpone(partial(self._copy_pieces, effect, rest, base_offset))
+                self.pushed_offset = end_of(effect)
+                return
+
+    def _postpone(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """On a full disk, have the rest copied when the broker runs, so that it starts, and can free some."""
+        self.waits_for_space = True
+        self._jobs.append(lambda: self._go_slow(work()))
 
     def recovered(self) -> None:
+        if self._jobs:
+            # What the log holds behind its end is written again: nobody can tell yet whether it is forgotten.
+            self._loop.call_soon_threadsafe(self._schedule)
+            return
         place = self.log.find_forgotten() if self._journal.is_synced_first else None
         if place is not None:
             raise DamagedJournal(
@@ -300,25 +356,49 @@ class LogCopier:
             )
         self.log.cut()
 
-    def _write_at_once(self, placed: list[PlacedBatch]) -> None:
-        write_placed(placed)
+    def _write_at_once(self, placed: list[PlacedBatch]) -> bool:
+        """Write and show; false if the disk is full, and it is done later."""
+        try:
+            self._write_with_reserve(placed)
+        except Shortage:
+            # The bytes that these batches stand in are to be read again by others.
+            held = [batch._replace(buffers=tuple(map(bytes, batch.buffers))) for batch in placed]
+            self._postpone(lambda: self._write_slowly(held))
+            self.pushed_offset = placed[-1].base_offset + placed[-1].records
+            return False
         self.log.show(placed)
+        return True
+
+    def _write_with_reserve(self, placed: list[PlacedBatch]) -> None:
+        try:
+            write_placed(placed)
+        except Shortage as error:
+            if not self._journal.space.give_up(error):
+                raise
+            write_placed(placed)
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._snapshot_offset = self.log.end_offset
-        end = self.log.end or LogEnd(0, 0)
+        end = self.log.end or LogEnd(self.log.end_offset, 0)
         self._snapshot_base = end.segment_base
+        self.log.stamp()
         identity = self.log.identity
         changes: list[Change] = [
             DeleteRange("spans", span_key(identity, 0), span_key(identity, self._spans_wanted)),
             *(encode_span(identity, span) for span in self._spans),
         ]
         changes += self.log.index.checkpoint(self._snapshot_offset)
+        changes += self.log.ages.checkpoint()
         base = end.segment_base if self.log.end else None
         return changes, Checkpoint(0, 0, 0, base, end.byte, self.log.index.greatest_time_ms)
 
     async def sync(self) -> None:
-        await self._disk.run(self._sync_blocking, self.log.take_unsynced())
+        unsynced = self.log.take_unsynced()
+        try:
+            await self._disk.run(self._sync_blocking, unsynced)
+        except BaseException:
+            self.log.give_back_unsynced(unsynced)
+            raise
 
     def _sync_blocking(self, segments: list[LogSegment]) -> None:
         for segment in segments:
@@ -328,6 +408,7 @@ class LogCopier:
     def stored(self) -> None:
         self._spans = [span for span in self._spans if span.first_offset >= self._snapshot_offset]
         self.log.index.forget(self._snapshot_offset)
+        self.log.ages.stored()
         self._checkpointed = self._snapshot_base
         self._give_back()
 
@@ -340,6 +421,11 @@ def write_placed(placed: list[PlacedBatch]) -> None:
             buffers = [buffer for batch in placed[first:number] for buffer in batch.buffers]
             placed[first].segment.file.write(buffers, placed[first].byte)
             first = number
+
+
+def end_of(effect: CopyBatch | CopyTransaction) -> int:
+    """The offset behind what an effect puts into the log."""
+    return effect.base_offset + (effect.entry.records if isinstance(effect, CopyBatch) else effect.records)
 
 
 def pieces(drafts: list[Draft]) -> Iterator[list[Draft]]:

@@ -28,11 +28,12 @@ from faircopy.copier.fold import (
     PartitionState,
     Standing,
 )
-from faircopy.copier.producers import UNKNOWN_OFFSET, Producer, RejectedBatch
+from faircopy.copier.producers import Producer, RejectedBatch
 from faircopy.copier.sink import Sink
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
-from faircopy.journal.journal import Journal
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.journal.journal import Journal, JournalFull
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.storage.disk import Disk
@@ -41,8 +42,9 @@ from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import BatchHeader
 
 LET_GO_POLL_SECONDS = 0.002
+STARVED_POLL_SECONDS = 1.0
 
-Appended = Callable[[int], None]  # is given the base offset, UNKNOWN_OFFSET if it is not decided yet
+Appended = Callable[[int], None]  # is given the base offset; that of a draft is the least that it may get
 Done = Callable[[], None]
 
 
@@ -51,7 +53,7 @@ class NoOpenTransaction(RejectedBatch):
 
 
 class PartitionName(NamedTuple):
-    """Topic name and partition number."""
+    """Topic name and partition number, for people and for the wire. Inside, it is a `TopicIdPartition`."""
 
     topic: str
     partition: int
@@ -60,17 +62,25 @@ class PartitionName(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class Told(NamedTuple):
+    """The transaction that a producer has open here, as its coordinator has said."""
+
+    transaction: TransactionId
+    transactional_id: str
+
+
 class Partition:
     """A partition that this broker leads. `State` is its fold."""
 
     State: ClassVar[type[PartitionState]] = PartitionState
 
     def __init__(
-        self, name: PartitionName, identity: bytes, journal: Journal, sink: Sink, store: StateStore, disk: Disk,
-        *, has_batches: bool = True,
+        self, name: PartitionName, partition_id: TopicIdPartition, journal: Journal, sink: Sink, store: StateStore,
+        disk: Disk, *, has_batches: bool = True,
     ) -> None:  # fmt: skip
         self.name = name
-        self.identity = identity
+        self.id = partition_id
+        self.identity = partition_id.identity
         self.journal = journal
         self.sink = sink
         self.state = self.State()
@@ -79,8 +89,9 @@ class Partition:
         self._store = store
         self._disk = disk
         self._has_batches = has_batches
-        self._told: dict[int, TransactionId] = {}
+        self._told: dict[int, Told] = {}
         self._checkpointing = False
+        self._applying = 0
         self._snapshot: asyncio.Future[tuple[list[Change], Checkpoint]] | None = None
 
     # -- opening -------------------------------------------------------------------------------------------------
@@ -143,10 +154,25 @@ class Partition:
         return self._checkpointing or self.journal.is_at_work
 
     def ensure_sound(self) -> None:
-        """Raise what stopped this partition, or JournalFull, if it can't take anything now."""
+        """Raise what stopped this partition, or JournalFull, if it can't take anything new now."""
+        self.ensure_writable()
+        self.journal.ensure_space()
+
+    def ensure_writable(self) -> None:
+        """As `ensure_sound`, for what a full disk must still take: what frees space, offsets of groups, decisions."""
         if self.failure is not None:
             raise self.failure
-        self.journal.ensure_space()
+        self.journal.ensure_reserve()
+
+    @property
+    def is_applying(self) -> bool:
+        """Whether a decision, which was acknowledged, is not durable here yet."""
+        return self._applying > 0
+
+    @property
+    def waits_for_space(self) -> bool:
+        """Whether what was taken can't be written, or not be made visible, before the disk has space."""
+        return self.journal.waits_for_space or self.sink.waits_for_space
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -169,26 +195,24 @@ class Partition:
     def append_draft(
         self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
     ) -> None:
-        """Append a batch of an open transaction; `done(UNKNOWN_OFFSET)` when it stands in the file: PREPARED makes
-        that safe. Raises RejectedBatch.
+        """Append a batch of an open transaction; `done(expected base offset)` when it stands in the file: PREPARED
+        makes that safe. Raises RejectedBatch.
         """
-
-        def written() -> None:
-            done(UNKNOWN_OFFSET)
-
-        if header is not None and self._producer(header).find_duplicate(header) is not None:
-            self.journal.when_written(written)
-            return
+        if header is not None:
+            seen = self._producer(header).find_duplicate(header)
+            if seen is not None:
+                self.journal.when_written(lambda: done(seen.base_offset))
+                return
         known = self.state.transactions.get(transaction)
         previous = known.head if known is not None else NOWHERE
         entry = self.journal.append(Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction)
-        self.state.fold_draft(entry, header)
+        expected_offset = self.state.fold_draft(entry, header)
         if self._has_batches:
             self.journal.keep_draft(entry, batch)
-        self.journal.when_written(written)
+        self.journal.when_written(lambda: done(expected_offset))
 
     def _producer(self, header: BatchHeader) -> Producer:
-        return self.state.producers.get(header.producer_id) or Producer(header.producer_epoch)
+        return self.state.producer(header.producer_id, header.producer_epoch)
 
     def trim(self, start_offset: int, done: Done) -> None:
         """Move the log's start to `start_offset`; `done()` when that is durable."""
@@ -197,21 +221,25 @@ class Partition:
 
     # -- transactions --------------------------------------------------------------------------------------------
 
-    def open_transaction(self, transaction: TransactionId) -> None:
+    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         """The coordinator tells a TxId: drafts of this producer belong to it from now on."""
-        self._told[transaction.producer_id] = transaction
+        self._told[transaction.producer_id] = Told(transaction, transactional_id)
 
-    def open_transaction_of(self, producer_id: int, producer_epoch: int) -> TransactionId:
+    def open_transaction_of(self, transactional_id: str | None, producer_id: int, producer_epoch: int) -> TransactionId:
         """The TxId that a draft of this producer belongs to. Raises NoOpenTransaction, StaleEpoch by the caller's
         check.
         """
         told = self._told.get(producer_id)
-        if told is None or told.producer_epoch != producer_epoch:
+        if (
+            told is None
+            or told.transaction.producer_epoch != producer_epoch
+            or told.transactional_id != transactional_id
+        ):
             raise NoOpenTransaction(
-                f"producer {producer_id} epoch {producer_epoch} has no open transaction in {self.name}: "
-                f"it was ended, or {self.name} was not added to it"
+                f"producer {producer_id} epoch {producer_epoch} of {transactional_id!r} has no open transaction in "
+                f"{self.name}: it was ended, or {self.name} was not added to it"
             )
-        return told
+        return told.transaction
 
     def standing(self, transaction: TransactionId) -> Standing | None:
         """Where a transaction stands here; None if it is not known."""
@@ -233,7 +261,13 @@ class Partition:
         """Make a prepared transaction visible; `done()` when the decision is durable. Doing it again does nothing."""
         self._close(transaction)
         entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished), transaction=transaction)
-        self._release(self.state.fold_apply(entry, finished), done)
+        self._applying += 1
+
+        def applied() -> None:
+            self._applying -= 1
+            done()
+
+        self._release(self.state.fold_apply(entry, finished), applied)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and take nothing from its producer below `fence_epoch` any more."""
@@ -244,7 +278,8 @@ class Partition:
         self.journal.when_durable(done)
 
     def _close(self, transaction: TransactionId) -> None:
-        if self._told.get(transaction.producer_id) == transaction:
+        told = self._told.get(transaction.producer_id)
+        if told is not None and told.transaction == transaction:
             del self._told[transaction.producer_id]
 
     def _release(self, effect: Effect | None, done: Done) -> None:
@@ -264,7 +299,7 @@ class Partition:
         return self.state.position - self.checkpoint_position
 
     async def checkpoint(self) -> None:
-        """Store the state as of now (I6), and give back journal space (I7)."""
+        """Store the state as of now (I6), and give back journal space (I7). Raises JournalFull."""
         if self._checkpointing or self.failure is not None or not self.bytes_since_checkpoint:
             return
         self._checkpointing = True
@@ -278,22 +313,27 @@ class Partition:
 
     async def _checkpoint(self) -> None:
         state = self.state
-        position, start_offset, next_offset = state.position, state.start_offset, state.next_offset
-        needed = min(position, state.first_needed_position)
+        folded = {
+            "position": state.position,
+            "start_offset": state.start_offset,
+            "next_offset": state.next_offset,
+            "forgotten_producer_id": state.forgotten_producer_id,
+        }
+        needed = min(state.position, state.first_needed_position)
         changed = take_changed(state)
         changes = changes_of(self.identity, state, changed)
         try:
             more, log_end = await self._snapshot_sink()
             await self.journal.sync()
             await self.sink.sync()
-            checkpoint = log_end._replace(position=position, start_offset=start_offset, next_offset=next_offset)
+            checkpoint = log_end._replace(**folded)
             await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
         except BaseException:
             # What is not stored must go with the next checkpoint, or that one would tear the state.
             give_back(state, changed)
             raise
         self.sink.stored()
-        self.checkpoint_position = position
+        self.checkpoint_position = folded["position"]
         for segment in self.journal.reclaim(needed):
             await self._disk.run(segment.discard)
 
@@ -307,4 +347,8 @@ class Partition:
                 reached.set_result(self.sink.snapshot())
 
         self.journal.when_durable(lambda: self.sink.push_barrier(snapshot))
-        return await reached
+        while not (await asyncio.wait([reached], timeout=STARVED_POLL_SECONDS))[0]:
+            if self.waits_for_space:
+                reached.cancel()
+                raise JournalFull(f"{self.name} waits for space on the disk: it is checkpointed when there is some")
+        return reached.result()

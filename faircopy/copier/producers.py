@@ -14,6 +14,7 @@ from faircopy.wire.batch import BatchHeader
 REMEMBERED_BATCHES = 5  # as many as a client may have in flight with idempotence on
 UNKNOWN_OFFSET = -1
 SEQUENCE_MODULUS = 1 << 31
+BEFORE_THE_FIRST = SEQUENCE_MODULUS - 1  # the sequence after it is 0
 
 
 class RejectedBatch(FaircopyError):
@@ -33,7 +34,7 @@ class StaleDuplicate(RejectedBatch):
 
 
 class SeenBatch(NamedTuple):
-    """A batch that was written: its sequences, and where it went (UNKNOWN_OFFSET for a draft)."""
+    """A batch that was written: its sequences, and where it went; of a draft, where it goes at the earliest."""
 
     first_sequence: int
     last_sequence: int
@@ -41,14 +42,25 @@ class SeenBatch(NamedTuple):
 
 
 class Producer:
-    """One producer in one partition."""
+    """One producer in one partition: what its sequences may go on from.
 
-    __slots__ = ("decided", "epoch", "last_position", "seen")
+    | `seen`  | `is_forgotten` | the next batch of this epoch |
+    |---------|----------------|------------------------------|
+    | empty   | no             | begins at 0: nothing of this epoch was written here (unknown, or fenced) |
+    | empty   | yes            | may begin anywhere: what was written is not known any more |
+    | batches | no             | follows the last; all before it were written |
+    | batches | yes            | follows the last; nothing is known of those before the first |
+    """
 
-    def __init__(self, epoch: int, seen: tuple[SeenBatch, ...] = (), last_position: int = 0) -> None:
+    __slots__ = ("decided", "epoch", "is_forgotten", "last_position", "seen")
+
+    def __init__(
+        self, epoch: int, seen: tuple[SeenBatch, ...] = (), last_position: int = 0, *, is_forgotten: bool = False
+    ) -> None:
         self.epoch = epoch
         self.seen = seen
         self.last_position = last_position
+        self.is_forgotten = is_forgotten
         self.decided: list[TransactionId] = []
 
     def find_duplicate(self, header: BatchHeader) -> SeenBatch | None:
@@ -59,13 +71,15 @@ class Producer:
                 f"another instance has taken its place"
             )
         if header.producer_epoch > self.epoch:
-            self._ensure_follows(header, SEQUENCE_MODULUS - 1)
+            self._ensure_follows(header, BEFORE_THE_FIRST)
             return None
         for batch in self.seen:
             if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
                 return batch
         if self.seen:
             self._ensure_follows(header, self.seen[-1].last_sequence)
+        elif not self.is_forgotten:
+            self._ensure_follows(header, BEFORE_THE_FIRST)
         return None
 
     def _ensure_follows(self, header: BatchHeader, last_sequence: int) -> None:
@@ -73,26 +87,30 @@ class Producer:
         if ahead == 0:
             return
         problem = (
-            f"producer {header.producer_id} sent sequence {header.base_sequence}, "
-            f"after {last_sequence} of epoch {header.producer_epoch}"
+            f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch {header.producer_epoch}, "
+            f"and the next one here is {(last_sequence + 1) % SEQUENCE_MODULUS}"
         )
-        if ahead > SEQUENCE_MODULUS // 2 and header.producer_epoch == self.epoch:
+        if ahead > SEQUENCE_MODULUS // 2 and self._has_written_all_before(header):
             raise StaleDuplicate(f"{problem}: it was written before")
         raise OutOfOrderSequence(f"{problem}: batches between are missing")
+
+    def _has_written_all_before(self, header: BatchHeader) -> bool:
+        """Whether it is certain. A client takes a duplicate for an acknowledgement, so a guess would lose messages."""
+        return bool(self.seen) and not self.is_forgotten and header.producer_epoch == self.epoch
 
     def note(self, epoch: int, batch: SeenBatch, position: int) -> None:
         """Remember a batch that was written at `position` of the journal."""
         self.last_position = position
         if epoch > self.epoch:
-            self.epoch, self.seen = epoch, (batch,)
+            self.epoch, self.seen, self.is_forgotten = epoch, (batch,), False
         else:
             self.seen = (*self.seen[-REMEMBERED_BATCHES + 1 :], batch)
 
     def forget_sequences(self) -> None:
         """Take any sequence next."""
-        self.seen = ()
+        self.seen, self.is_forgotten = (), True
 
     def fence(self, epoch: int) -> None:
         """Take nothing from epochs before this one any more."""
         if epoch > self.epoch:
-            self.epoch, self.seen = epoch, ()
+            self.epoch, self.seen, self.is_forgotten = epoch, (), False

@@ -15,6 +15,10 @@ from faircopy.storage.state_store import Change
 class Sink(Protocol):
     """Carries out effects, in order. Each method but `sync` belongs to the event loop."""
 
+    @property
+    def waits_for_space(self) -> bool:
+        """Whether effects can't be carried out before the disk has space."""
+
     def push(self, effect: Effect, payload: Buffer | None) -> None:
         """Carry out an effect whose entry is durable. `payload` is that of a PLAIN entry."""
 

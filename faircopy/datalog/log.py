@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from faircopy.datalog.ages import SegmentAges
 from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.datalog.segment import SUFFIX, LogSegment, file_name, holds_batch
@@ -19,7 +20,6 @@ from faircopy.storage.files import Buffer, delete_file, list_files, make_directo
 from faircopy.storage.state_store import Change, StateStore
 
 RECENT_BATCHES = 256
-OPEN_SEGMENTS_MAX = 4
 
 
 class OffsetOutOfRange(FaircopyError):
@@ -48,13 +48,24 @@ class PlacedBatch(NamedTuple):
 class DataLog:
     """Segments, index and ends of one partition's visible log."""
 
-    def __init__(self, directory: Path, identity: bytes, store: StateStore, segment_bytes: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        identity: bytes,
+        store: StateStore,
+        segment_bytes: int,
+        steady_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`steady_ms` is the clock by which segments grow old."""
         self.directory = directory
         self.segment_bytes = segment_bytes
         self.identity = identity
         self._store = store
         self.segments: list[LogSegment] = []
         self.index = SparseIndex(identity, store)
+        self.ages = SegmentAges(identity, store)
+        self._steady_ms = steady_ms
+        self._must_roll = False
         self.start_offset = 0
         self.end_offset = 0
         self.shown_bytes = 0
@@ -77,6 +88,7 @@ class DataLog:
         if end is not None:
             self.segments = [segment for segment in found if segment.base_offset <= end.segment_base]
             self._begin_again_at(end)
+            self.ages.restore(self.segments)
         self.visible_end = end
         self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
@@ -98,7 +110,7 @@ class DataLog:
 
     def find_forgotten(self) -> Place | None:
         """Where the log ends, if its files go on there with a sound batch: the fold did not write it again. Blocks."""
-        last = self.segments[-1] if self.segments else None
+        last = next(reversed([*self._gone, *self.segments]), None)
         if last is not None and holds_batch(last.path, last.size, self.end_offset):
             return Place(self.end_offset, last.base_offset, last.size)
         following = self.directory / file_name(self.end_offset)
@@ -137,14 +149,18 @@ class DataLog:
         return batch
 
     def _segment_for(self, base_offset: int, size: int) -> LogSegment:
-        if self.segments and (self.segments[-1].size == 0 or self.segments[-1].size + size <= self.segment_bytes):
+        if self.segments and (self.segments[-1].size == 0 or self._has_room(self.segments[-1], size)):
             segment = self.segments[-1]
         else:
             segment = LogSegment(self.directory / file_name(base_offset), base_offset, 0)
             self.segments.append(segment)
+            self._must_roll = False
         if not self._unsynced or self._unsynced[-1] is not segment:
             self._unsynced.append(segment)
         return segment
+
+    def _has_room(self, segment: LogSegment, size: int) -> bool:
+        return not self._must_roll and segment.size + size <= self.segment_bytes
 
     def show(self, batches: list[PlacedBatch]) -> None:
         """Make batches visible that are written. Wakes those who watch."""
@@ -169,6 +185,10 @@ class DataLog:
     def unwatch(self, watcher: Callable[[], None]) -> None:
         self._watchers.pop(watcher, None)
 
+    def give_back_unsynced(self, segments: list[LogSegment]) -> None:
+        """Those could not be synced: they still are to be."""
+        self._unsynced = [*(each for each in segments if each not in self._unsynced), *self._unsynced]
+
     def take_unsynced(self) -> list[LogSegment]:
         """The segments written since the last call; the caller fsyncs them."""
         unsynced, self._unsynced = self._unsynced, []
@@ -176,13 +196,28 @@ class DataLog:
             self._unsynced = [unsynced[-1]]
         return unsynced
 
+    # -- ages ----------------------------------------------------------------------------------------------------
+
+    def stamp(self) -> int:
+        """Note when segments were written, and return the time of the steady clock."""
+        now_ms = self._steady_ms()
+        self.ages.stamp(self.segments, now_ms)
+        return now_ms
+
+    def roll(self) -> None:
+        """Have the next batch begin a segment."""
+        self._must_roll = True
+
     # -- trimming ------------------------------------------------------------------------------------------------
 
     def trim(self, start_offset: int) -> None:
         """Move the start. Segments that are wholly below it are not read any more, and may go: see `take_gone`."""
         self.start_offset = max(self.start_offset, start_offset)
-        while len(self.segments) > 1 and self.segments[1].base_offset <= self.start_offset:
+        while self.segments and self._end_of_first() <= self.start_offset:
             self._gone.append(self.segments.pop(0))
+
+    def _end_of_first(self) -> int:
+        return self.segments[1].base_offset if len(self.segments) > 1 else self._placed_end_offset
 
     def take_gone(self, checkpointed: int) -> tuple[list[LogSegment], list[Change]]:
         """The segments that may be deleted now, and the changes that drop them from the index.
@@ -192,7 +227,12 @@ class DataLog:
         """
         gone = [segment for segment in self._gone if segment.base_offset < checkpointed]
         self._gone = self._gone[len(gone) :]
-        return gone, self.index.trim(self.segments[0].base_offset) if gone else []
+        first = self.segments[0].base_offset if self.segments else self._placed_end_offset
+        return gone, [*self.index.trim(first), self.ages.trim(first)] if gone else []
+
+    def kept_segments(self) -> list[LogSegment]:
+        """All segments that have a file, also those below the start."""
+        return [*self._gone, *self.segments]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -236,12 +276,5 @@ class DataLog:
         """The segment with this base offset."""
         for segment in reversed(self.segments):
             if segment.base_offset == base_offset:
-                if not segment.is_open:
-                    self._limit_open()
                 return segment
         raise DamagedLog(f"{self.directory} no longer holds the segment of offset {base_offset}")
-
-    def _limit_open(self) -> None:
-        opened = [segment for segment in self.segments[:-1] if segment.is_open]
-        for segment in opened[: max(len(opened) + 1 - OPEN_SEGMENTS_MAX, 0)]:
-            segment.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.datalog.checked import CheckedBytes
-from faircopy.storage.files import File, delete_file, exists, modified_ms, size_of
+from faircopy.storage.files import File, delete_file, exists, size_of
 from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_header
 
 SUFFIX = ".log"
@@ -21,15 +21,20 @@ class LogSegment:
     """One segment file; opened when it is first needed, since most old ones never are.
 
     `checked` tells which of its bytes may be shown: those that this process wrote, and others once they are checked.
+    `began_ms` and `written_ms` are when it was first and last written to, as far as that was noted (`datalog.ages`):
+    of its first `stamped_bytes`.
     """
 
-    __slots__ = ("_file", "base_offset", "checked", "path", "size")
+    __slots__ = ("_file", "base_offset", "began_ms", "checked", "path", "size", "stamped_bytes", "written_ms")
 
     def __init__(self, path: Path, base_offset: int, size: int, file: File | None = None) -> None:
         self.path = path
         self.base_offset = base_offset
         self.size = size  # bytes that are placed; all of them are written once their offsets are visible
         self.checked = CheckedBytes(size)
+        self.began_ms: int | None = None
+        self.written_ms: int | None = None
+        self.stamped_bytes = 0
         self._file = file
 
     @classmethod
@@ -55,23 +60,10 @@ class LogSegment:
             self._file = File(self.path, create=not exists(self.path))
         return self._file
 
-    def close(self) -> None:
-        """Give the descriptor back; the next use opens the file again."""
-        self._file = None
-
     def discard(self) -> None:
         """Close and delete the file. Blocks: giving back the blocks of a large file takes milliseconds."""
         delete_file(self.path)
         self._file = None
-
-    def written_ms(self, otherwise: int) -> int:
-        """When the file was last written to, by the wall clock; `otherwise` if it is not there."""
-        found = modified_ms(self.path)
-        return otherwise if found is None else found
-
-    @property
-    def is_open(self) -> bool:
-        return self._file is not None
 
 
 def holds_batch(path: Path, byte: int, offset: int) -> bool:

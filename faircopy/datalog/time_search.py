@@ -8,9 +8,9 @@ from faircopy.datalog.check import check_up_to
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.read import ReadPlan, damaged, read_from_disk, walk
 from faircopy.storage.disk import Disk
-from faircopy.wire.batch import BatchHeader
-from faircopy.wire.compression import RecordsError
-from faircopy.wire.records import decode_records
+from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
+from faircopy.wire.compression import RecordsError, decompress
+from faircopy.wire.record_times import find_record_by_time
 
 SEARCHED_BYTES_AT_MOST = 32 * 1024 * 1024
 """Several searches run at a time: a few kilobytes of a client must not make each take what the largest batch may."""
@@ -54,10 +54,13 @@ def find_in_segment(plan: ReadPlan, time_ms: int) -> tuple[TimedOffset | None, i
 
 def find_in_batch(batch: bytes, header: BatchHeader, time_ms: int, first_offset: int) -> TimedOffset:
     """The message in a batch that has one; the batch's begin where its records can't be read, or are too large."""
+    codec = header.attributes & COMPRESSION_MASK
+    first = max(0, first_offset - header.base_offset)
     try:
-        for record in decode_records(batch, max(len(batch), SEARCHED_BYTES_AT_MOST)):
-            if record.timestamp_ms >= time_ms and record.offset >= first_offset:
-                return TimedOffset(record.offset, record.timestamp_ms)
+        section = decompress(codec, memoryview(batch)[HEADER_BYTES:], max(len(batch), SEARCHED_BYTES_AT_MOST))
+        found = find_record_by_time(section, header, time_ms, first)
+        if found is not None:
+            return TimedOffset(header.base_offset + found[0], found[1])
     except RecordsError:
         pass
     return TimedOffset(max(header.base_offset, first_offset), header.max_timestamp_ms)

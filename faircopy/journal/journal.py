@@ -25,11 +25,21 @@ from faircopy.journal.entry import (
     encode_header,
 )
 from faircopy.journal.recent import Draft, RecentDrafts
-from faircopy.journal.recovery import Recovered, ensure_torn, read_entries
+from faircopy.journal.recovery import Recovered, ensure_torn, is_blank_from, read_entries
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import SUFFIX, DamagedJournal, Segment
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, File, NoSpace, delete_file, list_files, make_directory, sync_directory
+from faircopy.storage.files import (
+    Buffer,
+    File,
+    NoSpace,
+    Shortage,
+    delete_file,
+    list_files,
+    make_directory,
+    sync_directory,
+)
+from faircopy.storage.space_watch import SpaceWatch
 
 INLINE_WRITE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 8 << 20
@@ -56,6 +66,7 @@ class JournalOptions(NamedTuple):
     """What all journals of a broker share. `new_salt` gives a random u64; `on_failure` must end the process (I10).
 
     `is_disk_in_doubt`: an fsync has failed since the machine started, so what reads well may not be on disk.
+    `lost_power`: since the last run, the machine may have; else all that was written is there.
     """
 
     durability: Durability
@@ -64,6 +75,8 @@ class JournalOptions(NamedTuple):
     on_failure: Callable[[BaseException], None]
     recent: RecentDrafts = NOTHING_RECENT
     is_disk_in_doubt: bool = False
+    space: SpaceWatch = SpaceWatch()
+    lost_power: bool = True
 
 
 class PendingWrite(NamedTuple):
@@ -100,9 +113,11 @@ class Journal:
         self._is_writing = False
         self._is_syncing = False
         self._flush_is_due = False
-        self._full: NoSpace | None = None
+        self._full: Shortage | None = None
+        self._unless_full: list[asyncio.Future[None]] = []
         self._is_waiting_for_space = False
         self._is_abandoned = False
+        self.was_torn = False
 
     # -- recent drafts -------------------------------------------------------------------------------------------
 
@@ -157,9 +172,11 @@ class Journal:
                 self._sync_what_was_found()
             self._fold_one(fold, recovered)
             end = recovered.entry.end
-        ensure_torn(self._segments, end, known_durable=start)
+        ensure_torn(self._segments, end, known_durable=start, lost_power=self._options.lost_power)
         ensure_whole()
-        self._cut(end)
+        self.was_torn = not is_blank_from(self._segments, end)
+        if self.was_torn:
+            self._cut(end)
         self.next_position = self.written_position = self.synced_position = self._sync_up_to = end
 
     def _sync_what_was_found(self) -> None:
@@ -190,7 +207,7 @@ class Journal:
         )
 
     def _cut(self, end: int) -> None:
-        """Remove what lies behind `end`, for good: old bytes there must never be taken for entries later."""
+        """Remove what lies after `end`, for good: old bytes there must never be taken for entries later."""
         while len(self._segments) > 1 and self._segments[-1].base >= end:
             delete_file(self._segments.pop().path)
         last = self._segments[-1]
@@ -199,7 +216,21 @@ class Journal:
         last.opened.sync()
         sync_directory(self.directory)
 
+    def shrink(self) -> None:
+        """Give back the space that is reserved for more entries, so that the next start finds nothing after the last
+        one. Blocks. For a journal to which nothing more is appended.
+        """
+        if self._segments and self._segments[-1].file is not None:
+            last = self._segments[-1]
+            last.opened.truncate(last.at(self.next_position))
+            last.allocated = last.at(self.next_position)
+
     # -- appending -----------------------------------------------------------------------------------------------
+
+    @property
+    def space(self) -> SpaceWatch:
+        """Who is told of a full disk."""
+        return self._options.space
 
     @property
     def is_synced_first(self) -> bool:
@@ -212,7 +243,13 @@ class Journal:
         return self.synced_position if self.is_synced_first else self.written_position
 
     def ensure_space(self) -> None:
-        """Raise JournalFull while the disk is full."""
+        """Raise JournalFull while the disk is full: for what takes more space than it frees."""
+        lacking = self._full or self.space.lacking
+        if lacking is not None:
+            raise JournalFull(f"{lacking}, and the broker goes on by itself")
+
+    def ensure_reserve(self) -> None:
+        """Raise JournalFull while this journal waits for space: for what frees space, or decides what was taken."""
         if self._full is not None:
             raise JournalFull(f"{self._full}, and the broker goes on by itself")
 
@@ -222,9 +259,15 @@ class Journal:
         Whoever waits is told as if it were durable: what they wait for goes with the rest, and nobody asks for it.
         """
         self._is_abandoned = True
+        self._has_space()
         self._pending.clear()
         release(self._when_written, self.next_position)
         release(self._when_durable, self.next_position)
+
+    @property
+    def waits_for_space(self) -> bool:
+        """Whether what was appended can't be written before the disk has space."""
+        return self._full is not None
 
     @property
     def is_at_work(self) -> bool:
@@ -285,8 +328,12 @@ class Journal:
         """Wait until all that is appended by now stands in the file, whatever a loss of power may take of it."""
         await self._told_by(self.when_written)
 
-    async def _told_by(self, when: Callable[[Callable[[], None]], None]) -> None:
+    async def _told_by(
+        self, when: Callable[[Callable[[], None]], None], or_told: list[asyncio.Future[None]] | None = None
+    ) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
+        if or_told is not None:
+            or_told.append(future)
 
         def tell() -> None:
             if not future.done():
@@ -296,8 +343,12 @@ class Journal:
         await future
 
     async def sync(self) -> None:
-        """Wait until all that is appended by now is fsynced, whatever the durability setting."""
-        await self.durable()
+        """Wait until all that is appended by now is fsynced, whatever the durability setting.
+
+        Raises JournalFull: nobody may have to wait for space.
+        """
+        self.ensure_reserve()
+        await self._told_by(self.when_durable, self._unless_full)
         target = self.written_position
         if self.synced_position >= target:
             return
@@ -337,7 +388,10 @@ class Journal:
         self._flush_is_due = False
         if self._pending and self._may_write():
             writes, self._pending = self._pending, []
-            if self._is_small(writes):
+            self.space.spend(self.next_position - writes[0].position)
+            if self.space.lacking is not None and not self._may_use_reserve(writes):
+                self._wait_for_space(writes, NoSpace(f"writing to {self.directory}: no space is left: free some"))
+            elif self._is_small(writes):
                 self._write_inline(writes)
             else:
                 self._submit_writes(writes)
@@ -350,6 +404,11 @@ class Journal:
         """Whether so much is unsynced that a commit would wait long for its fdatasync."""
         return self._is_syncing and self.written_position - self.synced_position > 2 * UNSYNCED_LIMIT_BYTES
 
+    def _may_use_reserve(self, writes: list[PendingWrite]) -> bool:
+        """What was taken before the disk was full must leave something to what frees space."""
+        size = sum(write.size for write in writes)
+        return size <= INLINE_WRITE_BYTES or self.space.has_room_for(size)
+
     def _is_small(self, writes: list[PendingWrite]) -> bool:
         segment = writes[0].segment
         size = self.next_position - writes[0].position
@@ -359,7 +418,7 @@ class Journal:
     def _write_inline(self, writes: list[PendingWrite]) -> None:
         try:
             write_all(writes)
-        except NoSpace as error:
+        except Shortage as error:
             # Reserved space is no promise where files are copied on write (btrfs, ZFS).
             self._wait_for_space(writes, error)
             return
@@ -374,7 +433,7 @@ class Journal:
 
         def done(_result: object, error: BaseException | None) -> None:
             self._is_writing = False
-            if isinstance(error, NoSpace):
+            if isinstance(error, Shortage):
                 self._wait_for_space(writes, error)
             elif error is not None:
                 self._fail(error)
@@ -392,19 +451,33 @@ class Journal:
             segment.reserve(segment.at(write.position + write.size), self._options.segment_bytes)
         write_all(writes)
 
-    def _wait_for_space(self, writes: list[PendingWrite], error: NoSpace) -> None:
+    def _wait_for_space(self, writes: list[PendingWrite], error: Shortage) -> None:
         """Keep what was taken, take no more, and try again: what was appended already has its place in the order."""
         self._full = error
         self._is_waiting_for_space = True
         self._pending = writes + self._pending
-        self._loop.call_later(NO_SPACE_RETRY_SECONDS, self._try_again)
+        is_worth_it = self.space.waits(self, error)
+        self._loop.call_later(0 if is_worth_it else NO_SPACE_RETRY_SECONDS, self._try_again)
+        if not is_worth_it:
+            self._refuse_waiting(error)
+
+    def _refuse_waiting(self, error: Shortage) -> None:
+        refused, self._unless_full = self._unless_full, []
+        for waiting in refused:
+            if not waiting.done():
+                waiting.set_exception(JournalFull(str(error)))
 
     def _try_again(self) -> None:
         self._is_waiting_for_space = False
         self._flush()
 
-    def _wrote(self, up_to: int) -> None:
+    def _has_space(self) -> None:
         self._full = None
+        self.space.goes_on(self)
+
+    def _wrote(self, up_to: int) -> None:
+        if self._full is not None:
+            self._has_space()
         self.written_position = up_to
         release(self._when_written, self.written_position)
         release(self._when_durable, self.durable_position)
@@ -436,7 +509,13 @@ class Journal:
     def _synced(self, up_to: int) -> None:
         self.synced_position = max(self.synced_position, up_to)
         release(self._when_durable, self.durable_position)
+        self._unless_full = [waiting for waiting in self._unless_full if not waiting.done()]
         self._flush()
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All segments that are not reclaimed; the last one is written to."""
+        return list(self._segments)
 
     # -- reading and reclaiming ----------------------------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """Payloads of a metadata journal's entries: JSON objects, so that a person can read a dump.
 
-    BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": wall clock}
-    ADD             {"partitions": [[topic, partition, incarnation], ...]}
-    PREPARE_COMMIT  {"partitions": [[topic, partition], ...]}
-    PREPARE_ABORT   {"partitions": [[topic, partition], ...], "fence": epoch, "untold": the producer does not know}
+    BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": steady clock}
+    ADD             {"partitions": [[topic id, partition, incarnation], ...]}
+    PREPARE_COMMIT  {"partitions": [[topic id, partition], ...]}
+    PREPARE_ABORT   {"partitions": [[topic id, partition], ...], "fence": epoch, "untold": the producer does not know}
     COMMITTED, ABORTED   {}
-    FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": epoch or -1}
-                                             the entry's TxId holds the new producer id and epoch
+    FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": epoch or -1, "at_ms": steady clock,
+                     "told": the instance stays, and knows now that its last transaction is aborted}
+                                             the entry's TxId holds the new producer id and epoch; it aborts what the
+                                             instance before has open
     FORGET          {"id": transactional id}
     DOUBT           {}                       transactions of any producer may have been lost, with power
 

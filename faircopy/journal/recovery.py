@@ -9,6 +9,7 @@ from faircopy.journal.entry import HEADER_BYTES, MAGIC_BYTES, BadEntry, Entry, c
 from faircopy.journal.segment import DamagedJournal, Segment
 
 WINDOW_BYTES = 1 << 20
+ZEROS = bytes(WINDOW_BYTES)
 POSITION_AT = 24  # in an entry's header
 
 
@@ -66,10 +67,11 @@ def read_entries(segments: Sequence[Segment], start: int) -> Iterator[Recovered]
             return
 
 
-def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int) -> None:
-    """Raise DamagedJournal unless all that lies behind `end` is a torn tail, which may be cut.
+def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True) -> None:
+    """Raise DamagedJournal unless all that lies after `end` is a torn tail, which may be cut.
 
     It is one if `end` was not yet durable: not by a checkpoint (`known_durable`), nor by what a later sound entry says.
+    If the machine has not lost power, all that was written is there, up to one place: then there is no later entry.
     """
     where = next((segment for segment in reversed(segments) if segment.base <= end), segments[0])
     if end < known_durable:
@@ -81,13 +83,28 @@ def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int) -> No
         )
     for segment in segments:
         for entry in sound_entries_behind(segment, end):
-            if entry.durable > end:
+            if entry.durable > end or not lost_power:
+                was = "was durable" if entry.durable > end else "was written, and the machine has not lost power since"
                 raise DamagedJournal(
-                    f"{where.path} is damaged at byte {where.at(end)} (journal position {end}): it was durable, as the "
+                    f"{where.path} is damaged at byte {where.at(end)} (journal position {end}): it {was}, as the "
                     f"entry at position {entry.position} tells. Restore the file from a backup or a replica",
                     where.path,
                     where.at(end),
                 )
+
+
+def is_blank_from(segments: Sequence[Segment], end: int) -> bool:
+    """Whether nothing stands from `end` on: no segment, and none but the zeros of reserved space."""
+    if len(segments) > 1 and segments[-1].base >= end:
+        return False
+    last = segments[-1]
+    at, size = last.at(end), last.opened.size()
+    while at < size:
+        piece = last.opened.read(WINDOW_BYTES, at)
+        if piece != ZEROS[: len(piece)]:
+            return False
+        at += len(piece)
+    return True
 
 
 def sound_entries_behind(segment: Segment, position: int) -> Iterator[Entry]:

@@ -21,7 +21,7 @@ from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Entry, decode_header
-from faircopy.storage.files import Buffer, File, NoSpace, delete_file, rename_file, sync_directory
+from faircopy.storage.files import Buffer, File, Shortage, delete_file, rename_file, sync_directory
 
 SUFFIX = ".journal"
 MAGIC = b"FCJSEG01"
@@ -109,12 +109,13 @@ class Segment:
         file = File(temporary, create=True)
         try:
             self.allocated = reserve(file, 0, FIRST_ALLOCATION_BYTES, limit)
-        except NoSpace:
+        except Shortage:
             delete_file(temporary)
             raise
         file.write([encode_segment_header(self.base, self.salt, journal)], 0)
         file.sync()
         rename_file(temporary, self.path)
+        file.path = self.path
         sync_directory(self.path.parent)
         self.file = file
 
@@ -135,11 +136,12 @@ class Segment:
             copy.write([self.opened.read(min(COPY_BYTES, self.allocated - at), at)], at)
         copy.sync()
         rename_file(temporary, self.path)
+        copy.path = self.path
         sync_directory(self.path.parent)
         self.file = copy
 
     def reserve(self, end: int, limit: int) -> None:
-        """Have disk space up to byte `end` of the file. Raises NoSpace."""
+        """Have disk space up to byte `end` of the file. Raises Shortage."""
         if end > self.allocated:
             self.allocated = reserve(self.opened, self.allocated, end, limit)
 
@@ -173,7 +175,7 @@ def reserve(file: File, allocated: int, end: int, limit: int) -> int:
     generous = max(end, min(allocated + step, limit + HEADER_BYTES))
     try:
         file.preallocate(generous)
-    except NoSpace:
+    except Shortage:
         if generous == end:
             raise
         file.preallocate(end)

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.partition import Partition, PartitionName
-from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.storage.disk import Disk
@@ -21,7 +22,8 @@ from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
 from faircopy.wire.records import Message, build_batch, decode_records
 
-IDENTITY = b"p" * 20
+PARTITION = TopicIdPartition(UUID(bytes=b"p" * 16), 0)
+IDENTITY = PARTITION.identity
 
 
 class PartitionBench:
@@ -53,7 +55,7 @@ class PartitionBench:
         self.journal = Journal(self.path / "journal", IDENTITY, self.disk, self.loop, options)
         self.log = DataLog(self.path / "log", IDENTITY, self.store, self.log_segment_bytes)
         self.copier = LogCopier(self.journal, self.log, self.store, self.disk, self.loop, self.damages.append)
-        self.partition = Partition(PartitionName("t", 0), IDENTITY, self.journal, self.copier, self.store, self.disk)
+        self.partition = Partition(PartitionName("t", 0), PARTITION, self.journal, self.copier, self.store, self.disk)
         checkpoint = self.partition.load()
         if checkpoint is None:
             self.log.open(None, 0, 0)
@@ -84,8 +86,8 @@ class PartitionBench:
         self.partition.append_plain(batch, check_produced(batch), len(values), done.set_result)
         return await done
 
-    async def draft(self, transaction: TransactionId, sequence: int, *values: bytes) -> None:
-        """Append a draft; return when it is acked, without an offset."""
+    async def draft(self, transaction: TransactionId, sequence: int, *values: bytes) -> int:
+        """Append a draft; return the offset that it is expected to get, when it is acked."""
         done: asyncio.Future[int] = self.loop.create_future()
         batch = memoryview(
             build_batch(
@@ -97,7 +99,7 @@ class PartitionBench:
             )
         )
         self.partition.append_draft(batch, check_produced(batch), len(values), transaction, done.set_result)
-        assert await done == UNKNOWN_OFFSET
+        return await done
 
     async def done(self, ask: Callable[[Callable[[], None]], None]) -> None:
         """Ask for something that calls back, and wait until it does."""

@@ -109,14 +109,14 @@ def test_a_draft_needs_an_open_transaction(tmp_path: Path) -> None:
     async def test(bench: PartitionBench) -> None:
         partition = bench.partition
         with pytest.raises(NoOpenTransaction):
-            partition.open_transaction_of(7, 0)
-        partition.open_transaction(T1)
-        assert partition.open_transaction_of(7, 0) == T1
+            partition.open_transaction_of("a", 7, 0)
+        partition.open_transaction(T1, "a")
+        assert partition.open_transaction_of("a", 7, 0) == T1
         with pytest.raises(NoOpenTransaction):
-            partition.open_transaction_of(7, 1)
+            partition.open_transaction_of("a", 7, 1)
         await bench.discard(T1)
         with pytest.raises(NoOpenTransaction):
-            partition.open_transaction_of(7, 0)
+            partition.open_transaction_of("a", 7, 0)
 
     run(tmp_path, test)
 
@@ -338,3 +338,24 @@ async def carry_out(step: tuple[str, int, int], bench: PartitionBench, model: Mo
         case "restart":
             bench.restart()
             assert await bench.visible() == model.log
+
+
+@pytest.mark.parametrize("drafts", [1, 200])
+def test_a_draft_that_has_rotted_is_not_copied(tmp_path: Path, drafts: int) -> None:
+    """I9: its CRC is checked when it is read back for the copy, be that quick or slow."""
+
+    async def test(bench: PartitionBench) -> None:
+        for sequence in range(drafts):
+            await bench.draft(T1, sequence, b"precious")
+        await bench.prepare(T1)
+        (path,) = (tmp_path / "journal").iterdir()
+        content = bytearray(path.read_bytes())
+        content[content.index(b"precious")] ^= 1
+        path.write_bytes(content)
+        await bench.apply(T1)
+        while not bench.damages and not bench.log.end_offset:
+            await asyncio.sleep(0)
+        assert "CRC does not fit" in str(bench.damages)
+        assert (bench.log.end_offset, bench.log.plan_read(0)) == (0, None)
+
+    run(tmp_path, test)

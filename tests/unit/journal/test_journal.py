@@ -239,6 +239,28 @@ def test_damage_below_what_was_durable_is_never_cut(
     run(path, test)
 
 
+@pytest.mark.parametrize("lost_power", [False, True])
+def test_without_a_loss_of_power_no_hole_is_a_torn_tail(tmp_path: Path, lost_power: bool) -> None:
+    """A draft and its PREPARED at the end, acknowledged: if rot in the draft cut both, the commit would be aborted."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        draft = journal.append(Kind.DRAFT, b"x" * 100, transaction=TransactionId(1, 0, 1))
+        journal.append(Kind.PREPARED, b"y" * 12, transaction=TransactionId(1, 0, 1))
+        await journal.durable()
+        flip(only_segment(tmp_path), 64 + draft.position + 80)
+        found = Journal(bench.path, IDENTITY, bench.disk, bench.loop, journal._options._replace(lost_power=lost_power))
+        found.open()
+        if lost_power:
+            found.recover(0, lambda recovered: None)
+            assert found.next_position == 0
+        else:
+            with pytest.raises(DamagedJournal, match="the machine has not lost power since"):
+                found.recover(0, lambda recovered: None)
+
+    run(tmp_path, test)
+
+
 def test_damage_below_a_checkpoint_is_never_cut(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()

@@ -1,0 +1,116 @@
+"""Who is in a consumer group: what outlives a restart of the broker, and its bytes in an offsets journal.
+
+A payload is a line of JSON, and behind the line's end what members said and were assigned, one after another:
+
+    {"group": g, "membership": {"generation": n, "protocol_type": t, "protocol": p, "leader": member id,
+        "changed_ms": steady clock, "members": [[member id, instance id, client id, client host, session timeout (ms),
+        rebalance timeout (ms), [[protocol, bytes of its metadata], ...], bytes of the assignment], ...]}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+LINE_END = b"\n"  # JSON as it is written here has none
+
+
+class MemberMetadata(NamedTuple):
+    """A member of a stable generation; `protocols` are names, each with the member's metadata for it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    assignment: bytes
+
+
+class GroupMetadata(NamedTuple):
+    """A stable generation, or without members an empty group; `changed_ms` is the steady clock's time."""
+
+    generation: int
+    protocol_type: str | None
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    members: tuple[MemberMetadata, ...] = ()
+    changed_ms: int = 0
+
+
+class BadGroupMetadata(ValueError):
+    """Bytes are not those of a group."""
+
+
+def encode_group(group: str, metadata: GroupMetadata) -> bytes:
+    """The payload that says what a group is now."""
+    membership = {
+        "generation": metadata.generation,
+        "protocol_type": metadata.protocol_type,
+        "protocol": metadata.protocol_name,
+        "leader": metadata.leader_id,
+        "changed_ms": metadata.changed_ms,
+        "members": [_sizes_of(member) for member in metadata.members],
+    }
+    line = json.dumps({"group": group, "membership": membership}, separators=(",", ":")).encode()
+    parts = (part for member in metadata.members for part in _parts_of(member))
+    return b"".join((line, LINE_END, *parts))
+
+
+def _sizes_of(member: MemberMetadata) -> list[Any]:
+    protocols = [[name, len(metadata)] for name, metadata in member.protocols]
+    return [*member[:6], protocols, len(member.assignment)]
+
+
+def _parts_of(member: MemberMetadata) -> Iterator[bytes]:
+    yield from (metadata for _, metadata in member.protocols)
+    yield member.assignment
+
+
+def decode_group(membership: Any, parts: bytes) -> GroupMetadata:
+    """The group in the payload's `membership`, and in what stands behind its line. Raises BadGroupMetadata."""
+    taken = Parts(parts)
+    members = tuple(_member(taken, *member) for member in membership["members"])
+    if taken.left:
+        raise BadGroupMetadata(f"{taken.left} bytes too many behind the members of a group")
+    return GroupMetadata(
+        int(membership["generation"]),
+        membership["protocol_type"],
+        membership["protocol"],
+        membership["leader"],
+        members,
+        int(membership["changed_ms"]),
+    )
+
+
+class Parts:
+    """Bytes that are taken one part after another."""
+
+    def __init__(self, parts: bytes) -> None:
+        self._parts = parts
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes are not taken yet."""
+        return len(self._parts) - self._at
+
+    def take(self, size: int) -> bytes:
+        """The next part. Raises BadGroupMetadata."""
+        if not 0 <= size <= self.left:
+            raise BadGroupMetadata(f"a member of a group has {size} bytes, of {self.left}")
+        self._at += size
+        return self._parts[self._at - size : self._at]
+
+
+def _member(
+    parts: Parts, member_id: str, instance_id: str | None, client_id: str, client_host: str,
+    session_timeout_ms: int, rebalance_timeout_ms: int, protocols: list[tuple[str, int]], assignment_bytes: int,
+) -> MemberMetadata:  # fmt: skip
+    said = tuple((name, parts.take(size)) for name, size in protocols)
+    return MemberMetadata(
+        member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, said,
+        parts.take(assignment_bytes),
+    )  # fmt: skip
