@@ -11,8 +11,6 @@ import os
 import resource
 import signal
 import sys
-import time
-from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from typing import BinaryIO
 
@@ -25,7 +23,10 @@ FSYNC_FAILED = 5  # exit status
 def main() -> int:
     """Serve standard input; return the exit status."""
     os.nice(NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the broker; then stdin ends
+    os.umask(0o022)  # who may read tables is said by the permissions of their directory
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # What a terminal or a service manager sends to all processes is for the broker; then stdin ends.
+        signal.signal(number, signal.SIG_IGN)
     _raise_limit_of_open_files()
     logging.basicConfig(stream=sys.stderr, format="faircopy.publish: %(levelname)s: %(message)s")
     replies = _private_stdout()
@@ -50,7 +51,7 @@ def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    with contextlib.closing(Server(Files(), _steady_clock())) as server:
+    with contextlib.closing(Server(Files())) as server:
         server.serve(requests, replies)
 
 
@@ -73,12 +74,6 @@ def _raise_limit_of_open_files() -> None:
     """Each open table has a file open, its lock."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _steady_clock() -> Callable[[], int]:
-    """Milliseconds since 1970, as the wall clock has it now; later jumps of that delete nothing."""
-    shift_ns = time.time_ns() - time.monotonic_ns()
-    return lambda: (time.monotonic_ns() + shift_ns) // 1_000_000
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from faircopy.errors import FaircopyError
-from faircopy.publish.offsets import NextOffsets, offsets_from_json
+from faircopy.publish.offsets import Held, held_from_json
 from faircopy.publish.requests import (
     Drop,
     Open,
@@ -27,7 +27,8 @@ from faircopy.publish.requests import (
 
 _REPLY_BYTES_AT_MOST = 64 * 1024 * 1024
 _SECONDS_TO_END = 10.0
-COMMAND = (sys.executable, "-m", "faircopy.publish")
+# -P: what lies in the directory that the broker was started in is not imported.
+COMMAND = (sys.executable, "-P", "-m", "faircopy.publish")
 
 _Reply = tuple[str, dict[str, Any]]  # verb and body
 
@@ -47,8 +48,8 @@ class PublishError(FaircopyError):
 class Publisher(Protocol):
     """Who publishes tables. All methods raise PublishError. Requests are done in the order in which they were made."""
 
-    async def open_table(self, table: str, directory: str) -> NextOffsets:
-        """Make the table in `directory` (absolute) if need be: {topic: {partition: next offset}} of what it has."""
+    async def open_table(self, table: str, directory: str) -> Held:
+        """Make the table in `directory` (absolute) if need be, and tell what it holds."""
 
     async def publish(self, publication: Publish) -> Published:
         """Publish the parts of a cut that the table does not have yet, all or nothing."""
@@ -66,8 +67,13 @@ class PublisherProcess:
     For one event loop. Requests are done in the order in which they were made.
     """
 
-    def __init__(self, *, idle_seconds: float = 60.0, command: Sequence[str] = COMMAND) -> None:
-        """With nothing to do for `idle_seconds`, the process is ended; the next request starts another."""
+    def __init__(
+        self, now_ms: Callable[[], int], *, idle_seconds: float = 60.0, command: Sequence[str] = COMMAND
+    ) -> None:
+        """`now_ms` is the steady clock. With nothing to do for `idle_seconds`, the process is ended; the next request
+        starts another.
+        """
+        self._now_ms = now_ms
         self._idle_seconds = idle_seconds
         self._command = command
         self._starting = asyncio.Lock()
@@ -79,10 +85,10 @@ class PublisherProcess:
         """The process id, or None while there is no process."""
         return self._running.process.pid if self._running else None
 
-    async def open_table(self, table: str, directory: str) -> NextOffsets:
-        """Make the table in `directory` (absolute) if need be: {topic: {partition: next offset}} of what it has."""
+    async def open_table(self, table: str, directory: str) -> Held:
+        """Make the table in `directory` (absolute) if need be, and tell what it holds."""
         body = await self._ask(Open(table, directory), "opened")
-        return offsets_from_json(body["next_offsets"])
+        return held_from_json(body)
 
     async def publish(self, publication: Publish) -> Published:
         """Publish the parts of a cut that the table does not have yet, all or nothing."""
@@ -104,7 +110,7 @@ class PublisherProcess:
         self._stay()
         running = await self._ensure_running()
         try:
-            verb, body = await running.ask(request)
+            verb, body = await running.ask(request, self._now_ms())
         finally:
             if not running.is_busy:
                 self._leave_when_idle(running)
@@ -149,14 +155,14 @@ class _Running:
     def is_busy(self) -> bool:
         return bool(self._waiting)
 
-    async def ask(self, request: Request) -> _Reply:
+    async def ask(self, request: Request, now_ms: int) -> _Reply:
         self._last_id += 1
         reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
         self._waiting[self._last_id] = reply
         assert self.process.stdin
         # If the process has died, the reader sees it, and fails the reply.
         with contextlib.suppress(ConnectionError):
-            self.process.stdin.write(format_request(self._last_id, request))
+            self.process.stdin.write(format_request(self._last_id, now_ms, request))
             await self.process.stdin.drain()
         return await reply
 

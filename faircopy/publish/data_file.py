@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from faircopy.publish import names
 from faircopy.publish.checksum import SummedFile
 from faircopy.publish.files import Files, rename_durably
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import Held
 from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
 from faircopy.publish.spark_log import DataFile
 
@@ -38,11 +38,11 @@ class DataFileWriter:
         if self._waiting_bytes >= ROW_GROUP_BYTES:
             self._write_row_group()
 
-    def finish(self, next_offsets: NextOffsets) -> None:
-        """Write what is left, and the footer with the table's next offsets; the file is complete, not synced."""
+    def finish(self, held: Held) -> None:
+        """Write what is left, and the footer with what the table holds; the file is complete, not synced."""
         if self._waiting or not self.rows:
             self._write_row_group()  # older readers stumble over a file without any row group
-        self._writer.add_key_value_metadata(footer_metadata(Footer(next_offsets, self._slices)))
+        self._writer.add_key_value_metadata(footer_metadata(Footer(held, self._slices)))
         self._writer.close()
 
     def abandon(self) -> None:
@@ -65,13 +65,13 @@ class DataFileWriter:
         self._waiting_bytes = 0
 
 
-Fill = Callable[[DataFileWriter], NextOffsets]
+Fill = Callable[[DataFileWriter], Held]
 
 
 def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> tuple[int, DataFile]:
     """Write a data file durably, which no entry lists yet: (rows, the file). Its name gets its checksum.
 
-    `fill` adds the rows, and returns the table's next offsets after them. If it fails, there is no file.
+    `fill` adds the rows, and returns what the table holds after them. If it fails, there is no file.
     """
     unfinished = path.with_name(names.temporary(path.name))
     with files.create(unfinished) as file:

@@ -23,7 +23,7 @@ def drop_table(files: Files, directory: Path) -> None:
             f"deleting the plain table in {directory}: no table is there, but {len(found)} other files."
             " Nothing was deleted"
         )
-    doomed = directory.with_name(names.temporary(directory.name))
+    doomed = directory.with_name(names.doomed(directory.name))
     delete_tree(files, doomed)
     if files.is_directory(directory):
         lock = files.lock(directory / names.LOCK)

@@ -22,12 +22,26 @@ class LockedError(FaircopyError):
     """Another process has the lock."""
 
 
+def permissions_in(directory: os.stat_result) -> int:
+    """What others may do with what is made there: what they may do with the directory itself."""
+    return directory.st_mode & 0o777
+
+
+def give_to_owner_of(directory: os.stat_result, made: int | Path) -> None:
+    """What root makes in a directory of the broker's user, with a command, must be readable for the broker."""
+    if os.geteuid() == 0 and directory.st_uid != 0:
+        os.chown(made, directory.st_uid, directory.st_gid)
+
+
 class NewFile(io.RawIOBase):
     """A file that is being written, front to back."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        parent = path.parent.stat()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, permissions_in(parent) & 0o666)
+        give_to_owner_of(parent, self._descriptor)
         self.size = 0
 
     def writable(self) -> bool:
@@ -59,7 +73,8 @@ class Lock:
     """Keeps other processes out until closed, or until this one ends."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        give_to_owner_of(path.parent.stat(), self._descriptor)
         try:
             os.lockf(self._descriptor, os.F_TLOCK, 0)
         except (BlockingIOError, PermissionError):
@@ -110,7 +125,9 @@ class Files:
         path.unlink(missing_ok=True)
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir()
+        parent = path.parent.stat()
+        path.mkdir(permissions_in(parent))
+        give_to_owner_of(parent, path)
 
     def remove_directory(self, path: Path) -> None:
         """Remove an empty directory."""

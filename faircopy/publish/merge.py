@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from faircopy.errors import FaircopyError
 from faircopy.publish.data_file import DataFileWriter
 from faircopy.publish.files import Files
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import Held
 from faircopy.publish.schema import SCHEMA, Footer, Slice, parse_footer
 
 BAND_BYTES = 16 * 1024 * 1024
@@ -47,15 +47,15 @@ def read_footer(files: Files, path: Path) -> Footer:
         return parse_footer(parquet.metadata.metadata, str(path))
 
 
-def merge(files: Files, paths: Sequence[Path], writer: DataFileWriter) -> NextOffsets:
-    """Write the rows of the files, oldest first, to `writer`; return the next offsets after the last of them.
+def merge(files: Files, paths: Sequence[Path], writer: DataFileWriter) -> Held:
+    """Write the rows of the files, oldest first, to `writer`; return what the table holds after the last of them.
 
     Raises MergeError, FooterError, OSError or pyarrow's errors.
     """
     inputs = [_open(files, path) for path in paths]
     for band in bands(_sizes(inputs), BAND_BYTES):
         _write_band(files, inputs, band, writer)
-    return inputs[-1].footer.next_offsets
+    return inputs[-1].footer.held
 
 
 def bands(sizes: Mapping[Key, float], budget_bytes: int) -> Iterator[list[Key]]:

@@ -7,6 +7,8 @@
     .d-0000000040-4p.parquet.tmp             being written
     _spark_metadata, _faircopy.json, _faircopy.lock
 
+and of its directory while the table is deleted: .orders~
+
 The eight hexadecimal digits are the file's checksum (`publish.checksum`), known once it is written.
 
 Spark and Arrow ignore names that begin with a dot or an underscore.
@@ -17,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+_DOOMED = "~"  # no topic, and so no table, can have it in its name
 _CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet")
 _DATA_FILE = re.compile(r"d-(\d{10,19})-[^/]*\.parquet")
 TEMPORARY = ".tmp"
@@ -60,6 +63,11 @@ def checksum_of(name: str) -> int | None:
 def temporary(name: str) -> str:
     """What `name` is called while it is written."""
     return f".{name}{TEMPORARY}"
+
+
+def doomed(table: str) -> str:
+    """What the directory of a table is called while it is deleted."""
+    return f".{table}{_DOOMED}"
 
 
 def is_temporary(name: str) -> bool:

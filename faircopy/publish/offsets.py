@@ -1,10 +1,35 @@
-"""The next offsets of a table: what it holds, and where it goes on."""
+"""What a table holds: of which topics, and up to which offsets. It goes on there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 NextOffsets = dict[str, dict[int, int]]  # of each topic and partition
+
+
+class Held(NamedTuple):
+    """The next offsets of a table's topics, by name, and the ids of these topics.
+
+    A topic that was made again under the same name has another id, and offsets of its own: its rows never go into a
+    table that holds those of its predecessor.
+    """
+
+    next_offsets: NextOffsets
+    topic_ids: dict[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """An object for JSON."""
+        return self._asdict()
+
+
+NOTHING_HELD = Held({}, {})
+
+
+def held_from_json(value: Mapping[str, Any]) -> Held:
+    """The inverse of `as_json`, of parsed JSON. Raises KeyError, TypeError, ValueError, AttributeError."""
+    topic_ids = {str(topic): str(topic_id) for topic, topic_id in value["topic_ids"].items()}
+    return Held(offsets_from_json(value["next_offsets"]), topic_ids)
 
 
 def offsets_from_json(value: Mapping[str, Mapping[str, int]]) -> NextOffsets:

@@ -12,13 +12,13 @@ from faircopy.publish.data_file import write_data_file
 from faircopy.publish.files import Files, delete_tree
 from faircopy.publish.log_directory import LogDirectory, damaged
 from faircopy.publish.merge import read_footer
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.schema import FooterError
 
 
-def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> NextOffsets:
-    """Load the table in `directory` into `log` and `retired`, or make it; return its next offsets.
+def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> Held:
+    """Load the table in `directory` into `log` and `retired`, or make it; return what it holds.
 
     Raises TableDamagedError, NewerFormatError, FsyncError or OSError.
     """
@@ -32,7 +32,7 @@ def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFi
     if not is_sound(files, directory, log.live[-1]):
         raise damaged(directory, f"{newest.name} is damaged: it does not fit the checksum in its name")
     try:
-        return read_footer(files, newest).next_offsets
+        return read_footer(files, newest).held
     except (pa.ArrowException, FooterError) as error:
         raise damaged(directory, f"{newest.name} is damaged ({error})") from error
 
@@ -46,7 +46,7 @@ def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFile
     if strange:
         raise damaged(directory, f"it has {len(strange)} data files and no {names.SPARK_LOG}")
     retired.save()
-    log.make(write_data_file(files, directory / name, now_ms, lambda writer: {})[1])
+    log.make(write_data_file(files, directory / name, now_ms, lambda writer: NOTHING_HELD)[1])
 
 
 def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:

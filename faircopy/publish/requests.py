@@ -1,20 +1,20 @@
 """Requests to the publisher and its replies, as values and as JSON. One line of JSON each.
 
-    {"id": 1, "open": {"table": "orders", "directory": "/plain/orders"}}
-        -> {"id": 1, "opened": {"next_offsets": {"orders": {"0": 120}}}}
-    {"id": 2, "publish": {"table": "orders", "directory": "/plain/orders", "partitions": [
-            {"topic": "orders", "partition": 0, "first_offset": 120, "end_offset": 180,
+    {"id": 1, "now_ms": 1790000000000, "open": {"table": "orders", "directory": "/plain/orders"}}
+        -> {"id": 1, "opened": {"next_offsets": {"orders": {"0": 120}}, "topic_ids": {"orders": "3f2a..."}}}
+    {"id": 2, "now_ms": 1790000000900, "publish": {"table": "orders", "directory": "/plain/orders", "partitions": [
+            {"topic": "orders", "topic_id": "3f2a...", "partition": 0, "first_offset": 120, "end_offset": 180,
              "chunks": [{"path": "/log/orders-0/0.log", "position": 4096, "size": 8192}],
              "spans": [[120, 129, "7.0.1"]]}],
          "upkeep": {"horizon_days": 1.0, "grace_days": 3.0, "files_at_most": 10000}}}
         -> {"id": 2, "published": {"sequence": 40, "rows": 60, "bytes": 12345, ...}}
-    {"id": 3, "drop": {"table": "orders", "directory": "/plain/orders"}}
+    {"id": 3, "now_ms": 1790000001000, "drop": {"table": "orders", "directory": "/plain/orders"}}
         -> {"id": 3, "dropped": {}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
-`upkeep` may be left out. Chunks are whole batches of the broker's log, in order. A span is a transaction's
-first and last offset, and its TxId. All is checked before it is used: the broker and the publisher may be
-of other versions.
+`now_ms` is the broker's steady clock, by which files of tables grow old. `upkeep` may be left out. Chunks are whole
+batches of the broker's log, in order. A span is a transaction's first and last offset, and its TxId. All is checked
+before it is used: the broker and the publisher may be of other versions.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Cut(NamedTuple):
     """One partition's part of a publication: its rows from `first_offset` to before `end_offset`."""
 
     topic: str
+    topic_id: str
     partition: int
     first_offset: int
     end_offset: int
@@ -96,17 +97,17 @@ class Published(NamedTuple):
     pace_ms: int
 
 
-def format_request(number: int, request: Request) -> bytes:
+def format_request(number: int, now_ms: int, request: Request) -> bytes:
     """The line for a request, with the newline."""
-    return _line({"id": number, _VERBS[type(request)]: _as_json(request)})
+    return _line({"id": number, "now_ms": now_ms, _VERBS[type(request)]: _as_json(request)})
 
 
-def parse_request(line: bytes) -> tuple[int, Request]:
-    """(id, request). Raises RequestError."""
+def parse_request(line: bytes) -> tuple[int, int, Request]:
+    """(id, time, request). Raises RequestError."""
     message = _message(line)
     for verb, parse in _PARSERS.items():
         if verb in message:
-            return message["id"], _checked(parse, message[verb])
+            return message["id"], _checked(_now_ms, message), _checked(parse, message[verb])
     raise RequestError(f"a request asks for none of {', '.join(_PARSERS)}: {line[:200]!r}")
 
 
@@ -160,6 +161,10 @@ def _checked(parse: Callable[[Any], _T], body: Any) -> _T:
         raise RequestError(f"a request has a wrong or missing part: {error!r}") from None
 
 
+def _now_ms(message: Any) -> int:
+    return _natural(message, "now_ms")
+
+
 def _typed(body: Any, name: str, kind: type[_T]) -> _T:
     value = body[name]
     if type(value) is not kind:
@@ -208,6 +213,7 @@ def _cut(body: Any) -> Cut:
         raise ValueError("first_offset is beyond end_offset")
     return Cut(
         _typed(body, "topic", str),
+        _typed(body, "topic_id", str),
         _natural(body, "partition"),
         _natural(body, "first_offset"),
         _natural(body, "end_offset"),

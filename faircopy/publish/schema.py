@@ -3,9 +3,10 @@
 The columns bear the names and types of Spark's Kafka source; `txid` is ours. `headers` is null for a
 message without any, as Spark has it. Footer, in the key-value metadata:
 
-    faircopy.format        "1"
-    faircopy.next_offsets  JSON {topic: {partition: next offset}}, of the table up to and with this file
-    faircopy.slices        JSON [[topic, partition, rows], ...], in the order of the rows
+    faircopy.format  "2"
+    faircopy.held    JSON {"next_offsets": {topic: {partition: next offset}}, "topic_ids": {topic: id}}, of the table
+                     up to and with this file
+    faircopy.slices  JSON [[topic, partition, rows], ...], in the order of the rows
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from faircopy.errors import FaircopyError
-from faircopy.publish.offsets import NextOffsets, offsets_from_json
+from faircopy.publish.offsets import Held, held_from_json
 
-FORMAT = 1
+FORMAT = 2
 
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
@@ -50,7 +51,7 @@ WRITER_OPTIONS: dict[str, Any] = {
 }
 
 _FORMAT_KEY = "faircopy.format"
-_NEXT_OFFSETS_KEY = "faircopy.next_offsets"
+_HELD_KEY = "faircopy.held"
 _SLICES_KEY = "faircopy.slices"
 
 
@@ -67,9 +68,9 @@ class Slice(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What a data file tells of itself; `next_offsets` counts all of the table up to this file."""
+    """What a data file tells of itself; `held` counts all of the table up to this file."""
 
-    next_offsets: NextOffsets
+    held: Held
     slices: list[Slice]
 
 
@@ -77,7 +78,7 @@ def footer_metadata(footer: Footer) -> dict[str, str]:
     """The key-value metadata for the file."""
     return {
         _FORMAT_KEY: str(FORMAT),
-        _NEXT_OFFSETS_KEY: json.dumps(footer.next_offsets, separators=(",", ":")),
+        _HELD_KEY: json.dumps(footer.held.as_json(), separators=(",", ":")),
         _SLICES_KEY: json.dumps(footer.slices, separators=(",", ":")),
     }
 
@@ -86,8 +87,8 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None, file: str) -> Footer:
     """The inverse of `footer_metadata`. Raises FooterError, naming `file`."""
     try:
         found = metadata or {}
-        next_offsets = json.loads(found[_NEXT_OFFSETS_KEY.encode()])
+        held = json.loads(found[_HELD_KEY.encode()])
         slices = json.loads(found[_SLICES_KEY.encode()])
-        return Footer(offsets_from_json(next_offsets), [Slice(str(t), int(p), int(n)) for t, p, n in slices])
+        return Footer(held_from_json(held), [Slice(str(t), int(p), int(n)) for t, p, n in slices])
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise FooterError(f"reading the footer of {file}: faircopy's part is missing or damaged ({error})") from None

@@ -8,7 +8,6 @@ disk.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,9 +30,9 @@ Reply = tuple[str, dict[str, Any]]  # verb and body
 class Server:
     """Answers requests on tables, which it opens as they are asked for, and keeps open."""
 
-    def __init__(self, files: Files, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, files: Files) -> None:
         self._files = files
-        self._clock_ms = clock_ms
+        self._now_ms = 0
         self._tables: dict[str, Table] = {}
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
@@ -52,7 +51,7 @@ class Server:
     def answer(self, line: bytes) -> tuple[bytes, FsyncError | None]:
         """The reply to one line, and the error after which there must be no more."""
         try:
-            number, request = parse_request(line)
+            number, self._now_ms, request = parse_request(line)
         except FaircopyError as error:
             return format_reply(request_id(line), *_failed(error, retry=False)), None
         try:
@@ -66,7 +65,7 @@ class Server:
         match request:
             case Open():
                 self._close(request.directory)
-                return "opened", {"next_offsets": self._table(request.directory).next_offsets}
+                return "opened", self._table(request.directory).held.as_json()
             case Publish():
                 return "published", self._publish(request)._asdict()
             case Drop():
@@ -82,7 +81,7 @@ class Server:
 
     def _table(self, directory: str) -> Table:
         if directory not in self._tables:
-            self._tables[directory] = Table(self._files, Path(directory), self._clock_ms)
+            self._tables[directory] = Table(self._files, Path(directory), lambda: self._now_ms)
         return self._tables[directory]
 
     def _close(self, directory: str) -> None:

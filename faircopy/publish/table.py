@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 
+from faircopy.errors import FaircopyError
 from faircopy.publish import compaction, names, spark_log
 from faircopy.publish.columns import decode
 from faircopy.publish.compaction import Upkeep
@@ -20,7 +21,7 @@ from faircopy.publish.data_file import DataFileWriter, write_data_file
 from faircopy.publish.files import Files, make_directories
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import Held
 from faircopy.publish.recovery import recover
 from faircopy.publish.requests import Cut, Published
 from faircopy.publish.retired import RetiredFiles
@@ -30,13 +31,17 @@ from faircopy.publish.upkeep import Merger
 log = logging.getLogger(__name__)
 
 
+class MixedTopicsError(FaircopyError):
+    """A topic bears the name of another one whose rows the table holds; nothing was published."""
+
+
 class Table:
     """An open table. After any error of `publish`, close it and open it anew."""
 
     def __init__(self, files: Files, directory: Path, clock_ms: Callable[[], int]) -> None:
         """Open the table in `directory` (absolute), or make it; recover it from a crash.
 
-        `clock_ms` gives milliseconds since 1970. Raises TableDamagedError, NewerFormatError, LockedError,
+        `clock_ms` gives the time by which files grow old. Raises TableDamagedError, NewerFormatError, LockedError,
         FsyncError or OSError.
         """
         self._files = files
@@ -48,7 +53,7 @@ class Table:
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
-            self.next_offsets = recover(files, directory, self._log, self._retired, clock_ms())
+            self.held = recover(files, directory, self._log, self._retired, clock_ms())
         except BaseException:
             self.close()
             raise
@@ -65,41 +70,51 @@ class Table:
     def publish(self, cuts: Sequence[Cut], upkeep: Upkeep) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
 
-        Raises LogMismatchError, FsyncError or OSError; after the latter two it may have been published.
+        Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the latter two it may have been
+        published.
         """
+        self._ensure_same_topics(cuts)
         new = sorted(cut for cut in cuts if cut.end_offset > self._next(cut))
         if not new:
             return self._reply(upkeep, self._log.next_entry - 1)
         expected = sum(cut.end_offset - self._begin(cut) for cut in new)
         missed = sum(self._begin(cut) - self._next(cut) for cut in new)
-        next_offsets = self._next_offsets_after(new)
+        held = self._held_after(new)
         entry = self._log.next_entry
-        rows, added = self._write(entry, new, next_offsets)
+        rows, added = self._write(entry, new, held)
         self._append(added, upkeep)
-        self.next_offsets = next_offsets
+        self.held = held
         return self._reply(upkeep, entry, rows, added.size, expected - rows, missed)
 
+    def _ensure_same_topics(self, cuts: Sequence[Cut]) -> None:
+        for cut in cuts:
+            if self.held.topic_ids.get(cut.topic, cut.topic_id) != cut.topic_id:
+                raise MixedTopicsError(
+                    f"it holds rows of another topic that was called {cut.topic!r}: give this one a table of its own "
+                    f"(topic setting plain.table)"
+                )
+
     def _next(self, cut: Cut) -> int:
-        return self.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
+        return self.held.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
 
     def _begin(self, cut: Cut) -> int:
         """The first offset to publish: behind what the table has, though a repeated request begins before."""
         return max(cut.first_offset, self._next(cut))
 
-    def _next_offsets_after(self, cuts: Sequence[Cut]) -> NextOffsets:
-        after = {topic: dict(partitions) for topic, partitions in self.next_offsets.items()}
+    def _held_after(self, cuts: Sequence[Cut]) -> Held:
+        after = {topic: dict(partitions) for topic, partitions in self.held.next_offsets.items()}
         for cut in cuts:
             after.setdefault(cut.topic, {})[cut.partition] = cut.end_offset
-        return after
+        return Held(after, self.held.topic_ids | {cut.topic: cut.topic_id for cut in cuts})
 
-    def _write(self, entry: int, cuts: Sequence[Cut], next_offsets: NextOffsets) -> tuple[int, DataFile]:
+    def _write(self, entry: int, cuts: Sequence[Cut], held: Held) -> tuple[int, DataFile]:
         """Write the file of a publication: (rows, the file)."""
 
-        def fill(writer: DataFileWriter) -> NextOffsets:
+        def fill(writer: DataFileWriter) -> Held:
             batches = (read_batches(self._files, cut, self._begin(cut)) for cut in cuts)
             for rows in decode(chain.from_iterable(batches)):
                 writer.add(*rows)
-            return next_offsets
+            return held
 
         name = names.published(entry, [(self._begin(cut), cut.end_offset) for cut in cuts])
         return write_data_file(self._files, self._directory / name, self._now_ms(), fill)

@@ -119,7 +119,7 @@ def check_going_on(files: SimulatedFiles, history: History, acknowledged: int) -
     clock = Clock(acknowledged)
     table = Table(files, TABLE, clock)
     ends = expected_offsets(history.publications[:seen])
-    assert {(t, p): n for t, parts in table.next_offsets.items() for p, n in parts.items()} == {
+    assert {(t, p): n for t, parts in table.held.next_offsets.items() for p, n in parts.items()} == {
         partition: offsets[-1] + 1 for partition, offsets in ends.items()
     }
     newest = max(names.sequence_of(line["path"].rsplit("/", 1)[1]) or 0 for line in listed(files, TABLE))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.publish import names, spark_log
+from faircopy.publish.offsets import Held
 from faircopy.publish.schema import Footer, FooterError, Slice, footer_metadata, parse_footer
 from faircopy.publish.spark_log import DataFile, Listed, LogFormatError, format_entry, parse_entry
 from faircopy.publish.table_state import NewerFormatError, format_state, parse_state
@@ -43,6 +44,7 @@ def test_an_entry_to_the_letter() -> None:
     }
 
 
+HELD = b'{"next_offsets": {}, "topic_ids": {}}'
 GOOD = format_entry(PurePosixPath("/t"), [DataFile("d-0000000033-0..9.parquet", 12, 34)])
 
 
@@ -112,19 +114,22 @@ def test_the_state_comes_back(retired_ms: dict[str, int]) -> None:
 
 
 def test_states_that_are_refused() -> None:
-    with pytest.raises(NewerFormatError, match=r"format 2.*Upgrade"):
-        parse_state(b'{"format": 2, "anything": 0}', "/t")
-    for damaged in (b"", b"[]", b"{}", b'{"format": "1"}', b'{"format": 1, "retired": 5}'):
+    with pytest.raises(NewerFormatError, match=r"format 3.*Upgrade"):
+        parse_state(b'{"format": 3, "anything": 0}', "/t")
+    for damaged in (b"", b"[]", b"{}", b'{"format": "1"}', b'{"format": 2, "retired": 5}'):
         with pytest.raises((ValueError, TypeError, KeyError)):
             parse_state(damaged, "/t")
 
 
 @given(
     st.dictionaries(st.text(max_size=5), st.dictionaries(st.integers(0, 99), st.integers(0, 2**60))),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5)),
     st.lists(st.builds(Slice, st.text(max_size=5), st.integers(0, 99), st.integers(0, 2**40))),
 )
-def test_footers_come_back(next_offsets: dict[str, dict[int, int]], slices: list[Slice]) -> None:
-    footer = Footer(next_offsets, slices)
+def test_footers_come_back(
+    next_offsets: dict[str, dict[int, int]], topic_ids: dict[str, str], slices: list[Slice]
+) -> None:
+    footer = Footer(Held(next_offsets, topic_ids), slices)
     metadata = {key.encode(): value.encode() for key, value in footer_metadata(footer).items()}
     assert parse_footer(metadata, "f") == footer
 
@@ -132,6 +137,6 @@ def test_footers_come_back(next_offsets: dict[str, dict[int, int]], slices: list
 @pytest.mark.parametrize("slices", [b"", b"[[1]]", b"{", b"7", b'["abc"]'])
 def test_damaged_footers(slices: bytes) -> None:
     with pytest.raises(FooterError, match=r"footer of d\.parquet"):
-        parse_footer({b"faircopy.next_offsets": b"{}", b"faircopy.slices": slices}, "d.parquet")
+        parse_footer({b"faircopy.held": HELD, b"faircopy.slices": slices}, "d.parquet")
     with pytest.raises(FooterError):
         parse_footer(None, "d.parquet")

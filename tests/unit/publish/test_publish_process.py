@@ -18,12 +18,16 @@ from table_reader import read_offsets
 
 from faircopy.publish.client import PublisherProcess, PublishError
 from faircopy.publish.files import Files
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.wire.records import Message, build_batch
 
 ORDERS = ("orders", 0)
 GOOD = [Message(b"value", timestamp_ms=1000)] * 10
+
+
+def now_ms() -> int:
+    return 1_790_000_000_000
 
 
 class Place:
@@ -50,14 +54,14 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 def test_open_publish_drop_stop(place: Place) -> None:
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         assert publisher.pid is None
-        assert await publisher.open_table("orders", str(place.directory)) == {}
+        assert (await publisher.open_table("orders", str(place.directory))).next_offsets == {}
         pid = publisher.pid
         assert pid is not None and psutil.Process(pid).nice() == psutil.Process().nice() + 5
         published = await publisher.publish(place.next())
         assert (published.sequence, published.rows) == (33, 10)
-        assert await publisher.open_table("orders", str(place.directory)) == {"orders": {0: 10}}
+        assert (await publisher.open_table("orders", str(place.directory))).next_offsets == {"orders": {0: 10}}
         assert place.offsets() == list(range(10))
         await publisher.drop_table("orders", str(place.directory))
         assert not place.directory.exists()
@@ -70,7 +74,7 @@ def test_open_publish_drop_stop(place: Place) -> None:
 
 def test_requests_made_at_once_are_done_in_order(place: Place) -> None:
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         requests = [place.next() for _ in range(20)]
         replies = await asyncio.gather(*(publisher.publish(request) for request in requests))
         assert [reply.sequence for reply in replies] == list(range(33, 53))
@@ -82,7 +86,7 @@ def test_requests_made_at_once_are_done_in_order(place: Place) -> None:
 
 def test_a_failure_is_raised(place: Place) -> None:
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         request = place.next()
         place.log.path(ORDERS).write_bytes(bytes(5000))
         with pytest.raises(PublishError, match=r"orders-0\.log") as raised:
@@ -93,7 +97,7 @@ def test_a_failure_is_raised(place: Place) -> None:
     run(main())
 
 
-async def opened(publisher: PublisherProcess, place: Place) -> NextOffsets:
+async def opened(publisher: PublisherProcess, place: Place) -> Held:
     """What the table holds; asked again if the last kill is noticed only now."""
     while True:
         try:
@@ -108,7 +112,7 @@ def test_killed_again_and_again_every_row_is_there_once(place: Place) -> None:
     rng = random.Random(seed)
 
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         deaths = 0
 
         async def kill_sometimes() -> None:
@@ -130,7 +134,7 @@ def test_killed_again_and_again_every_row_is_there_once(place: Place) -> None:
                     assert error.retry
         await killer
         assert deaths == 5
-        assert await opened(publisher, place) == {"orders": {0: place.log.ends[ORDERS]}}
+        assert (await opened(publisher, place)).next_offsets == {"orders": {0: place.log.ends[ORDERS]}}
         await publisher.stop()
 
     run(main())
@@ -139,7 +143,7 @@ def test_killed_again_and_again_every_row_is_there_once(place: Place) -> None:
 
 def test_an_idle_process_is_ended_and_started_again(place: Place) -> None:
     async def main() -> None:
-        publisher = PublisherProcess(idle_seconds=0.05)
+        publisher = PublisherProcess(now_ms, idle_seconds=0.05)
         await publisher.publish(place.next())
         first = publisher.pid
         assert first is not None
@@ -155,7 +159,7 @@ def test_an_idle_process_is_ended_and_started_again(place: Place) -> None:
 
 def test_a_terminals_interrupt_is_for_the_broker(place: Place) -> None:
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         await publisher.open_table("orders", str(place.directory))
         assert publisher.pid is not None
         os.kill(publisher.pid, signal.SIGINT)
@@ -167,7 +171,7 @@ def test_a_terminals_interrupt_is_for_the_broker(place: Place) -> None:
 
 def test_a_request_that_was_given_up_disturbs_no_other(place: Place) -> None:
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         given_up = asyncio.create_task(publisher.publish(place.next()))
         await asyncio.sleep(0)
         given_up.cancel()
@@ -191,7 +195,7 @@ def test_a_request_that_was_given_up_disturbs_no_other(place: Place) -> None:
 )
 def test_a_process_that_is_no_publisher(place: Place, command: list[str], retry: bool) -> None:
     async def main() -> None:
-        publisher = PublisherProcess(command=command)
+        publisher = PublisherProcess(now_ms, command=command)
         with pytest.raises(PublishError) as raised:
             await publisher.open_table("orders", str(place.directory))
         assert raised.value.retry == retry
@@ -206,7 +210,7 @@ def test_it_ends_with_its_broker(place: Place) -> None:
         "import asyncio, sys, time\n"
         "from faircopy.publish.client import PublisherProcess\n"
         "async def main():\n"
-        "    publisher = PublisherProcess()\n"
+        "    publisher = PublisherProcess(lambda: 0)\n"
         f"    await publisher.open_table('orders', {str(place.directory)!r})\n"
         "    print(publisher.pid, flush=True)\n"
         "    await asyncio.sleep(60)\n"
@@ -234,10 +238,10 @@ def test_a_large_cut_takes_little_memory(place: Place, tmp_path: Path) -> None:
             batch[:8] = (number * 1000).to_bytes(8, "big")
             file.write(batch)
     chunk = Chunk(str(path), 0, batches * len(batch))
-    large = Publish("large", str(tmp_path / "large"), (Cut("large", 0, 0, batches * 1000, (chunk,)),))
+    large = Publish("large", str(tmp_path / "large"), (Cut("large", "0f", 0, 0, batches * 1000, (chunk,)),))
 
     async def main() -> None:
-        publisher = PublisherProcess()
+        publisher = PublisherProcess(now_ms)
         await publisher.open_table("large", str(tmp_path / "large"))
         assert publisher.pid is not None
         before_mib = memory_mib(publisher.pid, "VmRSS")

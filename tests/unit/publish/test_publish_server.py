@@ -30,13 +30,16 @@ from faircopy.publish.requests import (
 from faircopy.publish.server import Server
 from faircopy.wire.records import Message
 
+NOW_MS = 1_790_000_000_000
 GOOD = [Message(b"value")] * 10
 ORDERS = ("orders", 0)
+HELD = {"next_offsets": {"orders": {"0": 10}}, "topic_ids": {"orders": "0f"}}
 
 chunks = st.builds(Chunk, st.just("/log/0.log"), st.integers(0, 2**40), st.integers(0, 2**40))
 spans = st.tuples(st.integers(0, 2**60), st.integers(0, 2**60), st.text(max_size=9))
 cuts = st.builds(
     Cut,
+    st.text(max_size=5),
     st.text(max_size=5),
     st.integers(0, 9),
     st.integers(0, 2**30),
@@ -51,7 +54,7 @@ requests = st.one_of(
         Publish,
         st.text(max_size=5),
         st.just("/t"),
-        st.lists(cuts, max_size=3, unique_by=lambda cut: cut[:2]).map(tuple),
+        st.lists(cuts, max_size=3, unique_by=lambda cut: (cut.topic, cut.partition)).map(tuple),
         st.builds(Upkeep, st.floats(0, 99), st.floats(0, 99), st.integers(0, 99)),
     ),
 )
@@ -59,13 +62,13 @@ requests = st.one_of(
 
 @given(st.integers(0, 2**60), requests)
 def test_requests_come_back(number: int, request: Any) -> None:
-    line = format_request(number, request)
+    line = format_request(number, NOW_MS, request)
     assert line.endswith(b"\n") and line.count(b"\n") == 1
-    assert parse_request(line) == (number, request)
+    assert parse_request(line) == (number, NOW_MS, request)
 
 
 PUBLISH: dict[str, Any] = {
-    "topic": "t", "partition": 0, "first_offset": 0, "end_offset": 1, "chunks": [], "spans": [],
+    "topic": "t", "topic_id": "0f", "partition": 0, "first_offset": 0, "end_offset": 1, "chunks": [], "spans": [],
 }  # fmt: skip
 
 
@@ -94,17 +97,23 @@ PUBLISH: dict[str, Any] = {
     ],
 )
 def test_requests_that_are_refused(message: Any) -> None:
-    line = json.dumps(message).encode()
+    line = json.dumps(message | {"now_ms": 0} if isinstance(message, dict) else message).encode()
     with pytest.raises(RequestError):
         parse_request(line)
-    number, verb, body = parse_reply(Server(SimulatedFiles(), lambda: 0).answer(line)[0].replace(b"null", b"-1"))
+    number, verb, body = parse_reply(Server(SimulatedFiles()).answer(line)[0].replace(b"null", b"-1"))
     assert (verb, body["retry"]) == ("failed", False)
     assert number == (1 if request_id(line) == 1 else -1)
 
 
+@pytest.mark.parametrize("now_ms", [None, -1, "0", 0.5])
+def test_a_request_without_a_time_is_refused(now_ms: object) -> None:
+    with pytest.raises(RequestError):
+        parse_request(json.dumps({"id": 1, "now_ms": now_ms, "drop": {"table": "t", "directory": "/t"}}).encode())
+
+
 @given(st.binary(max_size=80))
 def test_lines_of_garbage(line: bytes) -> None:
-    reply, fatal = Server(SimulatedFiles(), lambda: 0).answer(line)
+    reply, fatal = Server(SimulatedFiles()).answer(line)
     assert b'"failed"' in reply and fatal is None
 
 
@@ -115,10 +124,10 @@ class Place:
         self.files = SimulatedFiles()
         self.files.make_directory(Path("/log"))
         self.log = GrowingLog(self.files, Path("/log"), [ORDERS])
-        self.server = Server(self.files, lambda: 1_790_000_000_000)
+        self.server = Server(self.files)
 
     def ask(self, request: Any) -> tuple[str, Any]:
-        reply, _ = self.server.answer(format_request(7, request))
+        reply, _ = self.server.answer(format_request(7, NOW_MS, request))
         number, verb, body = parse_reply(reply)
         assert number == 7
         return verb, body
@@ -130,11 +139,11 @@ class Place:
 
 def test_open_publish_drop() -> None:
     place = Place()
-    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {}})
+    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {}, "topic_ids": {}})
     assert place.ask(place.publish())[1]["rows"] == 10
-    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {"orders": {"0": 10}}})
+    assert place.ask(Open("orders", "/plain/orders")) == ("opened", HELD)
     assert place.ask(Drop("orders", "/plain/orders")) == ("dropped", {})
-    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {}})
+    assert place.ask(Open("orders", "/plain/orders")) == ("opened", {"next_offsets": {}, "topic_ids": {}})
 
 
 def test_a_table_is_opened_by_the_first_publication() -> None:
@@ -195,7 +204,7 @@ def test_a_log_that_does_not_fit() -> None:
 def test_after_a_failed_fsync_there_are_no_more_replies() -> None:
     place = Place()
     requests = [Open("orders", "/plain/orders"), place.publish(), place.publish()]
-    lines = b"".join(format_request(number, request) for number, request in enumerate(requests))
+    lines = b"".join(format_request(number, NOW_MS, request) for number, request in enumerate(requests))
     syncs = iter(range(1000))
 
     def fail_late(operation: str) -> None:

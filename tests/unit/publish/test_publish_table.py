@@ -24,10 +24,11 @@ from faircopy.publish.drop import drop_table
 from faircopy.publish.files import Files
 from faircopy.publish.log_directory import TableDamagedError, TableMovedError
 from faircopy.publish.log_reader import LogMismatchError
+from faircopy.publish.offsets import Held
 from faircopy.publish.relocate import relocate
 from faircopy.publish.requests import Cut
 from faircopy.publish.schema import SCHEMA
-from faircopy.publish.table import Table
+from faircopy.publish.table import MixedTopicsError, Table
 from faircopy.publish.table_state import NewerFormatError
 from faircopy.wire.records import Message, build_batch
 
@@ -69,7 +70,7 @@ def place() -> Place:
 def test_a_new_table_has_columns_and_no_rows(place: Place) -> None:
     table = read_table(place.files, TABLE)
     assert (table.num_rows, table.column_names) == (0, SCHEMA.names)
-    assert place.table.next_offsets == {}
+    assert place.table.held.next_offsets == {}
 
 
 @settings(max_examples=30)
@@ -94,7 +95,7 @@ def test_rows_are_those_of_the_log_sorted_in_each_file(
         assert place.publish().rows == len(rows)
         expected += sorted(rows, key=lambda row: (row["topic"], row["partition"], row["offset"]))
     assert read_table(place.files, TABLE).to_pylist() == [{n: row[n] for n in SCHEMA.names} for row in expected]
-    assert place.open().next_offsets == {
+    assert place.open().held.next_offsets == {
         topic: {p: end for (t, p), end in place.log.ends.items() if t == topic and end}
         for topic in sorted({topic for (topic, _), end in place.log.ends.items() if end})
     }
@@ -147,9 +148,9 @@ def test_what_retention_removed_is_skipped_and_told(place: Place) -> None:
 
 
 def test_retention_removed_all(place: Place) -> None:
-    published = place.publish((Cut(*ORDERS, 50, 50, ()),))
+    published = place.publish((Cut("orders", "0f", 0, 50, 50, ()),))
     assert (published.rows, published.skipped_offsets) == (0, 50)
-    assert place.open().next_offsets == {"orders": {0: 50}}
+    assert place.open().held.next_offsets == {"orders": {0: 50}}
 
 
 @pytest.mark.parametrize("name", POISON)
@@ -164,7 +165,7 @@ def test_poisoned_batches_are_counted_and_do_not_stop_the_table(place: Place, na
 
 def test_nothing_but_poison(place: Place) -> None:
     place.log.append_batch(ORDERS, with_section(build_batch(GOOD), b"\xff" * 50), 10)
-    assert (place.publish().rows, place.open().next_offsets) == (0, {"orders": {0: 10}})
+    assert (place.publish().rows, place.open().held.next_offsets) == (0, {"orders": {0: 10}})
     place.log.append(ORDERS, GOOD)
     assert place.publish().rows == 10
 
@@ -239,7 +240,7 @@ def test_a_log_that_is_not_what_the_request_says(place: Place, kind: str) -> Non
     with pytest.raises(LogMismatchError):
         place.publish((cut,))
     assert place.offsets() == {}
-    assert place.open().next_offsets == {}
+    assert place.open().held.next_offsets == {}
     assert not any(names.is_temporary(path.name) for path in place.files.walk(TABLE))
 
 
@@ -289,7 +290,7 @@ def test_merged_files_are_sorted_and_complete(monkeypatch: pytest.MonkeyPatch, b
     assert keys == sorted(keys) and len(keys) > 50
     assert table.slice(0, 1).to_pylist()[0]["headers"] is None
     assert place.offsets() == {p: list(range(end)) for p, end in place.log.ends.items()}
-    assert place.open().next_offsets == {"orders": {0: 159, 1: 159}, "audit": {0: 159}}
+    assert place.open().held.next_offsets == {"orders": {0: 159, 1: 159}, "audit": {0: 159}}
 
 
 def test_merged_away_files_stay_for_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +382,7 @@ def test_other_damage() -> None:
 def test_the_state_file() -> None:
     place = some_table()
     state = place.files.file(TABLE / "_faircopy.json")
-    state.content = state.content.replace(b'"format": 1', b'"format": 2')
+    state.content = state.content.replace(b'"format": 2', b'"format": 3')
     with pytest.raises(NewerFormatError):
         place.open()
     state.content = b"{"
@@ -429,7 +430,7 @@ def test_drop() -> None:
     assert list(place.files.walk(Path("/plain"))) == []
     drop_table(place.files, TABLE)
     place.open()
-    assert place.table.next_offsets == {}
+    assert place.table.held.next_offsets == {}
 
 
 def test_what_is_no_table_is_not_dropped(place: Place) -> None:
@@ -467,3 +468,17 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
     assert read_offsets(files, directory) == {ORDERS: list(range(200))}
     drop_table(files, directory)
     assert list(directory.parent.iterdir()) == []
+
+
+def test_rows_of_a_topic_that_was_made_again_are_not_mixed_with_those_of_its_predecessor(place: Place) -> None:
+    """Also when the new one has more offsets than the old one had, and after the table is opened anew."""
+    place.log.append(ORDERS, [Message(b"old")] * 10)
+    place.publish()
+    place.files.make_directory(Path("/again"))
+    again = GrowingLog(place.files, Path("/again"), [ORDERS], topic_id="f0")
+    again.append(ORDERS, [Message(b"new")] * 20)
+    cuts = again.cut()
+    for _ in range(2):
+        with pytest.raises(MixedTopicsError, match="another topic that was called 'orders'"):
+            place.publish(cuts)
+        assert place.open().held == Held({"orders": {0: 10}}, {"orders": "0f"})
