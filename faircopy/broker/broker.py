@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -10,27 +12,37 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from faircopy.broker.background import repeat
 from faircopy.broker.catalog import Catalog
+from faircopy.broker.checkpoints import Checkpoints, HasCheckpoints
 from faircopy.broker.commit_protocol import find_protocol
 from faircopy.broker.dispatch import Dispatcher, Handler
+from faircopy.broker.dynamic_settings import DynamicSettings
 from faircopy.broker.groups.coordinator import GroupCoordinator
 from faircopy.broker.groups.members import GroupLimits
+from faircopy.broker.handlers.backup import BackupHandler
 from faircopy.broker.handlers.cluster import ClusterHandlers
 from faircopy.broker.handlers.configs import ConfigHandlers
-from faircopy.broker.handlers.context import Body, BrokerAddress, Context, Message
+from faircopy.broker.handlers.context import Body, Context, Message
 from faircopy.broker.handlers.fetch import FetchHandler
+from faircopy.broker.handlers.fetch_answer import FetchPlanner
 from faircopy.broker.handlers.inspection import Inspection
+from faircopy.broker.handlers.large_batches import LargeBatches
 from faircopy.broker.handlers.offsets import OffsetHandlers
 from faircopy.broker.handlers.produce import ProduceHandler
 from faircopy.broker.handlers.topics import TopicHandlers
 from faircopy.broker.handlers.transactions import TransactionHandlers
-from faircopy.broker.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
+from faircopy.broker.large_requests import LargeRequests
+from faircopy.broker.listeners import bind_all, parse_listeners
+from faircopy.broker.offsets_journals import OffsetsJournals
 from faircopy.broker.offsets_retention import OffsetsRetention
 from faircopy.broker.plain_tables import PlainTables
 from faircopy.broker.producer_ids import ProducerIds
+from faircopy.broker.recovery_summary import summarize, when_folded
 from faircopy.broker.retention import apply_retention
-from faircopy.broker.server import Server, bind
-from faircopy.broker.settings import Settings, parse_address
+from faircopy.broker.server import Server
+from faircopy.broker.settings import Settings
+from faircopy.broker.snapshots import ABANDONED_MS
 from faircopy.broker.stall_watch import StallWatch
 from faircopy.broker.surroundings import Surroundings
 from faircopy.broker.transactions.coordinator import CoordinatorOptions
@@ -38,13 +50,18 @@ from faircopy.broker.transactions.metadata_journal import MetadataJournal, journ
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.store import ABSENT, ClusterStore, take_block
 from faircopy.cluster.topics import Topics
-from faircopy.copier.partition import Partition, PartitionName
+from faircopy.copier.partition import Partition
 from faircopy.errors import FaircopyError
-from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
+from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
+from faircopy.storage.descriptors import DESCRIPTORS, share_out
 from faircopy.storage.files import WriteFailure, list_directory
+from faircopy.storage.reserve import Reserve
+from faircopy.storage.space_watch import SpaceWatch
 from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)
@@ -52,10 +69,12 @@ log = logging.getLogger(__name__)
 INCARNATION_COUNTER = "counters/incarnation"
 CLEAN_KEY = "clean-shutdown"
 BOOT_KEY = "boot"
+STEADY_KEY = "steady-clock"
+STEADY_NOTE_INTERVAL_MS = 60_000
 SHAPE_KEY = "shape"
 METADATA_DIRECTORY = "_metadata"
 FORGET_INTERVAL_MS = 60_000
-LAST_CHECKPOINTS_SECONDS = 20
+SPACE_CHECK_INTERVAL_MS = 250
 
 
 class ChangedShape(FaircopyError):
@@ -70,58 +89,106 @@ class Broker:
     """A broker from `start` to `stop`. `failed` is set to the error of a disk that can't be trusted any more (I10)."""
 
     def __init__(self, settings: Settings, surroundings: Surroundings | None = None) -> None:
-        self.settings = settings
+        self.settings = dataclasses.replace(settings)
+        self.dynamic_settings = DynamicSettings(self.settings)
         self.surroundings = surroundings or Surroundings()
-        self.clock = self.surroundings.clock
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
         self._is_clean = False
+        self._is_same_boot = False
         self._lost_power = False
 
     # -- starting ------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Lock and open the data directory, recover, and accept clients. Raises FaircopyError."""
-        bound = bind(self.settings)
+        bound = bind_all(parse_listeners(self.settings))
         try:
             await self.open()
             await self.server.serve(bound)
         except BaseException:
-            bound.close()
+            for _, taken in bound:
+                taken.close()
             raise
         self.start_background()
 
     async def open(self) -> None:
         """Lock and open the data directory, and recover. Raises FaircopyError."""
-        self.directory = DataDirectory(Path(self.settings.data_dir), self.surroundings.new_id)
+        self.directory = DataDirectory(
+            Path(self.settings.data_dir), self.surroundings.new_id, self.settings.plain_readers
+        )
         self.disk = self.surroundings.disk(self.loop)
+        self._limit_open_files()
+        self.space = SpaceWatch(Reserve(self.directory.path, self.settings.disk_reserve_bytes))
         self.store = self.surroundings.store(self.directory.state, self.loop)
         self.store.on_write_failure = self._disk_failed
+        self.store.on_no_space = self.space.give_up
         self.cluster: ClusterStore = LmdbStore(self.store)
+        self.dynamic_settings.load(self.cluster)
         await self._check_shape()
         self._is_clean = self.cluster.get(CLEAN_KEY) is not None
         booted, known = self.surroundings.boot_id().encode(), self.cluster.get(BOOT_KEY)
-        self._lost_power = not self._is_clean and (not booted or known is None or known.value != booted)
+        self._is_same_boot = bool(booted) and known is not None and known.value == booted
+        self._lost_power = not self._is_clean and not self._is_same_boot
+        await self._start_clock()
         self.incarnation = (await take_block(self.cluster, INCARNATION_COUNTER, 1)).start + 1
-        if self._is_clean:
-            await self.cluster.transact({}, {CLEAN_KEY: None, BOOT_KEY: booted})
         self._make_parts()
-        self._recover()
+        await self._recover()
         self.directory.end_doubt()
         if self._lost_power:
             # Only when what follows from it is durable, the loss of power is forgotten.
             for journal in self.journals:
                 await journal.journal.durable()
-            await self.cluster.transact({}, {BOOT_KEY: booted})
+        if self._lost_power or self._is_clean:
+            # Not before: a start that is cut short finds all as it was.
+            await self.cluster.transact({}, {CLEAN_KEY: None, BOOT_KEY: booted})
         self._make_front()
         await self.catalog.remove_leftovers()
         # A crash may have come between the end of a topic and that of its offsets.
         await self._forget_offsets_of_deleted()
+        # Before the first message: with how little space there is, it may be refused.
+        await self._look_for_space()
+        # Last: from here on the time of members' sessions runs.
+        self.groups.restore()
+
+    def _limit_open_files(self) -> None:
+        """Share out the descriptors of this process, if their number is known."""
+        limit = self.surroundings.descriptors_max
+        if limit is None:
+            return
+        wanted = self.settings.connections_max
+        shares = share_out(limit, wanted)
+        if shares.connections < wanted:
+            log.warning(
+                "the limit of %d open files (ulimit -n) is enough for %d connections and %d files at a time; "
+                "connections.max is %d",
+                limit, shares.connections, shares.files, wanted,
+            )  # fmt: skip
+            self.settings = dataclasses.replace(self.settings, connections_max=shares.connections)
+        DESCRIPTORS.limit(
+            shares.files,
+            lambda work: self._from_any_thread(self.disk.submit, work, (), lambda _result, _error: None),
+            lambda error: self._from_any_thread(self._disk_failed, error),
+        )
+
+    def _from_any_thread(self, call: Callable[..., object], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for it any more
+            self.loop.call_soon_threadsafe(call, *arguments)
+
+    async def _start_clock(self) -> None:
+        """Have the steady clock go on from where it was."""
+        found = self.cluster.get(STEADY_KEY)
+        noted = SteadyNote.decode(found.value) if found is not None else None
+        self.clock = SteadyClock(self.surroundings.clock, self.surroundings.boot_id(), noted)
+        await self._note_time()
+
+    async def _note_time(self) -> None:
+        await self.cluster.transact({}, {STEADY_KEY: self.clock.note(2 * STEADY_NOTE_INTERVAL_MS).encode()})
 
     async def _forget_offsets_of_deleted(self) -> None:
         try:
-            await self.offsets.forget_topics_but(self.catalog.topics)
+            await self.offsets.forget_deleted()
         except FaircopyError as error:
             log.error("offsets of deleted topics stay until the next start: %s", error)
 
@@ -171,6 +238,8 @@ class Broker:
             self._disk_failed,
             RecentDrafts(self.settings.recent_drafts_max_bytes),
             self.directory.is_in_doubt,
+            space=self.space,
+            lost_power=not self._is_same_boot,
         )
         root, loop = self.directory.journal, self.loop
         self.journals = [
@@ -188,9 +257,6 @@ class Broker:
             )
             for number in range(self.settings.metadata_journals)
         ]
-        self.offsets = OffsetsJournals(
-            self.settings.offsets_partitions, root, self.store, self.disk, loop, options, self.clock
-        )
         self.catalog = Catalog(
             Topics(self.cluster, self.surroundings.new_id),
             self.directory,
@@ -200,7 +266,12 @@ class Broker:
             self.settings,
             options,
             protocol.partition,
+            self.clock,
         )
+        self.offsets = OffsetsJournals(
+            self.settings.offsets_partitions, root, self.store, self.disk, loop, options, self.clock, self.catalog
+        )
+        self.dynamic_settings.on_change = self.catalog.settings_changed
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
         self.coordinator = protocol.coordinator(
             self.journals,
@@ -212,19 +283,23 @@ class Broker:
             CoordinatorOptions(self.settings.transaction_max_timeout_ms, self.settings.transactional_id_expiration_ms),
         )
 
-    def _find_partition(self, name: PartitionName) -> Partition | None:
-        if name.topic == OFFSETS_TOPIC:
-            return self.offsets.partitions[name.partition]
-        return self.catalog.find(*name)
+    def _find_partition(self, partition_id: TopicIdPartition) -> Partition | None:
+        if partition_id.topic_id == OFFSETS_TOPIC_ID:
+            return self.offsets.partitions[partition_id.partition]
+        return self.catalog.find_by_id(partition_id)
 
-    def _recover(self) -> None:
-        for journal in self.journals:
-            journal.recover()
-        self.offsets.recover()
-        self.catalog.open_all()
+    async def _recover(self) -> None:
+        began_ms = self.clock.monotonic_ms()
+        await asyncio.gather(*(self.disk.run(journal.recover) for journal in self.journals))
+        await asyncio.gather(*(self.disk.run(partition.open) for partition in self.offsets.partitions))
+        await self.catalog.open_all()
         self._ensure_sound_state()
         partitions = [*self.offsets.partitions, *self.catalog.partitions()]
+        folded = when_folded(partitions, self.journals)
         self.coordinator.recover(partitions, is_clean=self._is_clean, lost_power=self._lost_power)
+        duration_ms = self.clock.monotonic_ms() - began_ms
+        hosted = list(self.catalog.partitions())
+        self.recovery = summarize(hosted, self.offsets.partitions, self.journals, folded, duration_ms)
 
     def _make_front(self) -> None:
         self.groups = GroupCoordinator(
@@ -233,6 +308,8 @@ class Broker:
                 self.settings.group_min_session_timeout_ms,
                 self.settings.group_max_session_timeout_ms,
                 self.settings.group_max_size,
+                self.settings.group_max_bytes,
+                self.settings.groups_max_bytes,
             ),
             self.offsets,
             self.loop.call_later,
@@ -240,11 +317,16 @@ class Broker:
             lambda: self.surroundings.new_id().hex,
             self._has_partition,
         )
-        fetch = FetchHandler(self.catalog, self.settings, self.disk, self.loop)
-        produce = ProduceHandler(self.catalog, self.coordinator, self.producer_ids, self.clock)
+        self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)
+        self.backups = BackupHandler(self)
+        large = LargeRequests(self.loop, self.disk, self.clock)
+        fetch = FetchHandler(FetchPlanner(self.catalog, self.settings), self.disk, self.loop, large)
+        produce = ProduceHandler(
+            self.catalog, self.coordinator, self.producer_ids, self.clock, LargeBatches(self.disk), large
+        )
         hot = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
-        dispatcher = Dispatcher(hot, self._handlers(), self.loop)
-        self.server = Server(self.settings, self.clock, self.loop, self.disk, dispatcher.handle)
+        self.dispatcher = Dispatcher(hot, self._handlers(), self.loop, large)
+        self.server = Server(self.settings, self.clock, self.loop, self.disk, self.dispatcher.handle)
         self.stalls = StallWatch(self.loop, self.clock)
         self.plain_tables = PlainTables(
             self.catalog,
@@ -253,20 +335,21 @@ class Broker:
             self.clock,
             self.directory.plain,
             Durability(self.settings.durability),
-            self.surroundings.publisher(self.settings.plain_idle_ms / 1000),
+            self.surroundings.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000),
             Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
+            self.space,
         )
-        self.catalog.before_delete = self.plain_tables.doom
+        self.catalog.goes_with = self.plain_tables.doom
         self.catalog.after_delete = self._forget_offsets_of_deleted
-        self.offsets_retention = OffsetsRetention(self.offsets, self.groups.has_members, self.settings, self.clock)
+        self.offsets_retention = OffsetsRetention(self.offsets, self.groups.is_active, self.settings)
 
     def _has_partition(self, topic: str, partition: int) -> bool:
         return self.catalog.find(topic, partition) is not None
 
     def _handlers(self) -> dict[ApiKey, Handler]:
-        cluster = ClusterHandlers(self.catalog, self.settings, self.directory.cluster_id, self.address)
-        topics = TopicHandlers(self.catalog, self.settings, str(self.directory.log))
-        configs = ConfigHandlers(self.catalog, self.settings)
+        cluster = ClusterHandlers(self.catalog, self.settings, self.directory.cluster_id)
+        topics = TopicHandlers(self.catalog, self.settings, str(self.directory.log), self.clock)
+        configs = ConfigHandlers(self.catalog, self.dynamic_settings)
         offsets = OffsetHandlers(self.catalog, self.disk, self.clock)
         groups = self.groups
         transactions = TransactionHandlers(
@@ -301,27 +384,20 @@ class Broker:
             ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
             ApiKey.DESCRIBE_PRODUCERS: transactions.describe_producers,
             ApiKey.JOIN_GROUP: lambda request, context: groups.join_group(
-                request, context.version, context.client_id, context.client_host
+                request, context.version, context.client_id, context.client_host, context.when_gone
             ),
             ApiKey.SYNC_GROUP: without_context(groups.sync_group),
             ApiKey.HEARTBEAT: without_context(groups.heartbeat),
             ApiKey.LEAVE_GROUP: without_context(groups.leave_group),
-            ApiKey.DESCRIBE_GROUPS: without_context(groups.describe_groups),
+            ApiKey.DESCRIBE_GROUPS: lambda request, context: groups.describe_groups(request, context.pace),
             ApiKey.LIST_GROUPS: without_context(groups.list_groups),
-            ApiKey.DELETE_GROUPS: without_context(groups.delete_groups),
+            ApiKey.DELETE_GROUPS: lambda request, context: groups.delete_groups(request, context.pace),
             ApiKey.OFFSET_COMMIT: without_context(groups.offset_commit),
-            ApiKey.OFFSET_FETCH: without_context(groups.offset_fetch),
+            ApiKey.OFFSET_FETCH: lambda request, context: groups.offset_fetch(request, context.pace),
             ApiKey.OFFSET_DELETE: without_context(groups.offset_delete),
             ApiKey.INSPECT: Inspection(self).inspect,
+            ApiKey.BACKUP: self.backups.backup,
         }
-
-    def address(self) -> BrokerAddress:
-        """Where clients are told to find this broker."""
-        if self.settings.advertised_listener:
-            host, port = parse_address(self.settings.advertised_listener, "advertised.listener")
-            return BrokerAddress(self.settings.node_id, host, port)
-        host, port = self.server.address
-        return BrokerAddress(self.settings.node_id, "127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -330,40 +406,37 @@ class Broker:
         settings = self.settings
         self.stalls.start()
         self._every(settings.checkpoint_interval_ms, lambda: self.checkpoint(all_changed=True))
-        self._every(1_000, lambda: self.checkpoint(all_changed=False))
+        self._every(1_000, self._checkpoint_what_is_large)
+        self._every(SPACE_CHECK_INTERVAL_MS, self._look_for_space)
         self._every(settings.transaction_abort_interval_ms, self._abort_expired)
         self._every(min(settings.transactional_id_expiration_ms, FORGET_INTERVAL_MS), self._forget_idle)
         self._spawn(self.plain_tables.run())
-        self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog, self.clock))
+        self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog))
+        self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)
+        self._every(ABANDONED_MS, self.backups.snapshots.remove_abandoned)
         self._every(settings.offsets_retention_check_interval_ms, self.offsets_retention.apply)
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        async def repeat() -> None:
-            while True:
-                await asyncio.sleep(interval_ms / 1000)
-                try:
-                    await work()
-                except WriteFailure as error:
-                    self._disk_failed(error)
-                except FaircopyError as error:
-                    log.error("%s", error)
-                except Exception:
-                    log.exception("work in the background failed; it is tried again")
-
-        self._spawn(repeat())
+        self._spawn(repeat(interval_ms, work, self._disk_failed))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._background.append(self.loop.create_task(work))
 
     async def checkpoint(self, *, all_changed: bool) -> None:
-        """Checkpoint what has changed, or only what has changed a lot."""
-        least = 1 if all_changed else self.settings.checkpoint_bytes
-        for partition in [*self.catalog.partitions(), *self.offsets.partitions]:
-            if partition.bytes_since_checkpoint >= least:
-                await partition.checkpoint()
-        for journal in self.journals:
-            if journal.bytes_since_checkpoint >= least:
-                await journal.checkpoint()
+        """Checkpoint what has changed, or only what has changed a lot. Raises JournalFull, when all others are done."""
+        await self.checkpoints.make(1 if all_changed else self.settings.checkpoint_bytes)
+
+    def _checkpointed(self) -> list[HasCheckpoints]:
+        return [*self.catalog.partitions(), *self.offsets.partitions, *self.journals]
+
+    async def _checkpoint_what_is_large(self) -> None:
+        # On a full disk each checkpoint may give some space back. That it is full was said already.
+        with contextlib.suppress(JournalFull):
+            await self.checkpoint(all_changed=self.space.lacking is not None)
+
+    async def _look_for_space(self) -> None:
+        """Have the reserve, and go on when there is space again."""
+        self.space.looked(await self.disk.run(self.space.look))
 
     async def _abort_expired(self) -> None:
         for transaction in self.coordinator.abort_expired():
@@ -387,7 +460,8 @@ class Broker:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop accepting, checkpoint all, and note that the end was in order.
+        """Stop accepting, checkpoint all, and note that the end was in order. However long that takes: an end that is
+        not in order has open transactions aborted.
 
         Does not wait for a full disk to have space: without checkpoints the next start recovers, as after a crash. If
         the disk fails meanwhile (`failed`), this may never return.
@@ -399,24 +473,28 @@ class Broker:
         self.groups.close()
         await self.plain_tables.stop()
         await self.server.close()
+        await self.dispatcher.close()
         if not self.failed.done():
             try:
-                async with asyncio.timeout(LAST_CHECKPOINTS_SECONDS):
-                    await self.checkpoint(all_changed=True)
-                    await self.cluster.transact({}, {CLEAN_KEY: str(os.getpid()).encode()})
+                await self.checkpoints.make_last()
+                await self.disk.run(self._shrink_journals)
+                await self.cluster.transact({}, {CLEAN_KEY: str(os.getpid()).encode()})
             except WriteFailure as error:
                 self._disk_failed(error)
             except FaircopyError as error:
                 log.error("stopping without the last checkpoints, so that the next start recovers: %s", error)
-            except TimeoutError:
-                log.error(
-                    "stopping without the last checkpoints, so that the next start recovers: they take more than "
-                    "%d s. Is the disk full?",
-                    LAST_CHECKPOINTS_SECONDS,
-                )
         self.disk.close()
+        DESCRIPTORS.unlimit()
         self.store.close()
         self.directory.close()
+
+    def _shrink_journals(self) -> None:
+        """Leave nothing in the journals that the next start would have to look at. Blocks."""
+        for partition in [*self.catalog.partitions(), *self.offsets.partitions]:
+            if partition.failure is None:
+                partition.journal.shrink()
+        for journal in self.journals:
+            journal.journal.shrink()
 
 
 def without_context(handler: Callable[[Message], Awaitable[Body]]) -> Handler:

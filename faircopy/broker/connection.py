@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from faircopy.broker.file_sender import FileSender
+from faircopy.broker.listeners import Listener
 from faircopy.storage.files import FileRange
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.frames import BadFrame, frame_bytes
@@ -36,10 +37,15 @@ _PRODUCE = int(ApiKey.PRODUCE).to_bytes(2, "big")
 class Exchange:
     """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0).
 
+    Until a Produce request that holds others back lets them on, or is answered, the connection's next one waits: so
+    batches are taken in the order in which they came, though some take longer to check.
+
     `when_lost` is called if the client goes before it has its answer; it may still be answered.
     """
 
-    __slots__ = ("connection", "is_answered", "is_from_files", "is_produce", "response", "size", "when_lost")
+    __slots__ = (
+        "connection", "holds_back", "is_answered", "is_from_files", "is_produce", "response", "size", "when_lost",
+    )  # fmt: skip
 
     def __init__(self, connection: Connection, size: int, is_produce: bool) -> None:
         self.connection = connection
@@ -47,6 +53,7 @@ class Exchange:
         self.is_produce = is_produce
         self.is_answered = False
         self.is_from_files = False
+        self.holds_back = False
         self.response: Response = None
         self.when_lost: Callable[[], None] | None = None
 
@@ -57,6 +64,11 @@ class Exchange:
         self.response = response
         self.is_answered = True
         self.connection.answered(self)
+
+    def let_on(self) -> None:
+        """The connection's next request may be taken."""
+        self.holds_back = False
+        self.connection.proceed()
 
     def answer_from_files(self, response: FromFiles) -> None:
         """Send a response of which parts lie in files."""
@@ -70,11 +82,15 @@ class Connection(asyncio.BufferedProtocol):
     # One scratch buffer serves all connections: the event loop fills and hands over one at a time.
     _scratch = memoryview(bytearray(SCRATCH_BYTES))
 
-    def __init__(self, server: Server, number: int, handle: Callable[[Exchange, memoryview], None]) -> None:
+    def __init__(
+        self, server: Server, listener: Listener, number: int, handle: Callable[[Exchange, memoryview], None]
+    ) -> None:
         self._server = server
+        self._listener = listener
         self._handle = handle
         self.number = number
         self.peer = ""
+        self.advertised = listener.address
         self._transport: asyncio.Transport | None = None
         self._pending: deque[Exchange] = deque()
         self._unread = b""
@@ -89,6 +105,9 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_pieces: FromFiles | None = None
         self._sender: FileSender | None = None
         self.active_ms = server.clock.monotonic_ms()
+        self.frame_began_ms = self.active_ms
+        self._paused_ms = 0.0  # in all, since the frame began
+        self._paused_since_ms = 0.0
 
     # -- the transport's calls -----------------------------------------------------------------------------------
 
@@ -97,6 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) else "local"
+        self.advertised = self._listener.address_for(transport.get_extra_info("sockname"))
         self._server.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -124,30 +144,57 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is None:
             return self._scratch
         if self._filled == len(self._frame):
-            larger = grown(self._frame, self._frame_size)
-            self._server.receiving_bytes += len(larger) - len(self._frame)
-            self._frame = larger
+            self._frame = grown(self._frame, self._frame_size)
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, count: int) -> None:
         self.active_ms = self._server.clock.monotonic_ms()
+        if not self.in_frame:
+            self._frame_begins()
         if self._frame is not None:
             self._filled += count
+            self._server.receiving_bytes += count
         else:
             received = self._scratch[:count]
             self._unread = b"".join((self._unread, received)) if self._unread else bytes(received)
         self.proceed()
 
+    def is_slow_to_send(self, grace_ms: float, bytes_per_second: int) -> bool:
+        """Whether a frame comes more slowly than this, and has done so for longer than the grace.
+
+        What counts is how old the frame is, and not when the last byte came: else a byte a minute would hold memory
+        for ever. While the broker does not read, a client is not late.
+        """
+        is_whole = self._frame is not None and self._filled == self._frame_size
+        if not self.in_frame or is_whole or not self._is_reading:
+            return False
+        age_ms = self._server.clock.monotonic_ms() - self.frame_began_ms - self._paused_ms
+        return age_ms > grace_ms + 1_000 * self._filled / bytes_per_second
+
     @property
-    def is_slow_to_send(self) -> bool:
-        """Whether this waits for the rest of a frame, and for nothing else."""
-        return self.is_idle and self.in_frame and not self.is_sending_files and not self._is_write_paused
+    def received_bytes(self) -> int:
+        """What has arrived of a frame that is not handled yet."""
+        return self._filled
+
+    def _frame_begins(self) -> None:
+        self.frame_began_ms = self.active_ms
+        self._paused_ms = 0.0
 
     # -- frames --------------------------------------------------------------------------------------------------
 
     @property
+    def listener(self) -> str:
+        """The name of the listener that it came in by."""
+        return self._listener.name
+
+    @property
     def is_idle(self) -> bool:
         return not self._pending
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is still there."""
+        return self._transport is not None
 
     @property
     def is_sending_files(self) -> bool:
@@ -182,6 +229,7 @@ class Connection(asyncio.BufferedProtocol):
             frame = memoryview(self._frame)
             self._trusted_bytes = max(self._trusted_bytes, min(self._frame_size, TRUSTED_FRAME_BYTES_MAX))
             self._drop_frame()
+            self._frame_begins()
             self._begin(frame[: self._frame_size])
             return True
         if len(self._unread) < PREFIX_BYTES:
@@ -195,6 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         frame = memoryview(self._unread)[PREFIX_BYTES:end]
         self._unread = self._unread[end:]
+        self._frame_begins()
         self._begin(frame)
         return True
 
@@ -205,13 +254,14 @@ class Connection(asyncio.BufferedProtocol):
         self._frame[: len(arrived)] = arrived
         self._frame_size, self._filled = size, len(arrived)
         self._unread = b""
-        self._server.receiving_bytes += len(self._frame)
+        self._server.receiving_bytes += self._filled
 
     def _drop_frame(self) -> None:
         """The frame's buffer is handed on, or of no use any more."""
         if self._frame is not None:
-            self._server.receiving_bytes -= len(self._frame)
+            self._server.receiving_bytes -= self._filled
             self._frame = None
+            self._filled = 0
             self._server.frame_is_over(self)
 
     def _may_handle(self, api_key: bytes | bytearray) -> bool:
@@ -220,7 +270,8 @@ class Connection(asyncio.BufferedProtocol):
             return False
         if not self._pending:
             return True
-        only_produce = api_key == _PRODUCE and self._pending[-1].is_produce
+        last = self._pending[-1]
+        only_produce = api_key == _PRODUCE and last.is_produce and not last.holds_back
         return only_produce and len(self._pending) < PIPELINED_REQUESTS_MAX
 
     def _begin(self, frame: memoryview) -> None:
@@ -238,9 +289,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None or wanted == self._is_reading or self._transport.is_closing():
             return
         self._is_reading = wanted
+        now_ms = self._server.clock.monotonic_ms()
         if wanted:
+            self._paused_ms += now_ms - self._paused_since_ms
             self._transport.resume_reading()
         else:
+            self._paused_since_ms = now_ms
             self._transport.pause_reading()
 
     # -- responses -----------------------------------------------------------------------------------------------

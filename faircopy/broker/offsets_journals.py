@@ -1,23 +1,27 @@
-"""Group offsets on journals: which journal a group's offsets are in, and how they get there."""
+"""Groups on journals: which journal a group's offsets and members are in, and how they get there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
-from faircopy.broker.groups.offsets import CommittedOffset
+from faircopy.broker.groups.offsets import CommittedOffset, TopicPartition
 from faircopy.copier.fold import Standing
-from faircopy.copier.group_offsets import GroupOffset, GroupOffsets, OffsetChange, Place, encode_offsets
+from faircopy.copier.group_metadata import GroupMetadata, encode_group
+from faircopy.copier.group_offsets import GroupOffset, GroupOffsets, KeptGroup, OffsetChange, encode_offsets
 from faircopy.copier.partition import Appended, Done, Partition, PartitionName
 from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.murmur2 import partition_for
 
-OFFSETS_TOPIC = "__consumer_offsets"  # the name Kafka gives it; here it is a name only, and no topic
+OFFSETS_TOPIC = "__consumer_offsets"  # what people call it, as in Kafka; no topic can have this name
+OFFSETS_DIRECTORY = OFFSETS_TOPIC
 
 SETTLE_MS = 10_000
 SETTLE_POLL_SECONDS = 0.001
@@ -26,15 +30,29 @@ OffsetRow = tuple[str, int, int, int, str]
 """Topic, partition, offset, leader epoch, metadata."""
 
 
-def offsets_identity(number: int) -> bytes:
-    """The 20 bytes that name a journal of group offsets in the store and in its segments' headers."""
-    return b"O" + bytes(15) + number.to_bytes(4, "big")
+class TopicIds(Protocol):
+    """What ids the topics have that there are now."""
+
+    def id_of(self, topic: str, partition: int) -> TopicIdPartition:
+        """The partition of this name. Raises UnknownTopic."""
+
+    def name_of(self, partition_id: TopicIdPartition) -> PartitionName | None:
+        """Its name; None if its topic is deleted."""
 
 
 class OffsetsPartition(Partition):
     """One journal of group offsets."""
 
     table: GroupOffsets
+
+    def open(self) -> None:
+        """Read the table, and fold the journal. Blocks. Raises DamagedJournal."""
+        self.load()
+        self.table.load()
+        self.recover()
+        for txid, transaction in self.state.transactions.items():
+            if transaction.is_undecided and transaction.drafts:
+                self.table.recover_open(txid, transaction.head)
 
     def is_settling(self, group: str) -> bool:
         """Whether a transaction with offsets of this group is decided, and not yet seen in the table."""
@@ -58,29 +76,22 @@ class OffsetsJournals:
         loop: asyncio.AbstractEventLoop,
         options: JournalOptions,
         clock: Clock,
+        topic_ids: TopicIds,
     ) -> None:
         self._loop = loop
         self._clock = clock
+        self._topic_ids = topic_ids
         self.partitions: list[OffsetsPartition] = []
         for number in range(count):
-            identity = offsets_identity(number)
-            journal = Journal(directory / OFFSETS_TOPIC / str(number), identity, disk, loop, options)
-            table = GroupOffsets(identity, journal, store)
+            partition_id = TopicIdPartition(OFFSETS_TOPIC_ID, number)
+            path = directory / OFFSETS_DIRECTORY / str(number)
+            journal = Journal(path, partition_id.identity, disk, loop, options)
+            table = GroupOffsets(partition_id.identity, journal, store)
             partition = OffsetsPartition(
-                PartitionName(OFFSETS_TOPIC, number), identity, journal, table, store, disk, has_batches=False
+                PartitionName(OFFSETS_TOPIC, number), partition_id, journal, table, store, disk, has_batches=False
             )
             partition.table = table
             self.partitions.append(partition)
-
-    def recover(self) -> None:
-        """Read the tables, fold the journals. Blocks. Raises DamagedJournal."""
-        for partition in self.partitions:
-            partition.load()
-            partition.table.load()
-            partition.recover()
-            for txid, transaction in partition.state.transactions.items():
-                if transaction.is_undecided and transaction.drafts:
-                    partition.table.recover_open(txid, transaction.head)
 
     def partition_of(self, group: str) -> OffsetsPartition:
         """The partition that keeps a group's offsets."""
@@ -88,57 +99,88 @@ class OffsetsJournals:
 
     # -- the store of the group coordinator ----------------------------------------------------------------------
 
-    def fetch(self, group: str) -> Mapping[Place, CommittedOffset]:
-        """What a group has committed."""
+    def fetch(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """What a group has committed, for topics that there are."""
         committed = self.partition_of(group).table.committed(group)
-        return {place: CommittedOffset(*offset[:3]) for place, offset in committed.items()}
+        named = ((self._topic_ids.name_of(place), offset) for place, offset in committed.items())
+        return {name: CommittedOffset(*offset[:3]) for name, offset in named if name is not None}
 
-    def unstable(self, group: str) -> set[Place]:
+    def unstable(self, group: str) -> set[TopicPartition]:
         """Partitions with offsets of this group in an open transaction."""
-        return self.partition_of(group).table.unstable(group)
+        named = map(self._topic_ids.name_of, self.partition_of(group).table.unstable(group))
+        return {name for name in named if name is not None}
 
-    async def settle(self, group: str) -> None:
-        """Wait, for a bounded time, until what was committed for a group by now is what `fetch` tells (P8)."""
+    async def settle(self, group: str) -> bool:
+        """Wait, for a bounded time, until what was committed for a group by now is what `fetch` tells (P8); false if it
+        is not yet.
+        """
         partition = self.partition_of(group)
         deadline_ms = self._clock.monotonic_ms() + SETTLE_MS
         while partition.is_settling(group) and self._clock.monotonic_ms() < deadline_ms:
             await asyncio.sleep(SETTLE_POLL_SECONDS)
+        return not partition.is_settling(group)
 
     def groups(self) -> Iterable[str]:
         """All groups that have committed offsets."""
         return [group for partition in self.partitions for group in partition.table.groups()]
 
     async def commit(self, group: str, rows: Iterable[OffsetRow]) -> None:
-        """Commit offsets of a group; durable when done. Raises JournalFull."""
+        """Commit offsets of a group; durable when done. Raises JournalFull, UnknownTopic."""
         await self._append(group, self._changes(rows))
 
-    async def delete(self, group: str, places: Collection[Place] | None) -> None:
+    def store_group(self, group: str, metadata: GroupMetadata) -> asyncio.Future[None]:
+        """Store who is in a group; durable when done. Raises JournalFull."""
+        payload = encode_group(group, metadata._replace(changed_ms=self._clock.steady_ms()))
+        return self._append_payload(group, payload, 1)
+
+    def kept_group(self, group: str) -> KeptGroup | None:
+        """What was stored last of a group, and not deleted."""
+        return self.partition_of(group).table.kept().get(group)
+
+    def kept_groups(self) -> Iterable[tuple[str, KeptGroup]]:
+        """All groups that are stored."""
+        return [item for partition in self.partitions for item in partition.table.kept().items()]
+
+    async def delete_group(self, group: str) -> None:
+        """Forget a group and its offsets; durable when done. Raises JournalFull."""
+        committed = self.partition_of(group).table.committed(group)
+        await self._withdraw(group, committed, deletes_group=True)
+
+    async def delete(self, group: str, partitions: Collection[TopicPartition] | None) -> None:
         """Take away a group's offsets: all, or those of some partitions; durable when done."""
-        chosen = self.fetch(group) if places is None else places
-        await self._append(group, [OffsetChange(topic, partition, None) for topic, partition in chosen])
+        committed = self.partition_of(group).table.committed(group)
+        await self._withdraw(
+            group, [place for place in committed if partitions is None or self._topic_ids.name_of(place) in partitions]
+        )
+
+    async def _withdraw(self, group: str, places: Iterable[TopicIdPartition], *, deletes_group: bool = False) -> None:
+        await self._append(group, [OffsetChange(place, None) for place in places], deletes_group=deletes_group)
 
     # -- forgetting ----------------------------------------------------------------------------------------------
 
-    async def forget_topics_but(self, topics: Container[str]) -> None:
-        """Take away the offsets of topics that are not among `topics`: they were deleted. Durable when done."""
+    async def forget_deleted(self) -> None:
+        """Take away the offsets of topics that were deleted. Durable when done."""
         for group in self.groups():
             await asyncio.sleep(0)
-            gone = [place for place in self.fetch(group) if place[0] not in topics]
-            await self.delete(group, gone)
+            committed = self.partition_of(group).table.committed(group)
+            await self._withdraw(group, [place for place in committed if self._topic_ids.name_of(place) is None])
 
-    async def expire(self, retention_ms: int, last_used_ms: Callable[[str], int]) -> None:
-        """Take away offsets that are older than `retention_ms`, and whose group had no members for as long.
-
-        `last_used_ms(group)` is the wall clock's time at which the group was last known to have members (KIP-211).
+    async def expire(self, retention_ms: int, is_active: Callable[[str], bool]) -> None:
+        """Take away offsets that are older than `retention_ms`, and whose group had no members for as long (KIP-211);
+        and with its last offset the group. `is_active(group)` is whether it has members now, or is about to.
         """
-        oldest_ms = self._clock.wall_ms() - retention_ms
-        for group in self.groups():
+        oldest_ms = self._clock.steady_ms() - retention_ms
+        kept_groups = (group for group, _ in self.kept_groups())
+        for group in dict.fromkeys((*kept_groups, *self.groups())):
             await asyncio.sleep(0)
-            if last_used_ms(group) < oldest_ms:
-                table = self.partition_of(group).table
-                committed = table.committed(group).items()
-                expired = [place for place, offset in committed if offset.committed_ms < oldest_ms]
-                await self.delete(group, expired)
+            kept = self.kept_group(group)
+            if is_active(group) or (kept is not None and kept.changed_ms >= oldest_ms):
+                continue
+            table = self.partition_of(group).table
+            committed = table.committed(group)
+            expired = [place for place, offset in committed.items() if offset.committed_ms < oldest_ms]
+            is_over = len(expired) == len(committed) and not table.unstable(group)
+            await self._withdraw(group, expired, deletes_group=kept is not None and is_over)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
@@ -146,6 +188,7 @@ class OffsetsJournals:
         self,
         group: str,
         rows: Iterable[OffsetRow],
+        transactional_id: str,
         producer_id: int,
         producer_epoch: int,
         once_known: Callable[[TransactionId, Appended], Appended],
@@ -154,11 +197,11 @@ class OffsetsJournals:
 
         `once_known` is `TransactionCoordinator.once_known`.
 
-        Raises NoOpenTransaction, JournalFull.
+        Raises NoOpenTransaction, JournalFull, UnknownTopic.
         """
         partition = self.partition_of(group)
-        partition.ensure_sound()
-        transaction = partition.open_transaction_of(producer_id, producer_epoch)
+        partition.ensure_writable()
+        transaction = partition.open_transaction_of(transactional_id, producer_id, producer_epoch)
         changes = self._changes(rows)
         payload = encode_offsets(group, changes)
         done: asyncio.Future[None] = self._loop.create_future()
@@ -168,18 +211,20 @@ class OffsetsJournals:
         return done
 
     def _changes(self, rows: Iterable[OffsetRow]) -> list[OffsetChange]:
-        now_ms = self._clock.wall_ms()
+        now_ms = self._clock.steady_ms()
         return [
-            OffsetChange(topic, partition, GroupOffset(offset, leader_epoch, metadata, now_ms))
+            OffsetChange(self._topic_ids.id_of(topic, partition), GroupOffset(offset, leader_epoch, metadata, now_ms))
             for topic, partition, offset, leader_epoch, metadata in rows
         ]
 
-    async def _append(self, group: str, changes: list[OffsetChange]) -> None:
-        if not changes:
-            return
+    async def _append(self, group: str, changes: list[OffsetChange], *, deletes_group: bool = False) -> None:
+        if changes or deletes_group:
+            payload = encode_offsets(group, changes, deletes_group=deletes_group)
+            await self._append_payload(group, payload, len(changes) + deletes_group)
+
+    def _append_payload(self, group: str, payload: bytes, records: int) -> asyncio.Future[None]:
         partition = self.partition_of(group)
-        partition.ensure_sound()
+        partition.ensure_writable()
         done: asyncio.Future[None] = self._loop.create_future()
-        payload = encode_offsets(group, changes)
-        partition.append_plain(payload, None, len(changes), lambda _base_offset: done.set_result(None))
-        await done
+        partition.append_plain(payload, None, records, lambda _base_offset: done.set_result(None))
+        return done

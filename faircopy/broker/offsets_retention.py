@@ -1,7 +1,7 @@
-"""Offsets of groups that nobody uses any more go after offsets.retention.ms (KIP-211).
+"""Groups that nobody uses any more go after offsets.retention.ms, and their offsets with them (KIP-211).
 
-Membership is volatile, so after a start of the broker the time counts from that start on: offsets go late rather than
-early.
+Since when a group is empty stands in its metadata. One that never had members, since its clients choose their
+partitions themselves, is as old as its offsets.
 """
 
 from __future__ import annotations
@@ -10,29 +10,16 @@ from collections.abc import Callable
 
 from faircopy.broker.offsets_journals import OffsetsJournals
 from faircopy.broker.settings import Settings
-from faircopy.storage.clock import Clock
 
 
 class OffsetsRetention:
-    """Looks now and then which groups have members, and expires the offsets of those that had none for long."""
+    """Looks now and then which groups are not in use, and expires what is too old of them."""
 
-    def __init__(
-        self, offsets: OffsetsJournals, has_members: Callable[[str], bool], settings: Settings, clock: Clock
-    ) -> None:
+    def __init__(self, offsets: OffsetsJournals, is_active: Callable[[str], bool], settings: Settings) -> None:
         self._offsets = offsets
-        self._has_members = has_members
+        self._is_active = is_active
         self._retention_ms = settings.offsets_retention_ms
-        self._interval_ms = settings.offsets_retention_check_interval_ms
-        self._clock = clock
-        self._started_ms = clock.wall_ms()
-        self._last_used_ms: dict[str, int] = {}
 
     async def apply(self) -> None:
         """One look. Raises JournalFull."""
-        # A group with members now may lose them right after this look, but is not known to until the next.
-        used_until_ms = self._clock.wall_ms() + self._interval_ms
-        self._last_used_ms = {
-            group: used_until_ms if self._has_members(group) else self._last_used_ms.get(group, self._started_ms)
-            for group in self._offsets.groups()
-        }
-        await self._offsets.expire(self._retention_ms, lambda group: self._last_used_ms.get(group, used_until_ms))
+        await self._offsets.expire(self._retention_ms, self._is_active)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from uuid import UUID
 
 from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
 from faircopy.cluster.store import ClusterStore
@@ -25,6 +26,7 @@ from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import exists
+from faircopy.storage.space_watch import SpaceWatch
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +38,16 @@ DOOMED_PREFIX = "doomed-tables/"
 
 
 class PlainTable:
-    """One table: the topics that it holds, and how far each partition is published."""
+    """One table: the topics that it is to hold, and how far each partition is published.
+
+    `strangers` are topics that it can't hold: it has rows of others that were called as they are.
+    """
 
     def __init__(self, name: str, directory: Path) -> None:
         self.name = name
         self.directory = directory
         self.topics: list[HostedTopic] = []
+        self.strangers: set[UUID] = set()
         self.is_open = False
         self.next_offsets: dict[tuple[str, int], int] = {}
         self.due_ms = 0.0
@@ -49,7 +55,8 @@ class PlainTable:
 
     def partitions(self) -> Iterable[HostedPartition]:
         """The partitions that can be published."""
-        return (each for topic in self.topics for each in topic.partitions if each.failure is None)
+        published = (topic for topic in self.topics if topic.topic.id not in self.strangers)
+        return (each for topic in published for each in topic.partitions if each.failure is None)
 
     def first_offset(self, partition: HostedPartition) -> int:
         """Where to go on; later than what is published if retention was faster."""
@@ -92,6 +99,7 @@ class PlainTables:
         durability: Durability,
         publisher: Publisher,
         upkeep: Upkeep,
+        space: SpaceWatch,
     ) -> None:
         self._catalog = catalog
         self._cluster = cluster
@@ -99,6 +107,7 @@ class PlainTables:
         self._clock = clock
         self._directory = directory
         self._upkeep = upkeep
+        self._space = space
         self._must_sync = durability is Durability.OS
         self._publisher = publisher
         self.tables: dict[str, PlainTable] = {}
@@ -121,12 +130,13 @@ class PlainTables:
             table.topics.append(hosted)
             table.is_open = False
 
-    async def doom(self, hosted: HostedTopic) -> None:
-        """A topic is about to be deleted: note, so that a crash can't forget it, that its own table goes with it."""
+    def doom(self, hosted: HostedTopic) -> dict[str, bytes | None]:
+        """A topic is about to be deleted: what to write in the cluster store together with that, so that its own table
+        goes with it. A crash between the two would delete the table of a topic that is still there, or leave one.
+        """
         name = table_name(hosted)
         table = self.tables.get(name)
-        if table is None or table.topics == [hosted]:
-            await self._cluster.transact({}, {DOOMED_PREFIX + name: b""})
+        return {DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {}
 
     async def _drop_doomed(self) -> None:
         for key in self._cluster.scan(DOOMED_PREFIX):
@@ -135,7 +145,7 @@ class PlainTables:
             if table is not None and not table.topics:
                 del self.tables[name]
             # A topic that never had a table is no reason to start the publisher.
-            if exists(self._directory / name) or exists(self._directory / names.temporary(name)):
+            if exists(self._directory / name) or exists(self._directory / names.doomed(name)):
                 await self._publisher.drop_table(name, str(self._directory / name))
             await self._cluster.transact({}, {key: None})
             if name in self.tables:
@@ -153,12 +163,15 @@ class PlainTables:
                 log.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
             for table in list(self.tables.values()):
-                if table.topics and self._is_due(table):
+                # On a full disk it waits: what is left is for what frees space.
+                if table.topics and self._space.lacking is None and self._is_due(table):
                     await self._publish_guarded(table)
 
     def _is_due(self, table: PlainTable) -> bool:
         if not table.is_open:
-            return self._clock.monotonic_ms() >= table.due_ms
+            # Else it would be looked into just before it goes, and the topic taken for a stranger.
+            is_doomed = self._cluster.get(DOOMED_PREFIX + table.name) is not None
+            return not is_doomed and self._clock.monotonic_ms() >= table.due_ms
         if not table.has_news:
             return False
         is_time = self._clock.monotonic_ms() >= table.due_ms
@@ -180,22 +193,29 @@ class PlainTables:
             log.log(logging.INFO if retry else logging.ERROR, "plain table %s: %s", table.name, error)
 
     async def _open(self, table: PlainTable) -> None:
-        found = await self._publisher.open_table(table.name, str(table.directory))
+        held = await self._publisher.open_table(table.name, str(table.directory))
         table.next_offsets = {
-            (topic, partition): offset for topic, offsets in found.items() for partition, offset in offsets.items()
+            (topic, partition): offset
+            for topic, offsets in held.next_offsets.items()
+            for partition, offset in offsets.items()
         }
-        table.is_open = True
-        table.forget_spans()
-        for hosted in list(table.topics):
-            served = [each for each in hosted.partitions if each.failure is None]
-            if any(table.next_offsets.get(each.name, 0) > each.state.next_offset for each in served):
-                table.topics.remove(hosted)
+        table.strangers = {
+            hosted.topic.id
+            for hosted in table.topics
+            if held.topic_ids.get(hosted.topic.name, hosted.topic.id.hex) != hosted.topic.id.hex
+        }
+        for hosted in table.topics:
+            if hosted.topic.id in table.strangers:
                 log.error(
-                    "plain table %s holds more of topic %s than there is: the topic was deleted and made again. It "
-                    "is not published; give it another table (topic setting plain.table)",
+                    "plain table %s holds rows of another topic %s, which was deleted: the new one is not published "
+                    "there. Give it another table (topic setting plain.table)",
                     table.name,
                     hosted.topic.name,
                 )
+                for partition in hosted.partitions:
+                    partition.copier.want_spans(NO_SPANS)
+        table.is_open = True
+        table.forget_spans()
 
     async def _publish(self, table: PlainTable) -> None:
         shown_bytes = table.shown_bytes
@@ -224,6 +244,7 @@ class PlainTables:
         ranges = await byte_ranges(partition.log, self._disk, first_offset, end_offset)
         return Cut(
             partition.name.topic,
+            partition.id.topic_id.hex,
             partition.name.partition,
             first_offset,
             end_offset,

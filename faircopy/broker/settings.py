@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,14 @@ from faircopy.errors import FaircopyError
 ENVIRONMENT_PREFIX = "FAIRCOPY_"
 UNLIMITED = -1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-PORT_DIGITS_MAX = 5
+
+# What Kubernetes puts into each container, for each service of the namespace, as Docker did for links: a
+# service `faircopy`, or `faircopy-ui`, has variables that look like settings. FAIRCOPY_PORT alone could be
+# somebody's guess, so its value counts, too.
+SERVICE_VARIABLE = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
+SERVICE_PORT_VARIABLE = re.compile(r"\w+_PORT")
+SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
+OTHER_VARIABLES = {"FAIRCOPY_BROKER", "FAIRCOPY_REQUIRE_ALL"}  # the commands' and the tests' own
 
 
 class BadSetting(FaircopyError):
@@ -44,8 +52,15 @@ class Settings:
     """All settings of a broker; bytes and milliseconds as the names say."""
 
     data_dir: str = setting("./faircopy-data", "directory of all that the broker keeps")
-    listen: str = setting("127.0.0.1:9092", "HOST:PORT to accept clients on; port 0 takes a free one")
-    advertised_listener: str = setting("", "HOST:PORT that clients are told; the one of listen if empty")
+    listeners: str = setting(
+        "127.0.0.1:9092",
+        "HOST:PORT to accept clients on, or several NAME://HOST:PORT with commas between; port 0 takes a free one",
+    )
+    advertised_listeners: str = setting(
+        "",
+        "HOST:PORT that clients are told, or NAME://HOST:PORT of listeners; if empty, the one that is listened on, "
+        "and where that is 0.0.0.0 or [::], the address that the client came to",
+    )
     node_id: int = setting(1, "number of this broker", least=0, most=2**31 - 1)
     durability: str = setting(
         "fsync",
@@ -67,6 +82,12 @@ class Settings:
     checkpoint_bytes: int = setting(
         64 << 20, "journal bytes of a partition after which it is checkpointed", least=1 << 16
     )
+    disk_reserve_bytes: int = setting(
+        64 << 20,
+        "space that is kept back for the day on which the disk is full, so that it can be freed; at most a 16th of "
+        "the disk; 0 keeps none",
+        least=0,
+    )
     checkpoint_interval_ms: int = setting(60_000, "time after which what changed is checkpointed", least=100)
 
     recent_drafts_max_bytes: int = setting(
@@ -82,6 +103,11 @@ class Settings:
     topic_segment_bytes: int = setting(256 << 20, "default of a topic's segment.bytes", least=1 << 14, most=2**31 - 1)
     topic_max_message_bytes: int = setting(
         1_048_588, "default of a topic's max.message.bytes (one record batch)", least=1
+    )
+    topic_transactional_ack_offset: str = setting(
+        "none",
+        "default of a topic's transactional.ack.offset: whether acks of transactional batches tell expected offsets",
+        choices=("none", "expected"),
     )
     retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)
 
@@ -100,6 +126,10 @@ class Settings:
     group_min_session_timeout_ms: int = setting(6_000, "shortest session timeout of a member", least=1)
     group_max_session_timeout_ms: int = setting(1_800_000, "longest session timeout of a member", least=1)
     group_max_size: int = setting(1_000, "most members of a group", least=1)
+    group_max_bytes: int = setting(
+        16 << 20, "memory for what a group's members say and are assigned", least=1 << 16, most=1 << 30
+    )
+    groups_max_bytes: int = setting(128 << 20, "the same in all groups", least=1 << 20)
     offsets_retention_ms: int = setting(604_800_000, "how long offsets of an empty group are kept", least=1)
     offsets_retention_check_interval_ms: int = setting(
         600_000, "how often offsets of empty groups are looked for that are too old", least=10
@@ -110,10 +140,16 @@ class Settings:
         256 << 20, "bytes of requests that are worked on at once", least=1 << 20
     )
     connections_max: int = setting(4_096, "connections in all", least=1)
+    max_connections_per_ip: int = setting(2**31 - 1, "connections from one address", least=1)
     connections_idle_ms: int = setting(600_000, "idle time after which a connection is closed", least=1_000)
     fetch_max_bytes: int = setting(55 << 20, "most bytes in the answer to a fetch", least=1 << 10, most=2**31 - 1)
 
     plain_enabled: bool = setting(True, "default of a topic's plain.enabled: publish it as a plain Parquet table")
+    plain_readers: str = setting(
+        "owner",
+        "who may read plain tables: only the broker's own user, the group of the data directory, or everyone",
+        choices=("owner", "group", "everyone"),
+    )
     plain_interval_ms: int = setting(1_000, "default of a topic's plain.interval.ms", least=50)
     plain_max_bytes: int = setting(
         256 << 20, "default of a topic's plain.max.bytes: publish earlier when so much is waiting", least=1
@@ -144,7 +180,8 @@ def load_settings(
     if config is not None:
         values.update(read_toml(config))
     for name, text in (environment or {}).items():
-        if name.startswith(ENVIRONMENT_PREFIX) and (key := environment_key(name)) is not None:
+        if is_for_settings(name, text):
+            key = name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
             values[key] = parse(key, text, f"variable {name}")
     for override in overrides:
         key, _, text = override.partition("=")
@@ -155,13 +192,18 @@ def load_settings(
     return Settings(**{FIELDS[key].name: value for key, value in values.items()})
 
 
-def environment_key(variable: str) -> str | None:
-    """The setting that a variable is for; FAIRCOPY_BROKER is the clients', FAIRCOPY_REQUIRE_ALL the tests'."""
-    key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-    if key in ("require.all", "broker"):
-        return None
-    find(key, f"variable {variable}")
-    return key
+def changed_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that differ from their defaults."""
+    values = ((key, getattr(settings, item.name), item.default) for key, item in FIELDS.items())
+    return {key: value for key, value, default in values if value != default}
+
+
+def is_for_settings(variable: str, value: str) -> bool:
+    """Whether a variable of the environment is meant for a setting; then it must be one of them."""
+    if not variable.startswith(ENVIRONMENT_PREFIX) or variable in OTHER_VARIABLES:
+        return False
+    is_port = SERVICE_PORT_VARIABLE.fullmatch(variable) and SERVICE_URL.match(value)
+    return not (is_port or SERVICE_VARIABLE.fullmatch(variable))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -235,12 +277,3 @@ def check(key: str, value: Any, where: str) -> Any:
     if choices and value not in choices:
         raise BadSetting(f"{key} ({where}) is {value!r}: give one of {', '.join(choices)}")
     return value
-
-
-def parse_address(text: str, key: str) -> tuple[str, int]:
-    """HOST:PORT, with IPv6 hosts in brackets. Raises BadSetting."""
-    host, _, port = text.rpartition(":")
-    is_number = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX
-    if not host or not is_number or int(port) > 65535:
-        raise BadSetting(f"{key} is {text!r}: give HOST:PORT, such as 127.0.0.1:9092")
-    return host.strip("[]"), int(port)

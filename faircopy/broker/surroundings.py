@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from faircopy.publish.client import Publisher, PublisherProcess
 from faircopy.storage.boot import boot_id
-from faircopy.storage.clock import Clock, SystemClock
+from faircopy.storage.clock import MachineClock, SystemClock
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 
@@ -20,9 +21,16 @@ from faircopy.storage.state_store import StateStore
 class Surroundings:
     """The machine's own."""
 
-    def __init__(self, clock: Clock | None = None, chance: random.Random | None = None) -> None:
-        self.clock: Clock = clock or SystemClock()
+    def __init__(
+        self,
+        clock: MachineClock | None = None,
+        chance: random.Random | None = None,
+        descriptors_max: int | None = None,
+    ) -> None:
+        """`descriptors_max` is how many the process may have open; None has the broker not care."""
+        self.clock: MachineClock = clock or SystemClock()
         self.chance = chance or random.SystemRandom()
+        self.descriptors_max = descriptors_max
 
     def boot_id(self) -> str:
         """Which start of the machine this is; empty if that can't be known."""
@@ -43,5 +51,5 @@ class Surroundings:
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         return StateStore(path, loop)
 
-    def publisher(self, idle_seconds: float) -> Publisher:
-        return PublisherProcess(idle_seconds=idle_seconds)
+    def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
+        return PublisherProcess(now_ms, idle_seconds=idle_seconds)

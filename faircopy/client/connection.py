@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 from faircopy.errors import FaircopyError
+from faircopy.wire.address import BadAddress, parse_address
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -13,6 +14,13 @@ from faircopy.wire.messages import decode_response, encode_request
 
 CLIENT_ID = "faircopy-cli"
 FRAME_BYTES_MAX = 256 << 20
+
+# What to do when something is asked for that there is not.
+ABSENT = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is none; faircopy topics list shows what there is",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is none; faircopy groups list shows what there is",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is none; faircopy txn list --all shows what there is",
+}
 
 
 class ConnectionFailed(FaircopyError):
@@ -31,15 +39,17 @@ class Connection:
     """One connection to one broker. Use it as a context manager."""
 
     def __init__(self, address: str, timeout_seconds: float = 30.0) -> None:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
-            raise ConnectionFailed(f"{address!r} is no address: give HOST:PORT, such as 127.0.0.1:9092")
+        try:
+            host, port = parse_address(address)
+        except BadAddress as error:
+            raise ConnectionFailed(f"--broker is {error}") from error
         self._address = address
         try:
-            self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout_seconds)
-        except OSError as error:
+            self._socket = socket.create_connection((host, port), timeout_seconds)
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise ConnectionFailed(
-                f"can't reach a broker on {address}: {error.strerror or error}. Is one running (faircopy start)? "
+                f"can't reach a broker on {address}: {reason}. Is one running (faircopy start)? "
                 f"Another address is given with --broker HOST:PORT"
             ) from error
         self._correlation_id = 0
@@ -83,4 +93,5 @@ def ensure_ok(code: int, message: str | None, doing: str) -> None:
     """Raise RequestFailed if a response holds an error."""
     if code:
         known = ErrorCode(code) if code in list(ErrorCode) else ErrorCode.UNKNOWN_SERVER_ERROR
-        raise RequestFailed(known, f"{doing}: {message or known.name.lower().replace('_', ' ')} ({known.name})")
+        reason = ABSENT.get(known) or message or known.name.lower().replace("_", " ")
+        raise RequestFailed(known, f"{doing}: {reason} ({known.name})")

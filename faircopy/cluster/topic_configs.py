@@ -1,78 +1,170 @@
 """Settings of a topic: names, defaults and checks. Names are Kafka's where Kafka has them; `plain.*` are faircopy's
 own.
+
+Every setting that Kafka 4 has is taken, kept and shown, since tools set them whether they matter or not. The second
+part of the table is of those that change nothing here, each with the reason. Defaults are Kafka's, but for
+`segment.bytes` and the limits of timestamps: a broker whose clock is wrong is to refuse nothing unless it is asked to.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
 
+INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+WITHOUT_EFFECT = "No effect here: "
 
 
 class InvalidTopicConfig(FaircopyError):
     """A topic setting is unknown, or has a value that it can't have; nothing was changed."""
 
 
-class TopicConfig(NamedTuple):
-    """One setting. `kind` is Kafka's ConfigDef type code: 1 boolean, 2 string, 3 int, 5 long, 7 list."""
+class Kind(IntEnum):
+    """Kafka's ConfigDef types, as DescribeConfigs numbers them."""
 
-    name: str
-    kind: int
-    default: str
-    about: str
-    check: Callable[[str], bool]
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class Check(NamedTuple):
+    """Whether a text may be a setting's value, and what to say that it should be."""
+
+    passes: Callable[[str], bool]
     expected: str
 
 
-def whole_number(least: int, most: int = INT64_MAX) -> tuple[Callable[[str], bool], str]:
-    def check(text: str) -> bool:
-        return bool(re.fullmatch(r"-?\d{1,19}", text)) and least <= int(text) <= most
+class TopicConfig(NamedTuple):
+    """One setting. `hint` is said when a value is refused."""
 
-    return check, f"a whole number from {least} to {most}"
+    name: str
+    kind: Kind
+    default: str
+    about: str
+    check: Check
+    hint: str = ""
+
+    @property
+    def has_effect(self) -> bool:
+        return not self.about.startswith(WITHOUT_EFFECT)
 
 
-def one_of(*choices: str) -> tuple[Callable[[str], bool], str]:
-    return (lambda text: text in choices), " or ".join(choices)
+def whole_number(least: int, most: int = INT64_MAX) -> Check:
+    def passes(text: str) -> bool:
+        return bool(re.fullmatch(r"-?[0-9]{1,19}", text)) and least <= int(text) <= most
+
+    return Check(passes, f"a whole number from {least} to {most}")
 
 
-def table_name(text: str) -> bool:
-    return not text or (bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,200}", text)) and text not in (".", ".."))
+def fraction(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and 0 <= float(text) <= 1
+    except ValueError:
+        return False
 
 
-CONFIGS = {
-    config.name: config
-    for config in (
-        TopicConfig("cleanup.policy", 7, "delete", "what happens to old messages", *one_of("delete")),
-        TopicConfig("retention.ms", 5, "604800000", "age at which messages go; -1 never", *whole_number(-1)),
-        TopicConfig("retention.bytes", 5, "-1", "log size above which old messages go; -1 never", *whole_number(-1)),
-        TopicConfig("segment.bytes", 3, "268435456", "size of a log segment", *whole_number(1 << 14, 2**31 - 1)),
-        TopicConfig("max.message.bytes", 3, "1048588", "largest record batch", *whole_number(1, 2**31 - 1)),
-        TopicConfig("message.timestamp.type", 2, "CreateTime", "whose clock", *one_of("CreateTime", "LogAppendTime")),
-        TopicConfig("compression.type", 2, "producer", "batches stay as the producer sent them", *one_of("producer")),
-        TopicConfig(
-            "min.insync.replicas",
-            3,
-            "1",
-            "replicas that must have a message before the ack",
-            *whole_number(1, 1),
-        ),
-        TopicConfig("plain.enabled", 1, "true", "publish as a plain Parquet table", *one_of("true", "false")),
-        TopicConfig(
-            "plain.table",
-            2,
-            "",
-            "plain table to publish to; empty: one named as the topic",
-            table_name,
-            "a name",
-        ),
-        TopicConfig("plain.interval.ms", 5, "1000", "time between publications", *whole_number(50)),
-        TopicConfig("plain.max.bytes", 5, "268435456", "publish earlier when so much is waiting", *whole_number(1)),
-    )
-}
+def one_of(*choices: str) -> Check:
+    return Check(lambda text: text in choices, " or ".join(choices))
+
+
+def pattern(expression: str, expected: str) -> Check:
+    return Check(lambda text: bool(re.fullmatch(expression, text)), expected)
+
+
+def elements(text: str) -> list[str]:
+    """The elements of a list, as Kafka reads them."""
+    return [element.strip() for element in text.split(",")] if text.strip() else []
+
+
+def list_of(*choices: str) -> Check:
+    return Check(lambda text: bool(elements(text)) and set(elements(text)) <= set(choices), " or ".join(choices))
+
+
+BOOLEAN = Check(lambda text: text.lower() in ("true", "false"), "true or false")
+THROTTLED = pattern(r"\*|([0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?", "PARTITION:BROKER,... or *")
+NO_COMPACTION = f"{WITHOUT_EFFECT}topics are not compacted"
+NO_REPLICATION = f"{WITHOUT_EFFECT}there is one broker"
+NO_TIERS = f"{WITHOUT_EFFECT}there is no tiered storage"
+OWN_INDEX = f"{WITHOUT_EFFECT}faircopy has its own index"
+OWN_FLUSH = f"{WITHOUT_EFFECT}the broker's setting durability says when data is flushed"
+AS_SENT = f"{WITHOUT_EFFECT}batches stay as their producer sent them, and all consumers read all codecs"
+OLD_FORMATS = f"{WITHOUT_EFFECT}there is one message format"
+
+# fmt: off
+_ROWS: Sequence[TopicConfig] = (
+    TopicConfig("cleanup.policy", Kind.LIST, "delete", "what happens to old messages", list_of("delete"),
+                "faircopy keeps contiguous offsets and does not compact"),
+    TopicConfig("retention.ms", Kind.LONG, "604800000", "age at which messages go; -1 never", whole_number(-1)),
+    TopicConfig("retention.bytes", Kind.LONG, "-1", "log size above which old messages go; -1 never",
+                whole_number(-1)),
+    TopicConfig("segment.ms", Kind.LONG, "604800000", "age at which a log segment is closed", whole_number(1)),
+    TopicConfig("segment.bytes", Kind.INT, "268435456", "size of a log segment", whole_number(1 << 14, INT32_MAX)),
+    TopicConfig("max.message.bytes", Kind.INT, "1048588", "largest record batch", whole_number(0, INT32_MAX)),
+    TopicConfig("message.timestamp.type", Kind.STRING, "CreateTime", "whose clock",
+                one_of("CreateTime", "LogAppendTime")),
+    TopicConfig("message.timestamp.before.max.ms", Kind.LONG, str(INT64_MAX),
+                "how far behind the broker's clock a batch's first message may be", whole_number(0)),
+    TopicConfig("message.timestamp.after.max.ms", Kind.LONG, str(INT64_MAX),
+                "how far ahead of the broker's clock a message may be", whole_number(0)),
+    TopicConfig("message.timestamp.difference.max.ms", Kind.LONG, str(INT64_MAX),
+                "both of the above, as Kafka before 4 called them", whole_number(0)),
+    TopicConfig("transactional.ack.offset", Kind.STRING, "none",
+                "offsets in the acks of transactional batches; expected: where they go if nobody else writes first, "
+                "and never lower", one_of("none", "expected")),
+    TopicConfig("plain.enabled", Kind.BOOLEAN, "true", "publish as a plain Parquet table", one_of("true", "false")),
+    TopicConfig("plain.table", Kind.STRING, "", "plain table to publish to; empty: one named as the topic",
+                pattern(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{0,200}", "a name")),
+    TopicConfig("plain.interval.ms", Kind.LONG, "1000", "time between publications", whole_number(50)),
+    TopicConfig("plain.max.bytes", Kind.LONG, "268435456", "publish earlier when so much is waiting",
+                whole_number(1)),
+
+    TopicConfig("compression.type", Kind.STRING, "producer", AS_SENT,
+                one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+    TopicConfig("compression.gzip.level", Kind.INT, "-1", AS_SENT, pattern("-1|[1-9]", "1 to 9, or -1")),
+    TopicConfig("compression.lz4.level", Kind.INT, "9", AS_SENT, whole_number(1, 17)),
+    TopicConfig("compression.zstd.level", Kind.INT, "3", AS_SENT, whole_number(-131_072, 22)),
+    TopicConfig("min.insync.replicas", Kind.INT, "1", NO_REPLICATION, whole_number(1, INT32_MAX)),
+    TopicConfig("unclean.leader.election.enable", Kind.BOOLEAN, "false", NO_REPLICATION, BOOLEAN),
+    TopicConfig("leader.replication.throttled.replicas", Kind.LIST, "", NO_REPLICATION, THROTTLED),
+    TopicConfig("follower.replication.throttled.replicas", Kind.LIST, "", NO_REPLICATION, THROTTLED),
+    TopicConfig("segment.jitter.ms", Kind.LONG, "0", f"{WITHOUT_EFFECT}segments are closed when they are due",
+                whole_number(0)),
+    TopicConfig("segment.index.bytes", Kind.INT, "10485760", OWN_INDEX, whole_number(4, INT32_MAX)),
+    TopicConfig("index.interval.bytes", Kind.INT, "4096", OWN_INDEX, whole_number(0, INT32_MAX)),
+    TopicConfig("flush.messages", Kind.LONG, str(INT64_MAX), OWN_FLUSH, whole_number(1)),
+    TopicConfig("flush.ms", Kind.LONG, str(INT64_MAX), OWN_FLUSH, whole_number(0)),
+    TopicConfig("preallocate", Kind.BOOLEAN, "false", f"{WITHOUT_EFFECT}journals are always preallocated", BOOLEAN),
+    TopicConfig("file.delete.delay.ms", Kind.LONG, "60000", f"{WITHOUT_EFFECT}files are deleted at once",
+                whole_number(0)),
+    TopicConfig("delete.retention.ms", Kind.LONG, "86400000", NO_COMPACTION, whole_number(0)),
+    TopicConfig("min.compaction.lag.ms", Kind.LONG, "0", NO_COMPACTION, whole_number(0)),
+    TopicConfig("max.compaction.lag.ms", Kind.LONG, str(INT64_MAX), NO_COMPACTION, whole_number(1)),
+    TopicConfig("min.cleanable.dirty.ratio", Kind.DOUBLE, "0.5", NO_COMPACTION,
+                Check(fraction, "a number from 0 to 1")),
+    TopicConfig("message.format.version", Kind.STRING, "3.0-IV1", OLD_FORMATS,
+                pattern(r"[0-9]+(\.[0-9]+)+(-IV[0-9]+)?", "a version such as 3.0-IV1")),
+    TopicConfig("message.downconversion.enable", Kind.BOOLEAN, "true", OLD_FORMATS, BOOLEAN),
+    TopicConfig("remote.storage.enable", Kind.BOOLEAN, "false", NO_TIERS, one_of("false"),
+                "there is no tiered storage"),
+    TopicConfig("remote.log.copy.disable", Kind.BOOLEAN, "false", NO_TIERS, BOOLEAN),
+    TopicConfig("remote.log.delete.on.disable", Kind.BOOLEAN, "false", NO_TIERS, BOOLEAN),
+    TopicConfig("remote.copy.lag.ms", Kind.LONG, "0", NO_TIERS, whole_number(-1)),
+    TopicConfig("remote.copy.lag.bytes", Kind.LONG, "0", NO_TIERS, whole_number(-1)),
+    TopicConfig("local.retention.ms", Kind.LONG, "-2", NO_TIERS, whole_number(-2)),
+    TopicConfig("local.retention.bytes", Kind.LONG, "-2", NO_TIERS, whole_number(-2)),
+)
+# fmt: on
+
+CONFIGS = {config.name: config for config in _ROWS}
 
 
 def check_configs(configs: Mapping[str, str | None]) -> None:
@@ -81,6 +173,9 @@ def check_configs(configs: Mapping[str, str | None]) -> None:
         config = CONFIGS.get(name)
         if config is None:
             raise InvalidTopicConfig(f"unknown topic setting {name!r}; known are {', '.join(CONFIGS)}")
-        if value is None or not config.check(value):
-            hint = "; faircopy keeps contiguous offsets and does not compact" if name == "cleanup.policy" else ""
-            raise InvalidTopicConfig(f"topic setting {name} can't be {value!r}: give {config.expected}{hint}")
+        if value is None or not config.check.passes(value):
+            hint = f"; {config.hint}" if config.hint else ""
+            raise InvalidTopicConfig(f"topic setting {name} can't be {value!r}: give {config.check.expected}{hint}")
+    least, most = (configs.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
+    if int(least or 0) > int(most or INT64_MAX):
+        raise InvalidTopicConfig(f"min.compaction.lag.ms ({least}) is more than max.compaction.lag.ms ({most})")

@@ -10,13 +10,22 @@ from typing import NamedTuple
 
 from faircopy.cluster.store import ABSENT, ClusterStore
 from faircopy.errors import FaircopyError
+from faircopy.journal.identity import TopicIdPartition
 
 PREFIX = "topics/"
+NOTHING_ELSE: Mapping[str, bytes | None] = {}
+RESERVED_NAMES = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_DIRECTORY_NAME = re.compile(r".+\.([0-9a-f]{8}|[0-9a-f]{32})", re.DOTALL)
+_FILE_NAME_BYTES_MAX = 255  # of Linux's file systems
 
 
 class TopicError(FaircopyError):
     """A topic can't be made or changed as asked; nothing was changed."""
+
+
+class CannotMakeTopic(TopicError):
+    """The operating system does not let its files be made."""
 
 
 class InvalidTopicName(TopicError):
@@ -40,14 +49,18 @@ class Topic(NamedTuple):
     configs: dict[str, str]
     version: int
 
-    def identity(self, partition: int) -> bytes:
-        """The 20 bytes that name one of its partitions on disk."""
-        return self.id.bytes + partition.to_bytes(4, "big")
+    def partition_id(self, partition: int) -> TopicIdPartition:
+        """What names one of its partitions inside, and on disk."""
+        return TopicIdPartition(self.id, partition)
 
     @property
     def directory_name(self) -> str:
-        """A name for its directories: readable, and another one if the topic is deleted and made again."""
-        return f"{self.name}.{self.id.hex[:8]}"
+        """A name for its directories: readable, and another one if the topic is deleted and made again.
+
+        Of a name that is too long to be a file's, the first 200 characters and all of the topic's id.
+        """
+        name = f"{self.name}.{self.id.hex[:8]}"
+        return name if len(name) <= _FILE_NAME_BYTES_MAX else f"{self.name[:200]}.{self.id.hex}"
 
 
 def check_topic_name(name: str) -> None:
@@ -56,6 +69,17 @@ def check_topic_name(name: str) -> None:
         raise InvalidTopicName(
             f"{name!r} can't be a topic name: use 1 to 249 letters, digits, dots, underscores and hyphens"
         )
+
+
+def ensure_not_reserved(name: str) -> None:
+    """Raise InvalidTopicName for the names of Kafka's own topics, which mean something else to Kafka's tools."""
+    if name in RESERVED_NAMES:
+        raise InvalidTopicName(f"{name!r} is a name that Kafka keeps for itself: choose another")
+
+
+def is_topic_directory(name: str) -> bool:
+    """Whether a directory of this name may be a topic's, of now or of before."""
+    return _DIRECTORY_NAME.fullmatch(name) is not None
 
 
 class Topics:
@@ -73,6 +97,7 @@ class Topics:
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Make a topic. Raises InvalidTopicName, TopicExists (Conflict if two are made at once)."""
         check_topic_name(name)
+        ensure_not_reserved(name)
         if self._store.get(PREFIX + name) is not None:
             raise TopicExists(f"topic {name!r} exists")
         topic = Topic(name, self._new_id(), partitions, dict(configs), version=1)
@@ -84,9 +109,9 @@ class Topics:
         await self._store.transact({PREFIX + topic.name: topic.version}, {PREFIX + topic.name: encode(topic)})
         return topic._replace(version=topic.version + 1)
 
-    async def delete(self, topic: Topic) -> None:
-        """Take a topic away. Raises Conflict."""
-        await self._store.transact({PREFIX + topic.name: topic.version}, {PREFIX + topic.name: None})
+    async def delete(self, topic: Topic, also: Mapping[str, bytes | None] = NOTHING_ELSE) -> None:
+        """Take a topic away, and make the changes `also` in the same transaction. Raises Conflict."""
+        await self._store.transact({PREFIX + topic.name: topic.version}, {PREFIX + topic.name: None, **also})
 
 
 def encode(topic: Topic) -> bytes:

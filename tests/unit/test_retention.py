@@ -10,10 +10,11 @@ import pytest
 from faircopy.broker.retention import start_offset_to_keep
 
 DAY_MS = 86_400_000
+END = 35
 
 
-def segment(base_offset: int, size: int, written_ms: int) -> Any:
-    return SimpleNamespace(base_offset=base_offset, size=size, written_ms=lambda _otherwise: written_ms)
+def segment(base_offset: int, size: int, written_ms: int | None) -> Any:
+    return SimpleNamespace(base_offset=base_offset, size=size, written_ms=written_ms)
 
 
 SEGMENTS = [
@@ -24,13 +25,22 @@ SEGMENTS = [
 ]
 
 
+def kept_from(
+    retention_ms: int, retention_bytes: int, now_ms: int, segments: list[Any] = SEGMENTS, end: int = END
+) -> int:
+    topic = cast(Any, SimpleNamespace(retention_ms=retention_ms, retention_bytes=retention_bytes))
+    log = SimpleNamespace(segments=segments, start_offset=0, end_offset=end)
+    return start_offset_to_keep(topic, cast(Any, SimpleNamespace(log=log)), now_ms)
+
+
 @pytest.mark.parametrize(
-    ("retention_ms", "retention_bytes", "now_ms", "kept_from"),
+    ("retention_ms", "retention_bytes", "now_ms", "expected"),
     [
         (-1, -1, 100 * DAY_MS, 0),
         (DAY_MS, -1, 3 * DAY_MS, 10),
         (DAY_MS, -1, 3 * DAY_MS + 1, 20),
-        (DAY_MS, -1, 100 * DAY_MS, 30),
+        (DAY_MS, -1, 5 * DAY_MS, 30),
+        (DAY_MS, -1, 100 * DAY_MS, END),
         (-1, 350, 4 * DAY_MS, 0),
         (-1, 250, 4 * DAY_MS, 10),
         (-1, 249, 4 * DAY_MS, 10),
@@ -38,9 +48,22 @@ SEGMENTS = [
         (DAY_MS, 150, 3 * DAY_MS + 1, 20),
     ],
 )
-def test_whole_segments_go_and_the_last_one_stays(
-    retention_ms: int, retention_bytes: int, now_ms: int, kept_from: int
+def test_whole_segments_go_and_the_last_one_only_when_it_has_expired(
+    retention_ms: int, retention_bytes: int, now_ms: int, expected: int
 ) -> None:
-    topic = cast(Any, SimpleNamespace(retention_ms=retention_ms, retention_bytes=retention_bytes))
-    partition = cast(Any, SimpleNamespace(log=SimpleNamespace(segments=SEGMENTS, start_offset=0)))
-    assert start_offset_to_keep(topic, partition, now_ms) == kept_from
+    assert kept_from(retention_ms, retention_bytes, now_ms) == expected
+
+
+def test_what_is_not_visible_stays() -> None:
+    """A large transaction is being copied: its segments have their places, and nobody has seen them."""
+    assert kept_from(-1, 0, 4 * DAY_MS, end=20) == 20
+    assert kept_from(-1, 0, 4 * DAY_MS, end=15) == 10
+    assert kept_from(DAY_MS, -1, 100 * DAY_MS, end=32) == 32
+
+
+def test_a_segment_of_unknown_age_is_young() -> None:
+    assert kept_from(DAY_MS, -1, 100 * DAY_MS, [segment(0, 1, None), segment(10, 1, 0)]) == 0
+
+
+def test_an_empty_log_has_nothing_to_give() -> None:
+    assert kept_from(DAY_MS, 0, 100 * DAY_MS, [], end=0) == 0

@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import cramjam
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from faircopy.client.connection import Connection
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.api_versions import ADVERTISED
+from faircopy.wire.batch import HEADER_BYTES
 from faircopy.wire.codec import Message as WireMessage
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.messages import encode_request
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.messages import decode_response, encode_request
+from faircopy.wire.records import Message, build_batch, varint, with_crc
 from tests.broker_process import BrokerProcess
 
 MEMORY_BYTES_MAX = 200 << 20
@@ -252,20 +254,79 @@ def test_names_that_no_topic_can_have(broker: BrokerProcess) -> None:
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
+def recompressed(batch: bytes, section: bytes, codec: int = 4, records: int | None = None) -> bytes:
+    """The batch with another section, which is compressed already, and another number of records."""
+    made = bytearray(batch[:HEADER_BYTES] + section)
+    struct.pack_into(">i", made, 8, len(made) - 12)
+    struct.pack_into(">h", made, 21, struct.unpack_from(">h", made, 21)[0] | codec)
+    if records is not None:
+        struct.pack_into(">i", made, 23, records - 1)
+        struct.pack_into(">i", made, 57, records)
+    return with_crc(made)
+
+
 def test_a_bomb_is_not_inflated(broker: BrokerProcess) -> None:
-    """A batch of 4 GiB in some KiB: it is stored as it came, and a search by time does not inflate it."""
+    """Batches of 4 GiB in some KiB, from several clients at once."""
     piece = bytes(cramjam.zstd.compress(bytes(1 << 30)))
-    plain = build_batch([Message(b"x")])
-    header = changed(plain[:61], 21, b"\0\x04")
-    bomb = header + piece * 4
-    bomb = with_crc(changed(bomb, 8, struct.pack(">i", len(bomb) - 12)))
-    answer = produce(broker, bomb)
-    assert answer.error_code == ErrorCode.NONE
+    one_record = bytes(cramjam.zstd.compress(varint(4 << 30)))
+    for first, code in ((b"", ErrorCode.INVALID_RECORD), (one_record, ErrorCode.MESSAGE_TOO_LARGE)):
+        bomb = recompressed(build_batch([Message(b"x")]), first + piece * 4)
+        with ThreadPoolExecutor(4) as clients:
+            answers = list(clients.map(produce, [broker] * 8, [bomb] * 8))
+        assert {answer.error_code for answer in answers} == {code}
+    assert psutil.Process(broker.pid).memory_info().rss < MEMORY_BYTES_MAX
+
+
+def test_a_search_by_time_does_not_inflate_what_is_large(broker: BrokerProcess) -> None:
+    plain = build_batch([Message(bytes(40 << 20))])
+    batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
+    assert produce(broker, batch).error_code == ErrorCode.NONE
     partition = {"partition_index": 0, "timestamp": 0}
     with Connection(broker.address) as connection:
         found = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": TOPIC, "partitions": [partition]}]})
     assert found.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert psutil.Process(broker.pid).memory_info().rss < MEMORY_BYTES_MAX
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+@pytest.mark.parametrize(("held", "said"), [(1, 1_000), (1_000, 1), (1, 2**31 - 1), (20_000, 19_999), (20_000, 20_001)])
+def test_a_batch_that_lies_about_its_records_is_refused(
+    broker: BrokerProcess, codec: int, held: int, said: int
+) -> None:
+    """Else the offsets of consumers would have a hole, or two messages one offset."""
+    plain = build_batch([Message(b"32 KB" * 8 if held == 1 else b"")] * held)
+    section = plain[HEADER_BYTES:]
+    lie = recompressed(plain, bytes(cramjam.zstd.compress(section)) if codec else section, codec, said)
+    answer = produce(broker, lie)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_RECORD, -1)
+    true = recompressed(plain, bytes(cramjam.zstd.compress(section)) if codec else section, codec, held)
+    assert produce(broker, true).error_code == ErrorCode.NONE
+
+
+def test_batches_that_take_long_to_check_keep_their_order(broker: BrokerProcess) -> None:
+    """All in flight at once: small ones, and ones that are counted on another thread."""
+    with Connection(broker.address) as connection:
+        asked = {"transactional_id": None, "transaction_timeout_ms": 1_000, "producer_id": -1, "producer_epoch": -1}
+        given = connection.ask(ApiKey.INIT_PRODUCER_ID, 4, asked)
+    frames, sequence = [], 0
+    for number in range(30):
+        records = 30_000 if number % 3 else 2
+        plain = build_batch(
+            [Message(b"")] * records, producer_id=given.producer_id, producer_epoch=0, base_sequence=sequence
+        )
+        batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
+        partitions = [{"index": 0, "records": batch}]
+        body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": TOPIC, "partition_data": partitions}]}
+        frames.append(encode_request(ApiKey.PRODUCE, 9, number, "test", body))
+        sequence += records
+    client = connect(broker)
+    client.sendall(b"".join(frames))
+    with client, client.makefile("rb") as answers:
+        for number in range(30):
+            frame = answers.read(struct.unpack(">i", answers.read(4))[0])
+            header, answer = decode_response(ApiKey.PRODUCE, 9, memoryview(frame))
+            assert header == number
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
 def test_fetches_out_of_bounds(broker: BrokerProcess) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections import Counter
 from pathlib import Path
 
 import psutil
 from confluent_kafka import Producer
 
-from tests.broker_process import BrokerProcess
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.messages import decode_response, encode_request
+from tests.broker_process import BrokerProcess, eventually
 
 MIB = 1 << 20
 
@@ -33,3 +38,79 @@ def test_many_large_requests_at_once_wait_for_room(tmp_path: Path) -> None:
             thread.join(60)
         assert failed == [None] * 36
         assert psutil.Process(broker.pid).memory_info().rss < 200 * MIB
+
+
+def joining(number: int, size: int) -> bytes:
+    """A JoinGroup of a group of its own, as a frame."""
+    body = {
+        "group_id": f"group-{number}",
+        "session_timeout_ms": 300_000,
+        "rebalance_timeout_ms": 300_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": bytes(size)}],
+    }
+    return encode_request(ApiKey.JOIN_GROUP, 3, number, "large", body)
+
+
+def received(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        assert more, "the broker closed the connection"
+        data += more
+    return data
+
+
+def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
+    """Eighty members want to say 7 MiB each. They wait to join for so long that all of them are there at once."""
+    settings = ("groups.max.bytes=33554432", "group.initial.rebalance.delay.ms=60000", "durability=os")
+    with BrokerProcess(tmp_path, *settings) as broker:
+        process = psutil.Process(broker.pid)
+        before = process.memory_info().rss
+        host, port = broker.address.split(":")
+        connections, errors = [], Counter[int]()
+        for number in range(80):
+            connection = socket.create_connection((host, int(port)), timeout=20)
+            connections.append(connection)
+            connection.sendall(joining(number, 7 * MIB))
+            if number >= 4:
+                size = int.from_bytes(received(connection, 4), "big")
+                frame = memoryview(received(connection, size))
+                errors[decode_response(ApiKey.JOIN_GROUP, 3, frame)[1].error_code] += 1
+        assert errors == {ErrorCode.COORDINATOR_NOT_AVAILABLE: 76}
+        assert process.memory_info().rss - before < 150 * MIB
+        for connection in connections:
+            connection.close()
+        eventually(lambda: process.memory_info().rss - before < 20 * MIB)
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(joining(100, 1 * MIB))
+
+
+def test_connections_of_one_address_are_bounded(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "max.connections.per.ip=2", "listeners=127.0.0.1:0") as broker:
+        host, port = broker.address.split(":")
+
+        def connect(source: str) -> socket.socket:
+            return socket.create_connection((host, int(port)), timeout=20, source_address=(source, 0))
+
+        first, second, third = (connect("127.0.0.1") for _ in range(3))
+        assert third.recv(1) == b""
+        with connect("127.0.0.2") as other:
+            request = encode_request(ApiKey.API_VERSIONS, 0, 1, "x", {})
+            other.sendall(request)
+            assert other.recv(4)
+        assert "max.connections.per.ip" in broker.log
+        first.close()
+
+        def is_let_in() -> bool:
+            with connect("127.0.0.1") as again:
+                try:
+                    again.sendall(request)
+                    return bool(again.recv(4))
+                except ConnectionError:
+                    return False
+
+        eventually(is_let_in)
+        second.close()
+        third.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,12 +32,12 @@ class Instance:
     def _identity(self) -> dict[str, object]:
         return {"transactional_id": self._id, "producer_id": self.producer_id, "producer_epoch": self.epoch}
 
-    def add(self, version: int = 1) -> int:
+    def add(self, version: int = 1, on: Connection | None = None) -> int:
         topics = {"topics": [{"name": TOPIC, "partitions": [0]}]}
-        answer = self.connection.ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, self._identity() | topics)
+        answer = (on or self.connection).ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, self._identity() | topics)
         return int(answer.results[0].partitions[0].error_code)
 
-    def produce(self, value: bytes, sequence: int | None = None) -> int:
+    def produce(self, value: bytes, sequence: int | None = None, on: Connection | None = None) -> int:
         """Produce one message; a repeated one if its sequence is given."""
         batch = build_batch(
             [Message(value)],
@@ -48,7 +49,7 @@ class Instance:
         partitions = [{"index": 0, "records": batch}]
         body = {"transactional_id": self._id, "acks": -1, "timeout_ms": 5_000}
         topics = {"topic_data": [{"name": TOPIC, "partition_data": partitions}]}
-        answer = self.connection.ask(ApiKey.PRODUCE, 7, body | topics)
+        answer = (on or self.connection).ask(ApiKey.PRODUCE, 7, body | topics)
         code = int(answer.responses[0].partition_responses[0].error_code)
         if sequence is None and not code:
             self.sequence += 1
@@ -96,11 +97,104 @@ def test_a_late_end_never_ends_a_later_transaction(connections: list[Connection]
     assert producer.add() == ErrorCode.NONE
     assert producer.produce(b"late: half") == ErrorCode.NONE
     for commit in (True, False):
-        assert producer.end(commit=commit, on=old) == ErrorCode.INVALID_TXN_STATE
+        assert producer.end(commit=commit, on=old) == ErrorCode.CONCURRENT_TRANSACTIONS
     assert b"late: half" not in visible(new)
     assert producer.produce(b"late: other half") == ErrorCode.NONE
     assert producer.end() == ErrorCode.NONE
     assert visible(new)[-3:] == [b"late: first", b"late: half", b"late: other half"]
+
+
+def test_a_late_draft_never_joins_a_later_transaction(connections: list[Connection]) -> None:
+    """It has the sequence of the next message, which would be taken for its duplicate, and lost."""
+    old, new, _ = connections
+    producer = Instance(old, "late-draft/1")
+    assert producer.add() == ErrorCode.NONE
+    # What the client has sent on the old connection is stuck; it gives up, and begins again.
+    producer.connection = new
+    assert producer.end(commit=False) == ErrorCode.NONE
+    assert producer.add() == ErrorCode.NONE
+    assert producer.produce(b"late-draft: aborted", sequence=0, on=old) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert producer.produce(b"late-draft: in time") == ErrorCode.NONE
+    assert producer.produce(b"late-draft: aborted too", sequence=1, on=old) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert producer.end() == ErrorCode.NONE
+    assert [value for value in visible(new) if value.startswith(b"late-draft")] == [b"late-draft: in time"]
+
+
+def test_a_client_may_use_its_connections_by_turns(connections: list[Connection]) -> None:
+    """As kafka-go does, with a pool: whatever is refused as late, it sends again, on one of them or another."""
+    producer = Instance(connections[0], "pool/1")
+    turns = itertools.cycle(connections)
+    refusals = 0
+
+    def insist(ask: Callable[[Connection], int]) -> None:
+        nonlocal refusals
+        while (code := ask(next(turns))) != ErrorCode.NONE:
+            assert code in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS)
+            refusals += 1
+
+    for number in range(50):
+        insist(lambda on: producer.add(on=on))
+        insist(lambda on, number=number: producer.produce(b"pool: %d" % number, on=on))
+        insist(lambda on: producer.end(on=on))
+    assert [value for value in visible(connections[0]) if value.startswith(b"pool")] == [
+        b"pool: %d" % number for number in range(50)
+    ]
+    assert refusals < 25, "once a connection is known to be live, nothing is refused any more"
+
+
+def test_nobody_harms_a_producer_by_naming_its_id(connections: list[Connection]) -> None:
+    """Whoever has another transactional id, or none, leaves no trace of what was refused."""
+    own, foreign, _ = connections
+    victim, attacker = Instance(own, "victim/1"), Instance(foreign, "attacker/1")
+    attacker.producer_id, attacker.epoch = victim.producer_id, victim.epoch
+    assert victim.add() == ErrorCode.NONE
+    row = {"partition_index": 0, "committed_offset": 1}
+    body = attacker._identity() | {"group_id": "victims", "topics": [{"name": TOPIC, "partitions": [row]}]}
+    offsets = foreign.ask(ApiKey.TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code
+    codes = [int(offsets), attacker.add(), attacker.end(), attacker.produce(b"victim: injected")]
+    assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 3 + [ErrorCode.INVALID_TXN_STATE]
+    assert victim.produce(b"victim") == ErrorCode.NONE
+    assert victim.end() == ErrorCode.NONE
+    assert [value for value in visible(own) if value.startswith(b"victim")] == [b"victim"]
+
+
+@pytest.mark.parametrize("transactional_id", ["in-flight/1", None])
+def test_a_batch_behind_a_refused_one_waits_for_it(connections: list[Connection], transactional_id: str | None) -> None:
+    """Several are in flight, and the first is refused for a passing reason, a flipped bit. If the second were taken,
+    the first one's retry would be called a duplicate, and be lost.
+    """
+    connection = connections[0]
+    producer = Instance(connection, transactional_id) if transactional_id else None
+    if producer is not None:
+        assert producer.add() == ErrorCode.NONE
+        identity = (producer.producer_id, producer.epoch)
+    else:
+        given = connection.ask(ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
+        identity = (given.producer_id, given.producer_epoch)
+
+    def send(sequence: int, *, flip: bool = False) -> int:
+        batch = bytearray(
+            build_batch(
+                [Message(b"in flight: %d" % sequence)],
+                producer_id=identity[0],
+                producer_epoch=identity[1],
+                base_sequence=sequence,
+                transactional=producer is not None,
+            )
+        )
+        batch[-1] ^= flip
+        body = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 5_000}
+        topics = {"topic_data": [{"name": TOPIC, "partition_data": [{"index": 0, "records": bytes(batch)}]}]}
+        answer = connection.ask(ApiKey.PRODUCE, 7, body | topics)
+        return int(answer.responses[0].partition_responses[0].error_code)
+
+    before = len(visible(connection))
+    assert send(0, flip=True) == ErrorCode.CORRUPT_MESSAGE
+    assert [send(sequence) for sequence in range(1, 5)] == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 4
+    assert [send(sequence) for sequence in range(5)] == [ErrorCode.NONE] * 5
+    if producer is not None:
+        assert producer.end() == ErrorCode.NONE
+    assert visible(connection)[before:] == [b"in flight: %d" % sequence for sequence in range(5)]
 
 
 def test_a_repeated_end_is_answered_as_the_first(connections: list[Connection]) -> None:
@@ -153,6 +247,50 @@ def test_a_repeated_draft_counts_once(connections: list[Connection]) -> None:
     assert producer.produce(b"twice: b", sequence=1) == ErrorCode.NONE
     assert producer.end() == ErrorCode.NONE
     assert visible(connections[0])[-2:] == [b"twice: a", b"twice: b"]
+
+
+def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connections: list[Connection]) -> None:
+    """Those that the messages get if nobody else writes before the commit, and never a higher one."""
+    connection = connections[0]
+    expecting = {"name": "expecting", "num_partitions": 1, "replication_factor": 1, "assignments": []}
+    configs = [{"name": "transactional.ack.offset", "value": "expected"}]
+    body = {"topics": [expecting | {"configs": configs}], "timeout_ms": 5_000}
+    assert connection.ask(ApiKey.CREATE_TOPICS, 5, body).topics[0].error_code == ErrorCode.NONE
+    given = connection.ask(ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": "e/1", "transaction_timeout_ms": 60_000})
+    identity = {
+        "transactional_id": "e/1",
+        "producer_id": given.producer_id,
+        "producer_epoch": given.producer_epoch,
+    }
+
+    def add() -> None:
+        for topic in ("expecting", TOPIC):
+            topics = {"topics": [{"name": topic, "partitions": [0]}]}
+            answer = connection.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 1, identity | topics)
+            assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
+
+    def produce(topic: str, sequence: int | None, *values: bytes) -> int:
+        named = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch, "transactional": True}
+        header = named | {"base_sequence": sequence} if sequence is not None else {}
+        batch = build_batch([Message(value) for value in values], **header)
+        data = {"name": topic, "partition_data": [{"index": 0, "records": batch}]}
+        transactional_id = "e/1" if sequence is not None else None
+        body = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
+        answer = connection.ask(ApiKey.PRODUCE, 7, body).responses[0].partition_responses[0]
+        assert answer.error_code == ErrorCode.NONE
+        return int(answer.base_offset)
+
+    add()
+    assert produce("expecting", None, b"plain") == 0
+    assert [produce("expecting", 0, b"a", b"b"), produce("expecting", 2, b"c")] == [1, 3]
+    assert produce("expecting", 0, b"a", b"b") == 1, "repeated"
+    assert produce(TOPIC, 0, b"expected: elsewhere") == -1
+    assert produce("expecting", None, b"plain: in between") == 1
+    assert produce("expecting", 3, b"d") == 5, "behind what this transaction and others have by now"
+    end = connection.ask(ApiKey.END_TXN, 1, identity | {"committed": True})
+    assert end.error_code == ErrorCode.NONE
+    add()
+    assert produce("expecting", 4, b"e") == 6
 
 
 def test_a_repeated_plain_batch_counts_once(connections: list[Connection]) -> None:
@@ -211,8 +349,9 @@ def test_late_offsets_never_join_a_later_transaction(connections: list[Connectio
     assert commit_offset(1, new) == ErrorCode.NONE
     assert producer.end(on=new) == ErrorCode.NONE
     join(new)
+    assert commit_offset(1, old) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "before and after the next"
     assert commit_offset(2, new) == ErrorCode.NONE
-    assert commit_offset(1, old) == ErrorCode.INVALID_TXN_STATE
+    assert commit_offset(3, old) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert producer.end(on=new) == ErrorCode.NONE
     asked = {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
     found = new.ask(ApiKey.OFFSET_FETCH, 5, asked).topics[0].partitions[0]

@@ -1,6 +1,6 @@
 """What administrators ask of groups: describe, list, delete.
 
-A group that has offsets but no members is Empty; one that has neither is, in Kafka's words, Dead.
+A group that has offsets, or once had members, but none now is Empty; one that is not known is, in Kafka's words, Dead.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from faircopy.broker.groups.registry import GroupRegistry
 from faircopy.wire.error_codes import ErrorCode
 
 Body = dict[str, Any]
+
+GROUP_TYPE = "classic"  # of all groups: those of KIP-848 are not offered
 
 
 class GroupAdministration:
@@ -33,7 +35,7 @@ class GroupAdministration:
             "error_code": ErrorCode.NONE,
             "group_id": group_id,
             "group_state": self._phase(group_id).value,
-            "protocol_type": (group and group.protocol_type) or "",
+            "protocol_type": self._protocol_type(group_id),
             "protocol_data": (group and is_stable and group.protocol_name) or "",
             "members": members,
         }
@@ -42,36 +44,47 @@ class GroupAdministration:
         group = self._registry.groups.get(group_id)
         if group is not None:
             return group.phase
-        return Phase.EMPTY if self._offsets.fetch(group_id) else Phase.DEAD
+        return Phase.EMPTY if self._is_kept(group_id) else Phase.DEAD
 
-    def listing(self, states: Sequence[str]) -> list[Body]:
-        """All groups in one of `states`, or in any if there are none, as ListGroups shows them."""
+    def _is_kept(self, group_id: str) -> bool:
+        return self._offsets.kept_group(group_id) is not None or bool(self._offsets.fetch(group_id))
+
+    def _protocol_type(self, group_id: str) -> str:
+        group, kept = self._registry.groups.get(group_id), self._offsets.kept_group(group_id)
+        if group is not None:
+            return group.protocol_type or ""
+        return kept.protocol_type if kept is not None else ""
+
+    def listing(self, states: Sequence[str], types: Sequence[str] = ()) -> list[Body]:
+        """All groups in one of `states`, or in any if there are none, as ListGroups shows them; likewise `types`."""
+        if types and GROUP_TYPE not in [each.lower() for each in types]:
+            return []
         wanted = {state.lower() for state in states}
         # A dict, for its order: groups with members first.
-        group_ids = dict.fromkeys((*self._registry.groups, *self._offsets.groups()))
+        kept = (group_id for group_id, _ in self._offsets.kept_groups())
+        group_ids = dict.fromkeys((*self._registry.groups, *kept, *self._offsets.groups()))
         bodies = [self._listed(group_id) for group_id in group_ids]
         return [body for body in bodies if not wanted or body["group_state"].lower() in wanted]
 
     def _listed(self, group_id: str) -> Body:
-        group = self._registry.groups.get(group_id)
-        protocol_type = (group and group.protocol_type) or ""
         return {
             "group_id": group_id,
-            "protocol_type": protocol_type,
+            "protocol_type": self._protocol_type(group_id),
             "group_state": self._phase(group_id).value,
+            "group_type": GROUP_TYPE,
         }
 
     async def delete(self, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets. Durable when done."""
         group = self._registry.groups.get(group_id)
-        if group is None and not self._offsets.fetch(group_id):
+        if group is None and not self._is_kept(group_id):
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group is not None:
             error = group.delete()
             if error:
                 return error
             self._registry.run(group, ())
-        return await error_of(self._offsets.delete(group_id, None))
+        return await error_of(self._offsets.delete_group(group_id))
 
 
 def _member_body(group: Group, member: Member) -> Body:

@@ -6,7 +6,7 @@ decided about members is decided by `membership.Group`; offsets are kept by an `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from faircopy.broker.groups.administration import GroupAdministration
@@ -18,23 +18,29 @@ from faircopy.broker.groups.members import (
     SyncAnswer,
     SyncRequest,
 )
-from faircopy.broker.groups.membership import Group, is_anonymous
+from faircopy.broker.groups.membership import Group
 from faircopy.broker.groups.offset_requests import (
     HasPartition,
     delete_offsets,
     fetch_offsets,
     sort_offsets,
+    unsettled_offsets,
 )
 from faircopy.broker.groups.offsets import OffsetStore, error_of
-from faircopy.broker.groups.registry import CallLater, GroupRegistry, NowMs
+from faircopy.broker.groups.registry import CallLater, GroupRegistry, NowMs, WhenGone
+from faircopy.broker.pace import NO_PACE, Pace
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.operations import NOT_ASKED, ON_GROUPS
 
 MEMBER_ID_REQUIRED_FROM = 4
 """The version of JoinGroup from which a new member has to join twice (KIP-394)."""
 
 GROUPS_MAX = 100_000
 """Groups with members at a time; whoever comes to a further one is told to try again."""
+
+STRAY_BYTES_MAX = 64 << 10
+"""Most bytes of assignments from a member that is not the leader: they serve nothing, and are held while it waits."""
 
 NAME_CHARS_MAX = 200
 """So much of a client's own name goes into its member's id."""
@@ -58,53 +64,72 @@ class GroupCoordinator:
         fresh_id: Callable[[], str],
         has_partition: HasPartition,
     ) -> None:
-        self._registry = GroupRegistry(limits, call_later, now_ms)
+        self._limits = limits
+        self._registry = GroupRegistry(limits, offsets, call_later, now_ms)
         self._administration = GroupAdministration(self._registry, offsets)
         self._offsets = offsets
         self._has_partition = has_partition
         self._now_ms = now_ms
         self._fresh_id = fresh_id
 
+    def restore(self) -> None:
+        """Take up the groups that were stored, before any request comes."""
+        self._registry.restore()
+
+    def is_active(self, group_id: str) -> bool:
+        """Whether a group has members now, or is about to."""
+        return group_id in self._registry.groups
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that members of all groups take, about."""
+        return self._registry.held_bytes
+
     def close(self) -> None:
         """Cancel what still waits, and all timers."""
         self._registry.close()
 
-    def has_members(self, group_id: str) -> bool:
-        """Whether a group has members now."""
-        group = self._registry.groups.get(group_id)
-        return group is not None and bool(group.members)
-
     # -- members -------------------------------------------------------------------------------------------------
 
-    async def join_group(self, request: Message, version: int, client_id: str | None, client_host: str) -> Body:
+    async def join_group(
+        self,
+        request: Message,
+        version: int,
+        client_id: str | None,
+        client_host: str,
+        when_gone: WhenGone | None = None,
+    ) -> Body:
         """JoinGroup. Returns when the rebalance that it takes part in is over."""
-        error = self._join_refusal(request)
+        joining = self._join_request(request, version, client_id or "", client_host)
+        group = self._registry.find_or_make(request.group_id)
+        error = self._join_refusal(group, joining)
         if error:
             return join_body(JoinAnswer(error, request.member_id))
-        group = self._registry.find_or_make(request.group_id)
         now_ms = self._now_ms()
 
         def join(ticket: int) -> list[Any]:
-            return group.join(self._join_request(request, version, client_id or "", client_host, ticket), now_ms)
+            return group.join(joining._replace(ticket=ticket), now_ms)
 
-        return join_body(await self._registry.answer(group, join))
+        return join_body(await self._registry.answer(group, join, when_gone))
 
-    def _join_refusal(self, request: Message) -> ErrorCode:
-        groups = self._registry.groups
-        if not request.group_id:
+    def _join_refusal(self, group: Group, joining: JoinRequest) -> ErrorCode:
+        if not group.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        if request.group_id in groups:
-            return ErrorCode.NONE
-        if request.member_id:
+        is_held = group.group_id in self._registry.groups
+        if joining.member_id and not is_held:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE if len(groups) >= GROUPS_MAX else ErrorCode.NONE
+        growth = group.growth(joining)
+        is_full = growth > 0 and self._registry.held_bytes + growth > self._limits.all_bytes_max
+        if is_full or (not is_held and len(self._registry.groups) >= GROUPS_MAX):
+            # There is room again when others leave, so the client may try again. What is too much for one group
+            # alone is for the group to say, and final.
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE
 
-    def _join_request(
-        self, request: Message, version: int, client_id: str, client_host: str, ticket: int
-    ) -> JoinRequest:
+    def _join_request(self, request: Message, version: int, client_id: str, client_host: str) -> JoinRequest:
         instance_id = request.group_instance_id or None
         return JoinRequest(
-            ticket=ticket,
+            ticket=0,
             member_id=request.member_id,
             fresh_member_id=f"{(instance_id or client_id)[:NAME_CHARS_MAX]}-{self._fresh_id()}",
             instance_id=instance_id,
@@ -124,6 +149,11 @@ class GroupCoordinator:
             return sync_body(SyncAnswer(error))
         asked = (identity_of(request), request.protocol_type, request.protocol_name)
         assignments = {a.member_id: a.assignment for a in request.assignments}
+        assigned_bytes = sum(map(len, assignments.values()))
+        if request.member_id != group.leader_id and assigned_bytes > STRAY_BYTES_MAX:
+            return sync_body(SyncAnswer(ErrorCode.INVALID_REQUEST))
+        if assigned_bytes and self._registry.held_bytes + assigned_bytes > self._limits.all_bytes_max:
+            return sync_body(SyncAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         now_ms = self._now_ms()
 
         def sync(ticket: int) -> list[Any]:
@@ -165,7 +195,7 @@ class GroupCoordinator:
         """The group that a member speaks of, or why there is none."""
         if not group_id:
             return None, ErrorCode.INVALID_GROUP_ID
-        group = self._registry.groups.get(group_id)
+        group = self._registry.find(group_id)
         return group, ErrorCode.NONE if group is not None else ErrorCode.UNKNOWN_MEMBER_ID
 
     # -- offsets -------------------------------------------------------------------------------------------------
@@ -186,41 +216,50 @@ class GroupCoordinator:
 
     def _commit_error(self, request: Message, is_transactional: bool) -> ErrorCode:
         identity = identity_of(request)
-        group = self._registry.groups.get(request.group_id)
+        group = self._registry.find(request.group_id)
         if group is not None:
             return group.check_commit(identity, self._now_ms(), is_transactional)
-        return ErrorCode.NONE if is_anonymous(identity) else ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE if identity.is_anonymous else ErrorCode.ILLEGAL_GENERATION
 
-    async def offset_fetch(self, request: Message) -> Body:
-        """OffsetFetch: one group, or many (version 8)."""
+    async def offset_fetch(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """OffsetFetch: one group, or many (version 8). One that is asked for twice is answered once."""
         stable = request.require_stable
-        for group_id in dict.fromkeys((request.group_id, *(group.group_id for group in request.groups))):
-            await self._offsets.settle(group_id)
+        groups = {group.group_id: group.topics for group in request.groups}
         many = [
-            {"group_id": g.group_id, **fetch_offsets(self._offsets, g.group_id, g.topics, stable)}
-            for g in request.groups
+            {"group_id": group_id, **await self._fetch(group_id, groups[group_id], stable, pace)}
+            async for group_id in pace.over(groups)
         ]
-        one = {} if many else fetch_offsets(self._offsets, request.group_id, request.topics, stable)
+        one = {} if many else await self._fetch(request.group_id, request.topics, stable, pace)
         return {"groups": many, **one}
+
+    async def _fetch(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
+        if not await self._offsets.settle(group_id) and not stable:
+            # With `stable`, those that are not settled are told so one by one.
+            return unsettled_offsets(topics)
+        return await fetch_offsets(self._offsets, group_id, topics, stable, pace)
 
     async def offset_delete(self, request: Message) -> Body:
         """OffsetDelete (KIP-496)."""
-        group = self._registry.groups.get(request.group_id)
+        group = self._registry.find(request.group_id)
         return await delete_offsets(self._offsets, group, request)
 
     # -- administration ------------------------------------------------------------------------------------------
 
-    async def describe_groups(self, request: Message) -> Body:
-        """DescribeGroups."""
-        return {"groups": [self._administration.description(group_id) for group_id in request.groups]}
+    async def describe_groups(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """DescribeGroups. One that is asked for twice is described once."""
+        allowed = {"authorized_operations": ON_GROUPS if request.include_authorized_operations else NOT_ASKED}
+        groups = pace.over(dict.fromkeys(request.groups))
+        return {"groups": [self._administration.description(group_id) | allowed async for group_id in groups]}
 
     async def list_groups(self, request: Message) -> Body:
-        """ListGroups, of all states or of those asked for (KIP-518)."""
-        return {"error_code": ErrorCode.NONE, "groups": self._administration.listing(request.states_filter)}
+        """ListGroups, of all states and types or of those asked for (KIP-518, KIP-848)."""
+        groups = self._administration.listing(request.states_filter, request.types_filter)
+        return {"error_code": ErrorCode.NONE, "groups": groups}
 
-    async def delete_groups(self, request: Message) -> Body:
+    async def delete_groups(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """DeleteGroups (KIP-229): those without members, with their offsets."""
-        errors = [(group_id, await self._administration.delete(group_id)) for group_id in request.groups_names]
+        names = pace.through(request.groups_names)
+        errors = [(group_id, await self._administration.delete(group_id)) async for group_id in names]
         return {"results": [{"group_id": group_id, "error_code": error} for group_id, error in errors]}
 
 

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from faircopy.copier.group_metadata import GroupMetadata, MemberMetadata
 from faircopy.wire.error_codes import ErrorCode
+
+MEMBER_BYTES = 1_024
+"""So much a member counts for beside what it says, and an id that was given away."""
+
+PROTOCOL_BYTES = 128
+"""So much a protocol counts for beside its name and metadata."""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names of assignment strategies, the preferred one first, each with the member's metadata for it."""
@@ -24,6 +31,8 @@ class GroupLimits(NamedTuple):
     session_timeout_min_ms: int = 6_000
     session_timeout_max_ms: int = 1_800_000
     members_max: int = 1_000
+    bytes_max: int = 16 << 20
+    all_bytes_max: int = 128 << 20
 
 
 class JoinRequest(NamedTuple):
@@ -48,6 +57,13 @@ class JoinRequest(NamedTuple):
     def names(self) -> set[str]:
         return {name for name, _ in self.protocols}
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory that its member takes, about."""
+        texts = (self.instance_id or "", self.client_id, self.client_host, self.protocol_type)
+        said = sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in self.protocols)
+        return MEMBER_BYTES + said + sum(map(len, texts))
+
 
 class Identity(NamedTuple):
     """Who a member says it is; `generation` -1 and an empty id when it is in no group."""
@@ -55,6 +71,11 @@ class Identity(NamedTuple):
     member_id: str
     instance_id: str | None
     generation: int
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether it is that of a client in no group (one that uses `assign`)."""
+        return self.generation < 0 and not self.member_id and self.instance_id is None
 
 
 class SyncRequest(NamedTuple):
@@ -116,7 +137,14 @@ class WakeAt(NamedTuple):
     at_ms: int
 
 
-Effect = AnswerJoin | AnswerSync | WakeAt
+class StoreGroup(NamedTuple):
+    """Effect: make the group durable as it is now, and call `Group.stored` with the number. Numbers grow."""
+
+    number: int
+    metadata: GroupMetadata
+
+
+Effect = AnswerJoin | AnswerSync | WakeAt | StoreGroup
 
 
 @dataclass(slots=True)
@@ -140,6 +168,12 @@ class Member:
     assignment: bytes = b""
     is_new: bool = True
     is_synced: bool = False
+    said_bytes: int = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return self.said_bytes + len(self.assignment)
 
     @property
     def names(self) -> set[str]:
@@ -159,6 +193,34 @@ class Member:
         self.session_timeout_ms = request.session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms(request)
         self.protocols = request.protocols
+        self.said_bytes = request.held_bytes
+
+    @property
+    def stored(self) -> MemberMetadata:
+        """What outlives a restart of the broker."""
+        return MemberMetadata(
+            self.member_id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.session_timeout_ms,
+            self.rebalance_timeout_ms,
+            self.protocols,
+            self.assignment,
+        )
+
+
+def restored_member(stored: MemberMetadata, now_ms: int) -> Member:
+    """A member that was stored; its session begins anew."""
+    said = sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in stored.protocols)
+    return Member(
+        *stored[:7],
+        deadline_ms=now_ms + stored.session_timeout_ms,
+        assignment=stored.assignment,
+        is_new=False,
+        is_synced=True,
+        said_bytes=MEMBER_BYTES + said,
+    )
 
 
 def new_member(request: JoinRequest, member_id: str) -> Member:
@@ -193,3 +255,7 @@ def elected_protocol(members: Sequence[Member]) -> str:
     candidates = common_protocols(members)
     votes = Counter(next(name for name, _ in m.protocols if name in candidates) for m in members)
     return votes.most_common(1)[0][0]
+
+
+def is_due(at_ms: int | None, now_ms: int) -> bool:
+    return at_ms is not None and at_ms <= now_ms

@@ -4,10 +4,12 @@ A rebalance goes round like this:
 
     EMPTY, STABLE or COMPLETING   --a member comes, goes or changes-->  PREPARING: members are to join again
     PREPARING    --all have joined, or time is up-->  COMPLETING: a new generation; its leader makes the assignment
-    COMPLETING   --the leader sends the assignment-->  STABLE
+    COMPLETING   --the leader sends the assignment, and it is durable-->  STABLE
 
 Methods take values and the time, and return effects. There is one timer for a group: it is asked for with `WakeAt`, and
-then `tick` looks for whatever is overdue. Membership is volatile: after a restart of the broker, clients join again.
+then `tick` looks for whatever is overdue. What a group is when it is stable or empty is stored (`StoreGroup`), so a
+restart of the broker is no reason to rebalance: nobody is told of an assignment, or of a static member's new id, before
+it is durable.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 
 from faircopy.broker.groups.members import (
+    MEMBER_BYTES,
     AnswerJoin,
     AnswerSync,
     Effect,
@@ -30,8 +33,12 @@ from faircopy.broker.groups.members import (
     WakeAt,
     common_protocols,
     elected_protocol,
+    is_due,
     new_member,
+    restored_member,
 )
+from faircopy.broker.groups.storing import Storing
+from faircopy.copier.group_metadata import GroupMetadata
 from faircopy.errors import invariant
 from faircopy.wire.error_codes import ErrorCode
 
@@ -93,11 +100,44 @@ class Group:
         self._member_added = False
         self._wake_ms: int | None = None
         self._effects: list[Effect] = []
+        self._storing = Storing()
+        self._assigning: int | None = None  # the number of the StoreGroup with the generation's assignment
+
+    @classmethod
+    def restored(cls, group_id: str, limits: GroupLimits, metadata: GroupMetadata, now_ms: int) -> Group:
+        """A group as it was stored: stable, or empty without members. All sessions begin anew."""
+        group = cls(group_id, limits)
+        group.phase = Phase.STABLE if metadata.members else Phase.EMPTY
+        group.generation = metadata.generation
+        group.protocol_type, group.protocol_name = metadata.protocol_type, metadata.protocol_name
+        group.leader_id = metadata.leader_id
+        group.members = {stored.member_id: restored_member(stored, now_ms) for stored in metadata.members}
+        group._static_ids = {m.instance_id: m.member_id for m in group._all() if m.instance_id is not None}
+        group._storing = Storing(is_kept=True)
+        return group
 
     @property
     def is_idle(self) -> bool:
-        """Whether a fresh `Group` would do as well: nobody is here to notice that generations start anew."""
-        return self.phase in (Phase.EMPTY, Phase.DEAD) and not self._pending
+        """Whether what is stored of it, if anything is, would do as well as this object."""
+        is_over = self.phase is Phase.EMPTY and self._storing.is_over
+        return (is_over or self.phase is Phase.DEAD) and not self._pending
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is stable or empty, and stored as it is."""
+        is_kept = self._storing.is_kept and self._storing.is_over
+        return is_kept and self.phase in (Phase.STABLE, Phase.EMPTY)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that its members take, about."""
+        return sum(member.held_bytes for member in self._all()) + MEMBER_BYTES * len(self._pending)
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """What outlives a restart of the broker."""
+        members = tuple(member.stored for member in self._all())
+        return GroupMetadata(self.generation, self.protocol_type, self.protocol_name, self.leader_id, members)
 
     # -- JoinGroup -----------------------------------------------------------------------------------------------
 
@@ -124,6 +164,8 @@ class Group:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not self._is_compatible(request):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if self.growth(request) > 0 and self.held_bytes + self.growth(request) > limits.bytes_max:
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
         if request.member_id:
             return self._known_error(request.member_id, request.instance_id)
         is_replacement = request.instance_id in self._static_ids
@@ -134,6 +176,14 @@ class Group:
         if member_id in self._pending and instance_id not in self._static_ids:
             return ErrorCode.NONE
         return self._standing(member_id, instance_id)
+
+    def growth(self, request: JoinRequest) -> int:
+        """By how many bytes the group would grow."""
+        member_id = request.member_id or self._static_ids.get(request.instance_id or "", "")
+        present = self.members.get(member_id)
+        if present is not None:
+            return request.held_bytes - present.said_bytes
+        return request.held_bytes - (MEMBER_BYTES if member_id in self._pending else 0)
 
     def _is_compatible(self, request: JoinRequest) -> bool:
         """Whether the joiner has a protocol in common with all *other* members."""
@@ -196,7 +246,7 @@ class Group:
         if self.phase is Phase.STABLE and elected_protocol(self._all()) == self.protocol_name:
             # Under the former leader's id a returning leader acts as a follower: the assignment stays as it is.
             answer = self._join_answer(member)._replace(leader_id=former_leader or "", members=())
-            self._answer_join(request.ticket, answer)
+            self._storing.hold(self._store(), AnswerJoin(request.ticket, answer))
             self._keep_alive(member, now_ms)
             return
         self._await_join(member, request, now_ms)
@@ -225,7 +275,7 @@ class Group:
                 self._answer_sync(member, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
                 self._keep_alive(member, now_ms)
         self._go(Event.REBALANCE)
-        self._sync_deadline_ms = None
+        self._sync_deadline_ms = self._assigning = None
         self._start_join_wait(is_first, now_ms)
 
     def _start_join_wait(self, is_first: bool, now_ms: int) -> None:
@@ -268,7 +318,9 @@ class Group:
             self._begin_generation(joined, now_ms)
         else:
             self._go(Event.EMPTIED)
-            self.protocol_type = self.protocol_name = self.leader_id = None
+            self.protocol_name = self.leader_id = None
+            if self._storing.is_kept:
+                self._store()
 
     def _begin_generation(self, joined: list[Member], now_ms: int) -> None:
         if self.members[self.leader_id or ""].join_ticket is None:
@@ -316,8 +368,8 @@ class Group:
         member.deadline_ms = None
         if self.phase is Phase.STABLE:
             self._hand_out([member], now_ms)
-        elif member.member_id == self.leader_id:
-            self._assign(request.assignments, now_ms)
+        elif member.member_id == self.leader_id and self._assigning is None:
+            self._assign(request.assignments)
         return self._taken()
 
     def _sync_error(self, request: SyncRequest) -> ErrorCode:
@@ -330,13 +382,27 @@ class Group:
         ours = (self.protocol_type, self.protocol_name)
         if any(a is not None and a != b for a, b in zip(given, ours, strict=True)):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assigned_bytes = sum(len(request.assignments.get(member_id, b"")) for member_id in self.members)
+        if assigned_bytes and self.held_bytes + assigned_bytes > self._limits.bytes_max:
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
         return ErrorCode.NONE
 
-    def _assign(self, assignments: Mapping[str, bytes], now_ms: int) -> None:
+    def _assign(self, assignments: Mapping[str, bytes]) -> None:
         for member in self._all():
             member.assignment = assignments.get(member.member_id, b"")
-        self._go(Event.ASSIGNED)
-        self._hand_out([m for m in self._all() if m.sync_ticket is not None], now_ms)
+        self._assigning = self._store()
+
+    def _assignment_is_stored(self, error: ErrorCode, now_ms: int) -> None:
+        self._assigning = None
+        waiting = [member for member in self._all() if member.sync_ticket is not None]
+        if not error:
+            self._go(Event.ASSIGNED)
+            self._hand_out(waiting, now_ms)
+            return
+        for member in waiting:
+            self._answer_sync(member, SyncAnswer(error))
+            self._keep_alive(member, now_ms)
+        self._rebalance(now_ms)
 
     def _hand_out(self, members: Iterable[Member], now_ms: int) -> None:
         for member in members:
@@ -350,6 +416,25 @@ class Group:
         """Members that joined but never asked for their assignment are taken for dead."""
         self._sync_deadline_ms = None
         self._remove([m for m in self._all() if not m.is_synced], now_ms)
+
+    # -- storing -------------------------------------------------------------------------------------------------
+
+    def _store(self) -> int:
+        effect = self._storing.begin(self.metadata)
+        self._effects.append(effect)
+        return effect.number
+
+    def stored(self, number: int, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """Take the end of the StoreGroup of this number: it is durable, or with an error it may not be."""
+        self._effects += self._storing.end(number, error, now_ms)
+        if number == self._assigning:
+            self._assignment_is_stored(error, now_ms)
+        return self._taken()
+
+    def _store_again(self) -> None:
+        self._storing.again_ms = None
+        if self.phase in (Phase.EMPTY, Phase.STABLE):
+            self._store()
 
     # -- Heartbeat, LeaveGroup, commits --------------------------------------------------------------------------
 
@@ -381,7 +466,7 @@ class Group:
         """
         if self.phase is Phase.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if is_anonymous(identity):
+        if identity.is_anonymous:
             is_allowed = is_transactional or self.phase is Phase.EMPTY
             return ErrorCode.NONE if is_allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self._identity_error(identity)
@@ -418,6 +503,16 @@ class Group:
                 return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
+    def abandon(self, ticket: int, now_ms: int) -> list[Effect]:
+        """The client of a JoinGroup that waits is gone: one that was no member before need not wait for it."""
+        for member in [member for member in self._all() if member.join_ticket == ticket]:
+            member.join_ticket = None
+            if member.is_new:
+                self._remove([member], now_ms)
+            else:
+                self._keep_alive(member, now_ms)
+        return self._taken()
+
     # -- time ----------------------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> list[Effect]:
@@ -431,6 +526,8 @@ class Group:
             self._join_time_is_up(now_ms)
         if is_due(self._sync_deadline_ms, now_ms):
             self._sync_time_is_up(now_ms)
+        if is_due(self._storing.again_ms, now_ms):
+            self._store_again()
         return self._taken()
 
     def _keep_alive(self, member: Member, now_ms: int) -> None:
@@ -441,7 +538,8 @@ class Group:
     def _deadlines(self) -> list[int]:
         own = (self._join_deadline_ms, self._sync_deadline_ms, *self._pending.values())
         theirs = (member.deadline_ms for member in self._all())
-        return [at_ms for at_ms in (*own, *theirs) if at_ms is not None]
+        store_again_ms = None if self.phase is Phase.DEAD else self._storing.again_ms
+        return [at_ms for at_ms in (*own, *theirs, store_again_ms) if at_ms is not None]
 
     def _taken(self) -> list[Effect]:
         """The effects so far, with a wake-up if one is due earlier than that which was asked for."""
@@ -499,12 +597,3 @@ class Group:
         assert member.sync_ticket is not None
         self._effects.append(AnswerSync(member.sync_ticket, answer))
         member.sync_ticket = None
-
-
-def is_anonymous(identity: Identity) -> bool:
-    """Whether it is that of a client in no group (one that uses `assign`)."""
-    return identity.generation < 0 and not identity.member_id and identity.instance_id is None
-
-
-def is_due(at_ms: int | None, now_ms: int) -> bool:
-    return at_ms is not None and at_ms <= now_ms

@@ -14,6 +14,7 @@ from faircopy.broker.groups.offsets import (
     error_of,
 )
 from faircopy.broker.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from faircopy.broker.pace import Pace
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 
@@ -60,7 +61,9 @@ def _error_body(partition: int, error: ErrorCode) -> Body:
     return {"partition_index": partition, "error_code": error}
 
 
-def fetch_offsets(store: OffsetStore, group_id: str, topics: Sequence[Message] | None, require_stable: bool) -> Body:
+async def fetch_offsets(
+    store: OffsetStore, group_id: str, topics: Sequence[Message] | None, require_stable: bool, pace: Pace
+) -> Body:
     """What an OffsetFetch is told of one group; without `topics`, of all partitions that it has offsets for.
 
     With `require_stable`, partitions for which a transaction is undecided get UNSTABLE_OFFSET_COMMIT (KIP-447).
@@ -72,10 +75,33 @@ def fetch_offsets(store: OffsetStore, group_id: str, topics: Sequence[Message] |
     else:
         asked = [(topic.name, topic.partition_indexes) for topic in topics]
     bodies = [
-        {"name": topic, "partitions": [_offset_body(offsets, unstable, topic, p) for p in partitions]}
-        for topic, partitions in asked
+        {
+            "name": topic,
+            "partitions": [_offset_body(offsets, unstable, topic, p) async for p in pace.over(partitions)],
+        }
+        async for topic, partitions in pace.over(asked)
     ]
     return {"error_code": ErrorCode.NONE, "topics": bodies}
+
+
+def unsettled_offsets(topics: Sequence[Message] | None) -> Body:
+    """The answer while a commit is acknowledged and not yet visible: an older offset would be wrong (P8)."""
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    bodies = [
+        {"name": topic.name, "partitions": [_no_offset(p, code) for p in topic.partition_indexes]}
+        for topic in topics or ()
+    ]
+    return {"error_code": code, "topics": bodies}
+
+
+def _no_offset(partition: int, code: ErrorCode) -> Body:
+    return {
+        "partition_index": partition,
+        "committed_offset": NO_OFFSET.offset,
+        "committed_leader_epoch": NO_OFFSET.leader_epoch,
+        "metadata": NO_OFFSET.metadata,
+        "error_code": code,
+    }
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
@@ -103,7 +129,7 @@ def _offset_body(
 async def delete_offsets(store: OffsetStore, group: Group | None, request: Message) -> Body:
     """Answer an OffsetDelete; `group` is the request's, if it has members. Durable when done."""
     members = group.members.values() if group is not None else ()
-    if not members and not store.fetch(request.group_id):
+    if group is None and not store.fetch(request.group_id):
         return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "topics": []}
     if group is not None and members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return {"error_code": ErrorCode.NON_EMPTY_GROUP, "topics": []}

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faircopy import __version__
 from faircopy.broker.handlers.context import Body, Context, Message
+from faircopy.broker.settings import changed_settings
+from faircopy.copier.partition import Partition
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ class Inspection:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._ready_ms = broker.clock.monotonic_ms()
         self._subjects = {
             "broker": self._about_broker,
             "partitions": self._partitions,
@@ -34,17 +41,31 @@ class Inspection:
         return {"error_code": ErrorCode.NONE, "document": json.dumps(subject())}
 
     def _about_broker(self) -> dict[str, Any]:
+        broker = self._broker
         usage = resource.getrusage(resource.RUSAGE_SELF)
+        partitions = list(broker.catalog.partitions())
         return {
             "version": __version__,
-            "durability": self._broker.settings.durability,
-            "data_directory": str(self._broker.directory.path),
-            "incarnation": self._broker.incarnation,
-            "loop_stall_worst_ms": round(self._broker.stalls.worst_ms, 3),
-            "loop_stalls": self._broker.stalls.stalls,
-            "requests_in_flight_bytes": self._broker.server.in_flight_bytes,
+            "process_id": os.getpid(),
+            "uptime_ms": round(broker.clock.monotonic_ms() - self._ready_ms),
+            "durability": broker.settings.durability,
+            "data_directory": str(broker.directory.path),
+            "listeners": [f"{each.name}://{each.address}" for each in broker.server.listeners],
+            "settings": [f"{key}={value}" for key, value in changed_settings(broker.settings).items()],
+            "recovery": str(broker.recovery),
+            "recovery_ms": round(broker.recovery.duration_ms),
+            "incarnation": broker.incarnation,
+            "topics": len(broker.catalog.topics),
+            "partitions": len(partitions),
+            "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
+            "open_transactions": sum(len(home.table.transactions) for home in broker.coordinator.journals),
+            "connections": broker.server.connections,
+            "requests_in_flight_bytes": broker.server.in_flight_bytes,
+            "memory_bytes": memory_bytes(),
             "memory_peak_bytes": usage.ru_maxrss * 1024,
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
+            "loop_stalls": broker.stalls.stalls,
+            "loop_stall_worst_ms": round(broker.stalls.worst_ms, 3),
         }
 
     def _partitions(self) -> list[dict[str, Any]]:
@@ -79,11 +100,12 @@ class Inspection:
 
     def _transactions(self) -> list[dict[str, Any]]:
         broker, now_ms = self._broker, self._broker.clock.steady_ms()
-        partitions = [*broker.catalog.partitions(), *broker.offsets.partitions]
+        partitions = {each.id: each for each in (*broker.catalog.partitions(), *broker.offsets.partitions)}
         found = []
         for home in broker.coordinator.journals:
             for transaction in home.table.transactions.values():
-                here = [partition.state.transactions.get(transaction.id) for partition in partitions]
+                there = [each for one in transaction.participants if (each := partitions.get(one)) is not None]
+                here = [partition.state.transactions.get(transaction.id) for partition in there]
                 found.append(
                     {
                         "id": str(transaction.id),
@@ -92,10 +114,24 @@ class Inspection:
                         "state": transaction.phase.value,
                         "age_ms": now_ms - transaction.started_ms,
                         "timeout_ms": transaction.timeout_ms,
-                        "partitions": [str(name) for name in transaction.participants],
+                        "partitions": [name_of(each, partitions) for each in transaction.participants],
                         "messages": sum(each.records for each in here if each is not None),
                         "journaled_bytes": sum(each.size for each in here if each is not None),
                         "metadata_journal": home.number,
                     }
                 )
         return found
+
+
+def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
+    """A participant's name, or its id, if its topic is deleted."""
+    return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
+
+
+def memory_bytes() -> int | None:
+    """What this process has in memory now; None where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError):
+        return None
+    return pages * resource.getpagesize()

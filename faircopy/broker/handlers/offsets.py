@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from faircopy.broker.catalog import Catalog, HostedPartition
 from faircopy.broker.handlers.context import LEADER_EPOCH, Body, Context, Message
+from faircopy.broker.read_your_commits import NotCaughtUp, catch_up
 from faircopy.datalog.read import DamagedLog
 from faircopy.datalog.time_search import find_time
 from faircopy.errors import FaircopyError
@@ -14,9 +16,11 @@ from faircopy.storage.disk import Disk
 from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
-CATCH_UP_MS = 10_000
-CATCH_UP_POLL_SECONDS = 0.001
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+FIRST_VERSION = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+NOWHERE: Body = {"offset": -1, "timestamp": -1, "leader_epoch": -1}
+NEVER = 1 << 15
+SEARCHES_AT_ONCE = 2  # by time: they may take long, and the disk's other threads have commits to write
 
 
 class OffsetHandlers:
@@ -26,23 +30,31 @@ class OffsetHandlers:
         self._catalog = catalog
         self._disk = disk
         self._clock = clock
+        self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def list_offsets(self, request: Message, context: Context) -> Body:
-        """ListOffsets."""
+        """ListOffsets. Its timeout (version 10) is for reading from tiered storage, which there is none of."""
+        times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+        repeated = {place for place, count in times.items() if count > 1}
         return {
             "topics": [
                 {
                     "name": topic.name,
                     "partitions": [
-                        await self._list(topic.name, asked, request.isolation_level) for asked in topic.partitions
+                        await self._list(topic.name, asked, request.isolation_level, context.version)
+                        if (topic.name, asked.partition_index) not in repeated
+                        else {"partition_index": asked.partition_index, "error_code": ErrorCode.INVALID_REQUEST}
+                        async for asked in context.pace.over(topic.partitions)
                     ],
                 }
-                for topic in request.topics
+                async for topic in context.pace.over(request.topics)
             ]
         }
 
-    async def _list(self, topic: str, asked: Message, isolation_level: int) -> Body:
+    async def _list(self, topic: str, asked: Message, isolation_level: int, version: int) -> Body:
         answer = {"partition_index": asked.partition_index}
+        if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, NEVER):
+            return answer | {"error_code": ErrorCode.UNSUPPORTED_VERSION}
         partition = self._catalog.find(topic, asked.partition_index)
         if partition is None:
             return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -52,7 +64,7 @@ class OffsetHandlers:
             return answer | {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
         try:
             return answer | {"error_code": 0} | await self._find(partition, asked.timestamp, isolation_level)
-        except TimeoutError:
+        except NotCaughtUp:
             return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
         except FaircopyError as error:
             if isinstance(error, DamagedLog | DamagedState):
@@ -63,30 +75,17 @@ class OffsetHandlers:
         log = partition.log
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
             return {"offset": log.start_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
-        await self._catch_up(partition)
+        if timestamp == LATEST_TIERED:
+            return NOWHERE
+        await catch_up(partition, self._clock)
         if timestamp == LATEST:
             return {"offset": partition.end_for(isolation_level), "timestamp": -1, "leader_epoch": LEADER_EPOCH}
         wanted = log.index.greatest_time_ms if timestamp == MAX_TIMESTAMP else timestamp
-        found = await find_time(log, self._disk, wanted) if log.end_offset > log.start_offset else None
+        async with self._searches:
+            found = await find_time(log, self._disk, wanted) if log.end_offset > log.start_offset else None
         if found is None:
-            return {"offset": -1, "timestamp": -1, "leader_epoch": -1}
+            return NOWHERE
         return {"offset": found.offset, "timestamp": found.timestamp_ms, "leader_epoch": LEADER_EPOCH}
-
-    async def _catch_up(self, partition: HostedPartition) -> None:
-        """Wait until all that was acked by now is visible (P8). Raises TimeoutError."""
-        state, log = partition.state, partition.log
-        deadline_ms = self._clock.monotonic_ms() + CATCH_UP_MS
-        prepared = set(state.prepared)
-        while prepared & state.prepared:
-            await self._pause(deadline_ms)
-        target = state.next_offset
-        while log.end_offset < target and partition.failure is None:
-            await self._pause(deadline_ms)
-
-    async def _pause(self, deadline_ms: float) -> None:
-        if self._clock.monotonic_ms() > deadline_ms:
-            raise TimeoutError
-        await asyncio.sleep(CATCH_UP_POLL_SECONDS)
 
     async def offset_for_leader_epoch(self, request: Message, context: Context) -> Body:
         """OffsetForLeaderEpoch (KIP-101)."""
@@ -94,19 +93,28 @@ class OffsetHandlers:
             "topics": [
                 {
                     "topic": topic.topic,
-                    "partitions": [self._end_of_epoch(topic.topic, asked) for asked in topic.partitions],
+                    "partitions": [
+                        await self._end_of_epoch(topic.topic, asked)
+                        async for asked in context.pace.over(topic.partitions)
+                    ],
                 }
-                for topic in request.topics
+                async for topic in context.pace.over(request.topics)
             ]
         }
 
-    def _end_of_epoch(self, topic: str, asked: Message) -> Body:
+    async def _end_of_epoch(self, topic: str, asked: Message) -> Body:
         answer = {"partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
         partition = self._catalog.find(topic, asked.partition)
         if partition is None:
             return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         if asked.leader_epoch > LEADER_EPOCH:
             return answer | {"error_code": ErrorCode.NONE}
+        try:
+            await catch_up(partition, self._clock)
+        except NotCaughtUp:
+            return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
+        except FaircopyError:
+            return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
         return answer | {
             "error_code": ErrorCode.NONE,
             "leader_epoch": LEADER_EPOCH,

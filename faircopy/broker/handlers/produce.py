@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
-from faircopy.broker.connection import Exchange
+from faircopy.broker.connection import Connection, Exchange
 from faircopy.broker.handlers.context import message_of
+from faircopy.broker.handlers.large_batches import LargeBatches
+from faircopy.broker.large_requests import LargeRequests
+from faircopy.broker.pace import ClientGone, Pace
+from faircopy.broker.transactions.connections import Sent
+from faircopy.broker.transactions.table import TransactionRefused
 from faircopy.copier.partition import NoOpenTransaction
-from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
+from faircopy.copier.producers import UNKNOWN_OFFSET, OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.clock import Clock
@@ -20,30 +28,40 @@ from faircopy.wire.batch import (
     check_produced,
     with_log_append_time,
 )
+from faircopy.wire.compression import RecordsError, TooLargeError
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import RequestHeader
+from faircopy.wire.primitives import TooManyElements
 from faircopy.wire.produce import (
     FIRST_ACCEPTED_VERSION,
     ProduceRequest,
     ProduceResult,
     encode_produce_response,
     read_produce_request,
-    refusals,
 )
+from faircopy.wire.record_count import Budget, is_counted
 
 if TYPE_CHECKING:
     from faircopy.broker.producer_ids import ProducerIds
     from faircopy.broker.transactions.coordinator import TransactionCoordinator
 
+NO_TIMESTAMP = -1
+ELEMENTS_AT_ONCE = 200
+
 CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
     (CorruptBatch, ErrorCode.CORRUPT_MESSAGE),
     (OldMagic, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
     (InvalidBatch, ErrorCode.INVALID_RECORD),
+    (TooLargeError, ErrorCode.MESSAGE_TOO_LARGE),
+    (RecordsError, ErrorCode.INVALID_RECORD),
     (StaleEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
     (OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
     (StaleDuplicate, ErrorCode.DUPLICATE_SEQUENCE_NUMBER),
     (NoOpenTransaction, ErrorCode.INVALID_TXN_STATE),
 )
+
+
+log = logging.getLogger(__name__)
 
 
 class Refused(FaircopyError):
@@ -52,6 +70,17 @@ class Refused(FaircopyError):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class Checked(NamedTuple):
+    """A batch that may be appended."""
+
+    records: memoryview
+    header: BatchHeader
+    is_counted: bool = True
+
+
+Check = Callable[[str, memoryview | None], Checked | FaircopyError]
 
 
 class Operation:
@@ -75,44 +104,133 @@ class Operation:
             self.answer()
 
     def answer(self) -> None:
+        """Send the response."""
+        if self.request.acks == 0:
+            self.answer_nothing()
+        else:
+            self.exchange.answer(self.encoded())
+
+    def encoded(self) -> bytes:
+        """The response, when all is settled."""
         results = [result for result in self.results if result is not None]
-        if self.request.acks != 0:
-            self.exchange.answer(encode_produce_response(self.version, self.correlation_id, results))
-            return
+        return encode_produce_response(self.version, self.correlation_id, results)
+
+    def answer_nothing(self) -> None:
+        """What a client that wants no acks gets."""
         self.exchange.answer(None)
-        if any(result.error_code for result in results):
+        if any(result is not None and result.error_code for result in self.results):
             # As Kafka does: without acks, closing the connection is the only way to tell that something is wrong.
             self.exchange.connection.close()
+
+
+class LargeOperation(Operation):
+    """The same for many partitions: the response is encoded on a thread."""
+
+    __slots__ = ("_is_settled",)
+
+    def __init__(self, exchange: Exchange, header: RequestHeader, request: ProduceRequest) -> None:
+        super().__init__(exchange, header, request)
+        self._is_settled = asyncio.Event()
+
+    def answer(self) -> None:
+        self._is_settled.set()
+
+    async def answer_from_thread(self, large: LargeRequests) -> None:
+        """Send the response when all is settled."""
+        if self.results:
+            await self._is_settled.wait()
+        if self.request.acks == 0:
+            self.answer_nothing()
+        else:
+            self.exchange.answer(await large.run(self.encoded))
 
 
 class ProduceHandler:
     """Takes Produce requests."""
 
     def __init__(
-        self, catalog: Catalog, coordinator: TransactionCoordinator, producer_ids: ProducerIds, clock: Clock
+        self,
+        catalog: Catalog,
+        coordinator: TransactionCoordinator,
+        producer_ids: ProducerIds,
+        clock: Clock,
+        large_batches: LargeBatches,
+        large: LargeRequests,
     ) -> None:
         self._catalog = catalog
         self._coordinator = coordinator
         self._producer_ids = producer_ids
         self._clock = clock
+        self._large_batches = large_batches
+        self._large = large
 
-    def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
-        """Take a request; the exchange is answered later. Raises MalformedMessage."""
-        request = read_produce_request(header.api_version, frame, header.body_at)
+    def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
+        """Take a request; the exchange is answered later. Returns the rest of the work, if there is much.
+
+        Raises MalformedMessage.
+        """
+        try:
+            request = read_produce_request(header.api_version, frame, header.body_at, ELEMENTS_AT_ONCE)
+        except TooManyElements:
+            exchange.holds_back = True
+            return self._take_many(exchange, header, frame)
         operation = Operation(exchange, header, request)
         if not operation.results:
             operation.answer()
-        if (refused := self._refusal(header, request)) is not None:
-            for number, result in enumerate(refusals(request, refused.code, message_of(refused))):
-                operation.settle(number, result)
-            return
-        for number, (topic, partition, records) in enumerate(request.partitions):
+        check = self._checks(header, request)
+        checked = [check(topic, records) for topic, _, records in request.partitions]
+        if any(isinstance(one, Checked) and not one.is_counted for one in checked):
+            exchange.holds_back = True
+            return self._go_on(operation, checked, self._large.pace_for(exchange.connection))
+        for number, one in enumerate(checked):
+            self._append(operation, number, one)
+        return None
+
+    async def _take_many(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+        """Take a request with so many partitions that others must have their turn in between."""
+        request = await self._large.run(read_produce_request, header.api_version, frame, header.body_at)
+        operation = LargeOperation(exchange, header, request)
+        check = self._checks(header, request)
+        pace = self._large.pace_for(exchange.connection)
+        checked = [check(topic, records) async for topic, _, records in pace.over(request.partitions)]
+        await self._go_on(operation, checked, pace)
+        await operation.answer_from_thread(self._large)
+
+    async def _go_on(self, operation: Operation, checked: list[Checked | FaircopyError], pace: Pace) -> None:
+        """Count what takes long to count, and append all, unless the client has gone meanwhile."""
+        connection = operation.exchange.connection
+        for number, one in enumerate(checked):
+            if isinstance(one, Checked) and not one.is_counted:
+                checked[number] = await self._counted(one, connection)
+        pace.ensure_wanted()
+        async for number, one in pace.through(enumerate(checked)):
+            self._append(operation, number, one)
+        operation.exchange.let_on()
+
+    async def _counted(self, one: Checked, connection: Connection) -> Checked | FaircopyError:
+        try:
+            await self._large_batches.check(one.records, one.header, lambda: connection.is_open)
+        except ClientGone:
+            raise
+        except FaircopyError as error:
+            return error
+        return one
+
+    def _append(self, operation: Operation, number: int, checked: Checked | FaircopyError) -> None:
+        """Append a batch, or settle it as refused."""
+        topic, partition, _ = operation.request.partitions[number]
+        if isinstance(checked, Checked):
             try:
-                self._append(operation, number, topic, partition, records)
+                self._append_checked(operation, number, topic, partition, checked)
+                return
             except FaircopyError as error:
-                code = self._code(error)
-                result = ProduceResult(topic, partition, code, error_message=message_of(error))
-                operation.settle(number, result)
+                checked = error
+        code = self._code(checked)
+        log.debug(
+            "refused to %s: Produce to %s-%d: %s: %s",
+            operation.exchange.connection.peer, topic, partition, code.name, checked,
+        )  # fmt: skip
+        operation.settle(number, ProduceResult(topic, partition, code, error_message=message_of(checked)))
 
     def _code(self, error: FaircopyError) -> ErrorCode:
         if isinstance(error, Refused):
@@ -130,16 +248,15 @@ class ProduceHandler:
             return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}: give 0, 1 or all (-1)")
         return None
 
-    def _append(
-        self, operation: Operation, number: int, topic: str, partition_number: int, records: memoryview | None
+    def _append_checked(
+        self, operation: Operation, number: int, topic: str, partition_number: int, checked: Checked
     ) -> None:
         partition = self._catalog.find(topic, partition_number)
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition_number}")
         partition.ensure_sound()
         hosted = self._catalog.topics[topic]
-        header = self._check_batch(hosted, records)
-        assert records is not None
+        records, header, _ = checked
         stamp_ms = -1
         if hosted.has_log_append_time:
             stamp_ms = self._clock.wall_ms()
@@ -147,16 +264,36 @@ class ProduceHandler:
         start_offset = partition.log.start_offset
 
         def safe(base_offset: int) -> None:
+            if header.is_transactional and not hosted.acks_expected_offsets:
+                base_offset = UNKNOWN_OFFSET
             operation.settle(number, ProduceResult(topic, partition_number, 0, base_offset, stamp_ms, start_offset))
 
         if header.is_transactional:
-            transaction = self._transaction(operation.request, partition, header)
+            transaction = self._transaction(operation, partition, header)
             safe_with_transaction = self._coordinator.once_known(transaction, safe)
             partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
             partition.append_plain(records, header, header.records, safe)
 
-    def _check_batch(self, hosted: HostedTopic, records: memoryview | None) -> BatchHeader:
+    def _checks(self, header: RequestHeader, request: ProduceRequest) -> Check:
+        """How to check a request's batches: each may be refused, or all are."""
+        refused = self._refusal(header, request)
+        if refused is not None:
+            return lambda _topic, _records: refused
+        budget = Budget()
+        return lambda topic, records: self._check(topic, records, budget)
+
+    def _check(self, topic: str, records: memoryview | None, budget: Budget) -> Checked | FaircopyError:
+        """The batch with its header, or why it is refused."""
+        hosted = self._catalog.topics.get(topic)
+        try:
+            if hosted is None:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+            return self._check_batch(hosted, records, budget)
+        except FaircopyError as error:
+            return error
+
+    def _check_batch(self, hosted: HostedTopic, records: memoryview | None, budget: Budget) -> Checked:
         if records is None:
             raise CorruptBatch("no record batch came")
         if len(records) > hosted.max_message_bytes:
@@ -168,16 +305,39 @@ class ProduceHandler:
         header = check_produced(records)
         if header.producer_id >= self._producer_ids.limit:
             raise Refused(ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given to anyone")
-        return header
+        if hosted.has_timestamp_limits:
+            self._check_times(hosted, header)
+        return Checked(records, header, is_counted(records, header, budget))
 
-    def _transaction(self, request: ProduceRequest, partition: HostedPartition, header: BatchHeader) -> TransactionId:
-        """The open transaction that a draft belongs to; tells a zombie from a late draft."""
+    def _check_times(self, hosted: HostedTopic, header: BatchHeader) -> None:
+        """Compare the first and the greatest time of a batch with the clock, as far as the topic's settings ask for."""
+        now_ms = self._clock.wall_ms()
+        times = (header.base_timestamp_ms, header.max_timestamp_ms)
+        for time_ms in times:
+            behind_ms = now_ms - time_ms
+            is_within = -hosted.timestamp_after_max_ms <= behind_ms <= hosted.timestamp_before_max_ms
+            if time_ms != NO_TIMESTAMP and not is_within:
+                raise Refused(
+                    ErrorCode.INVALID_TIMESTAMP,
+                    f"a message has time {time_ms}, and it is {now_ms}; topic {hosted.topic.name!r} takes at most "
+                    f"{hosted.timestamp_before_max_ms} ms behind and {hosted.timestamp_after_max_ms} ms ahead "
+                    f"(message.timestamp.before.max.ms, message.timestamp.after.max.ms)",
+                )
+
+    def _transaction(self, operation: Operation, partition: HostedPartition, header: BatchHeader) -> TransactionId:
+        """The open transaction that a draft belongs to; tells a zombie, and what comes late, from it."""
+        transactional_id = operation.request.transactional_id
+        identity = (header.producer_id, header.producer_epoch)
         try:
-            return partition.open_transaction_of(header.producer_id, header.producer_epoch)
+            transaction = partition.open_transaction_of(transactional_id, *identity)
         except NoOpenTransaction as error:
-            if not request.transactional_id:
+            if not transactional_id:
                 raise
-            identity = (header.producer_id, header.producer_epoch)
-            raise Refused(
-                self._coordinator.refusal_of_draft(request.transactional_id, *identity), str(error)
-            ) from error
+            raise Refused(self._coordinator.refusal_of_draft(transactional_id, *identity), str(error)) from error
+        content = (partition.id, header.base_sequence)
+        sent = Sent(operation.exchange.connection.number, operation.correlation_id, content)
+        try:
+            self._coordinator.admit_draft(transaction, sent)
+        except TransactionRefused as error:
+            raise Refused(error.code, str(error)) from error
+        return transaction

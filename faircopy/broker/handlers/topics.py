@@ -9,11 +9,13 @@ from pathlib import Path
 
 from faircopy.broker.catalog import Catalog, TooManyPartitions
 from faircopy.broker.handlers.context import Body, Context, Message, message_of
+from faircopy.broker.read_your_commits import NotCaughtUp, catch_up
 from faircopy.broker.settings import Settings
 from faircopy.cluster.store import Conflict
 from faircopy.cluster.topic_configs import InvalidTopicConfig, check_configs
-from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic, check_topic_name
+from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic, check_topic_name, ensure_not_reserved
 from faircopy.errors import FaircopyError
+from faircopy.storage.clock import Clock
 from faircopy.storage.files import space_around
 from faircopy.wire.error_codes import ErrorCode
 
@@ -46,10 +48,11 @@ def code_of(error: FaircopyError) -> ErrorCode:
 class TopicHandlers:
     """Changes of topics."""
 
-    def __init__(self, catalog: Catalog, settings: Settings, data_directory: str) -> None:
+    def __init__(self, catalog: Catalog, settings: Settings, data_directory: str, clock: Clock) -> None:
         self._catalog = catalog
         self._settings = settings
         self._data_directory = data_directory
+        self._clock = clock
 
     # -- CreateTopics --------------------------------------------------------------------------------------------
 
@@ -57,7 +60,7 @@ class TopicHandlers:
         """CreateTopics."""
         times = Counter(asked.name for asked in request.topics)
         answers = []
-        for asked in request.topics:
+        async for asked in context.pace.through(request.topics):
             try:
                 if times[asked.name] > 1:
                     raise RefusedTopic(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is asked for twice")
@@ -74,12 +77,14 @@ class TopicHandlers:
         return {"topics": answers}
 
     async def _create(self, asked: Message, validate_only: bool) -> Body:
-        partitions = self._partition_count(asked)
-        configs = {config.name: config.value for config in asked.configs}
-        check_configs(configs)
+        # In Kafka's order: Connect and others count on hearing first that a topic exists.
         check_topic_name(asked.name)
+        ensure_not_reserved(asked.name)
         if asked.name in self._catalog.topics:
             raise TopicExists(f"topic {asked.name!r} exists")
+        configs = {config.name: config.value for config in asked.configs}
+        check_configs(configs)
+        partitions = self._partition_count(asked)
         answer: Body = {
             "name": asked.name,
             "error_code": 0,
@@ -117,7 +122,9 @@ class TopicHandlers:
         """DeleteTopics, by name, or by id from version 6 on."""
         asked = [(topic.name, topic.topic_id) for topic in request.topics or ()]
         asked += [(name, None) for name in request.topic_names or ()]
-        return {"responses": [await self._delete(name, topic_id) for name, topic_id in asked]}
+        return {
+            "responses": [await self._delete(name, topic_id) async for name, topic_id in context.pace.through(asked)]
+        }
 
     async def _delete(self, name: str | None, topic_id: object) -> Body:
         if name is None:
@@ -135,7 +142,7 @@ class TopicHandlers:
     async def create_partitions(self, request: Message, context: Context) -> Body:
         """CreatePartitions."""
         results = []
-        for asked in request.topics:
+        async for asked in context.pace.through(request.topics):
             try:
                 await self._grow(asked, request.validate_only)
                 results.append({"name": asked.name, "error_code": 0})
@@ -163,9 +170,12 @@ class TopicHandlers:
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [await self._delete_records(topic.name, asked) for asked in topic.partitions],
+                    "partitions": [
+                        await self._delete_records(topic.name, asked)
+                        async for asked in context.pace.through(topic.partitions)
+                    ],
                 }
-                for topic in request.topics
+                async for topic in context.pace.through(request.topics)
             ]
         }
 
@@ -175,13 +185,17 @@ class TopicHandlers:
         if partition is None:
             return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         log = partition.log
+        try:
+            if asked.offset == HIGH_WATERMARK or asked.offset > log.end_offset:
+                await catch_up(partition, self._clock)
+            partition.ensure_writable()
+        except NotCaughtUp:
+            return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
+        except FaircopyError:
+            return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
         offset = log.end_offset if asked.offset == HIGH_WATERMARK else asked.offset
         if not 0 <= offset <= log.end_offset:
             return answer | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
-        try:
-            partition.ensure_sound()
-        except FaircopyError:
-            return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         partition.trim(offset, lambda: done.set_result(None))
         await done
@@ -206,7 +220,7 @@ class TopicHandlers:
                     if wanted is None or partition.name.partition in wanted[hosted.topic.name]
                 ],
             }
-            for hosted in self._catalog.topics.values()
+            async for hosted in context.pace.over(list(self._catalog.topics.values()))
             if wanted is None or hosted.topic.name in wanted
         ]
         space = space_around(Path(self._data_directory)) if context.version >= 4 else None

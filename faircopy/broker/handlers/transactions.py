@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from faircopy.broker.catalog import Catalog
 from faircopy.broker.groups.offset_requests import HasPartition, sort_offsets
 from faircopy.broker.groups.offsets import OffsetToCommit
 from faircopy.broker.handlers.context import Body, Context, Message
-from faircopy.broker.offsets_journals import OffsetsJournals
+from faircopy.broker.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
 from faircopy.broker.producer_ids import ProducerIds
+from faircopy.broker.refusals import log_reason
+from faircopy.broker.transactions.connections import Sent
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.broker.transactions.table import Phase, Producer, TransactionRefused
-from faircopy.copier.partition import NoOpenTransaction, Partition
+from faircopy.copier.partition import NoOpenTransaction, Partition, PartitionName
 from faircopy.errors import FaircopyError
+from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.clock import Clock
 from faircopy.wire.error_codes import ErrorCode
 
@@ -26,6 +29,11 @@ CheckMember = Callable[[Message], ErrorCode]
 def fenced_code(version: int, since: int = PRODUCER_FENCED_SINCE) -> ErrorCode:
     """What a zombie is told; older clients know only the older code (KIP-588)."""
     return ErrorCode.PRODUCER_FENCED if version >= since else ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def sent(context: Context, content: Hashable) -> Sent:
+    """Where a request came from, and what tells it from others of its kind."""
+    return Sent(context.connection, context.correlation_id, content)
 
 
 class TransactionHandlers:
@@ -64,6 +72,7 @@ class TransactionHandlers:
                     request.producer_epoch,
                 )
         except TransactionRefused as error:
+            log_reason(error)
             code = error.code
             if code is ErrorCode.PRODUCER_FENCED:
                 code = fenced_code(context.version, INIT_PRODUCER_FENCED_SINCE)
@@ -74,31 +83,35 @@ class TransactionHandlers:
 
     async def add_partitions_to_txn(self, request: Message, context: Context) -> Body:
         """AddPartitionsToTxn: all the partitions, or none."""
-        asked = [(topic.name, number) for topic in request.topics for number in topic.partitions]
-        found = [self._catalog.find(*name) for name in asked]
-        if None in found:
-            codes = [
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else ErrorCode.OPERATION_NOT_ATTEMPTED
-                for partition in found
-            ]
-        else:
-            sound = [partition for partition in found if partition is not None]
-            codes = [await self._add(request, context, sound)] * len(asked)
-        code_by_name = dict(zip(asked, codes, strict=True))
+        pace = context.pace
+        found = {
+            (topic.name, number): self._catalog.find(topic.name, number)
+            async for topic in pace.over(request.topics)
+            async for number in pace.over(topic.partitions)
+        }
+        sound = [partition for partition in found.values() if partition is not None]
+        code = ErrorCode.OPERATION_NOT_ATTEMPTED
+        if len(sound) == len(found):
+            code = await self._add(request, context, sound, tuple(found))
         return {
             "results": [
                 {
                     "name": topic.name,
                     "partitions": [
-                        {"partition_index": number, "error_code": code_by_name[topic.name, number]}
-                        for number in topic.partitions
+                        {
+                            "partition_index": number,
+                            "error_code": code if found[topic.name, number] else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        }
+                        async for number in pace.through(topic.partitions)
                     ],
                 }
-                for topic in request.topics
+                async for topic in pace.through(request.topics)
             ]
         }
 
-    async def _add(self, request: Message, context: Context, partitions: Sequence[Partition]) -> ErrorCode:
+    async def _add(
+        self, request: Message, context: Context, partitions: Sequence[Partition], content: Hashable
+    ) -> ErrorCode:
         try:
             for partition in partitions:
                 partition.ensure_sound()
@@ -107,19 +120,21 @@ class TransactionHandlers:
                 request.producer_id,
                 request.producer_epoch,
                 partitions,
-                context.connection,
+                sent(context, content),
                 fenced_code(context.version),
             )
         except TransactionRefused as error:
+            log_reason(error)
             return error.code
-        except FaircopyError:
+        except FaircopyError as error:
+            log_reason(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     async def add_offsets_to_txn(self, request: Message, context: Context) -> Body:
         """AddOffsetsToTxn: the group's offsets partition takes part."""
         partition = self._offsets.partition_of(request.group_id)
-        return {"error_code": await self._add(request, context, [partition])}
+        return {"error_code": await self._add(request, context, [partition], request.group_id)}
 
     async def txn_offset_commit(self, request: Message, context: Context) -> Body:
         """TxnOffsetCommit: drafts in the group's offsets partition."""
@@ -133,15 +148,16 @@ class TransactionHandlers:
     async def _commit_draft(self, request: Message, rows: list[OffsetToCommit], context: Context) -> ErrorCode:
         identity = (request.transactional_id, request.producer_id, request.producer_epoch)
         try:
-            self._coordinator.ensure_offsets_not_older(*identity, context.connection)
-            await self._offsets.commit_draft(
-                request.group_id, rows, request.producer_id, request.producer_epoch, self._coordinator.once_known
-            )
+            self._coordinator.admit_offsets(*identity, sent(context, (request.group_id, *rows)))
+            await self._offsets.commit_draft(request.group_id, rows, *identity, self._coordinator.once_known)
         except TransactionRefused as error:
+            log_reason(error)
             return error.code
-        except NoOpenTransaction:
+        except NoOpenTransaction as error:
+            log_reason(error)
             return self._coordinator.refusal_of_draft(*identity)
-        except FaircopyError:
+        except FaircopyError as error:
+            log_reason(error)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NONE
 
@@ -153,10 +169,11 @@ class TransactionHandlers:
                 request.producer_id,
                 request.producer_epoch,
                 commit=request.committed,
-                connection=context.connection,
+                sent=sent(context, request.committed),
                 fenced=fenced_code(context.version),
             )
         except TransactionRefused as error:
+            log_reason(error)
             return {"error_code": error.code}
         return {"error_code": ErrorCode.NONE}
 
@@ -184,8 +201,9 @@ class TransactionHandlers:
         return [producer for home in self._coordinator.journals for producer in home.table.producers.values()]
 
     async def describe_transactions(self, request: Message, context: Context) -> Body:
-        """DescribeTransactions (KIP-664)."""
-        return {"transaction_states": [self._describe(name) for name in request.transactional_ids]}
+        """DescribeTransactions (KIP-664). One that is asked for twice is described once."""
+        names = context.pace.over(dict.fromkeys(request.transactional_ids))
+        return {"transaction_states": [self._describe(name) async for name in names]}
 
     def _describe(self, transactional_id: str) -> Body:
         answer: Body = {"transactional_id": transactional_id, "topics": []}
@@ -196,17 +214,28 @@ class TransactionHandlers:
             return answer | nothing | identity | {"error_code": ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
         transaction = producer.current or next(reversed(producer.ending.values()), None)
         topics: dict[str, list[int]] = {}
-        for topic, partition in transaction.participants if transaction else ():
-            topics.setdefault(topic, []).append(partition)
+        for name in map(self._name_of, transaction.participants if transaction else ()):
+            if name is not None:
+                topics.setdefault(name.topic, []).append(name.partition)
         return answer | {
             "error_code": ErrorCode.NONE,
             "transaction_state": producer.phase_name,
             "transaction_timeout_ms": producer.timeout_ms,
-            "transaction_start_time_ms": transaction.started_ms if transaction else -1,
+            "transaction_start_time_ms": self._wall_ms(transaction.started_ms) if transaction else -1,
             "producer_id": producer.producer_id,
             "producer_epoch": producer.epoch,
             "topics": [{"topic": topic, "partitions": numbers} for topic, numbers in topics.items()],
         }
+
+    def _name_of(self, participant: TopicIdPartition) -> PartitionName | None:
+        """A participant's name; None if its topic is deleted."""
+        if participant.topic_id == OFFSETS_TOPIC_ID:
+            return PartitionName(OFFSETS_TOPIC, participant.partition)
+        return self._catalog.name_of(participant)
+
+    def _wall_ms(self, steady_ms: int) -> int:
+        """A moment of the steady clock, as people's clocks have it now."""
+        return self._clock.wall_ms() - (self._clock.steady_ms() - steady_ms)
 
     async def describe_producers(self, request: Message, context: Context) -> Body:
         """DescribeProducers (KIP-664)."""
@@ -214,9 +243,12 @@ class TransactionHandlers:
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [self._producers_of(topic.name, number) for number in topic.partition_indexes],
+                    "partitions": [
+                        self._producers_of(topic.name, number)
+                        async for number in context.pace.over(dict.fromkeys(topic.partition_indexes))
+                    ],
                 }
-                for topic in request.topics
+                async for topic in context.pace.over({topic.name: topic for topic in request.topics}.values())
             ]
         }
 

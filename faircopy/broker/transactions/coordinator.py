@@ -7,11 +7,15 @@ ack; then APPLY to every participant, in the journal's order within a group.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
+from faircopy.broker.transactions.connections import Kind as RequestKind
+from faircopy.broker.transactions.connections import LateRequest, ProducerConnections, Sent
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.table import (
+    ABORT_PHASES,
     MAX_EPOCH,
     NOBODY,
     NewEntry,
@@ -24,17 +28,25 @@ from faircopy.broker.transactions.table import (
     prepare_abort,
 )
 from faircopy.copier.fold import NO_FENCE, Standing
-from faircopy.copier.partition import Appended, Partition, PartitionName
+from faircopy.copier.partition import Appended, Partition
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import JournalFull
 from faircopy.storage.clock import Clock
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.murmur2 import partition_for
 
 INIT_WAIT_SECONDS = 30.0
-PRODUCER_FENCED_SINCE = 2  # AddPartitionsToTxn, AddOffsetsToTxn, EndTxn; below it, INVALID_PRODUCER_EPOCH
+TRY_AGAIN = {
+    RequestKind.PRODUCE: ErrorCode.NOT_ENOUGH_REPLICAS,
+    RequestKind.TRANSACTION: ErrorCode.CONCURRENT_TRANSACTIONS,
+    RequestKind.OFFSETS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
+"""What a live client takes for "nothing was done, send it again soon"."""
+
+log = logging.getLogger(__name__)
 
 
 class CoordinatorOptions(NamedTuple):
@@ -50,7 +62,7 @@ class TransactionCoordinator:
     def __init__(
         self,
         journals: list[MetadataJournal],
-        find_partition: Callable[[PartitionName], Partition | None],
+        find_partition: Callable[[TopicIdPartition], Partition | None],
         next_producer_id: Callable[[], Awaitable[int]],
         incarnation: int,
         clock: Clock,
@@ -68,8 +80,8 @@ class TransactionCoordinator:
         self._next_number = incarnation << 32
         self._acks: dict[TransactionId, asyncio.Future[None]] = {}
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
-        self._heard_on: dict[tuple[int, int], int] = {}
-        self._offsets_heard_on: dict[tuple[int, int], int] = {}
+        self._connections = ProducerConnections()
+        self._may_have_begun: set[str] = set()
         self._unwritten: dict[TransactionId, tuple[MetadataJournal, int]] = {}
         self._undecided: set[TransactionId] = set()
 
@@ -120,22 +132,31 @@ class TransactionCoordinator:
         caller: tuple[int, int],
         fresh_id: int,
     ) -> tuple[int, int]:
-        """Raise the epoch, and abort what is open, in one tick."""
+        """Raise the epoch, and abort what is open."""
         producer = home.table.producers.get(transactional_id)
         if producer is None:
             identity = (fresh_id, 0)
         else:
             self._ensure_newest(producer, caller)
-            self._forget_connections(producer)
             epoch = next_epoch(producer)
             identity = (producer.producer_id, epoch) if epoch is not None else (fresh_id, 0)
-            if producer.current is not None:
-                self._abort(home, producer.current, min(producer.epoch + 1, MAX_EPOCH + 1))
         # The answer may be lost, and then the same instance asks again.
         pardoned = caller[1] if caller[0] == identity[0] else NOBODY
-        home.append(home.table.decide_fence(transactional_id, *identity, timeout_ms, pardoned))
-        home.table.producers[transactional_id].updated_ms = self._clock.steady_ms()
+        self._append_fence(home, transactional_id, identity, timeout_ms, pardoned)
         return identity
+
+    def _append_fence(
+        self, home: MetadataJournal, transactional_id: str, identity: tuple[int, int], timeout_ms: int, pardoned: int
+    ) -> None:
+        """Fence the instance that there is, and abort what it has open: one entry, as a crash may come between two."""
+        producer = home.table.producers.get(transactional_id)
+        fenced = producer.current if producer is not None else None
+        if producer is not None:
+            self._forget_instance(home, producer)
+        now_ms = self._clock.steady_ms()
+        home.append(home.table.decide_fence(transactional_id, *identity, timeout_ms, now_ms, pardoned))
+        if fenced is not None:
+            self._discard(home, fenced)
 
     def _ensure_newest(self, producer: Producer, caller: tuple[int, int]) -> None:
         """KIP-360: a caller that names its old identity must be the newest instance, or one that is pardoned."""
@@ -170,7 +191,7 @@ class TransactionCoordinator:
         producer_id: int,
         epoch: int,
         partitions: Iterable[Partition],
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
         """Add partitions to the producer's transaction, and tell their leaders its TxId. Raises TransactionRefused.
@@ -180,28 +201,31 @@ class TransactionCoordinator:
         transaction, and its commit would be half of what it means to.
         """
         home = self.journal_of(transactional_id)
-        self._ensure_space(home)
         producer = home.table.producer_of(transactional_id, producer_id, epoch, fenced)
-        self._ensure_not_older(producer, connection)
-        named = {partition.name: partition for partition in partitions}
+        self._admit(producer.identity, RequestKind.TRANSACTION, sent)
+        self._ensure_space(home, producer)
+        named = {partition.id: partition for partition in partitions}
         if not named:
             return
         if producer.current is None:
             self._next_number += 1
-        pairs = [(name, self._incarnation) for name in named]
+        pairs = [(participant, self._incarnation) for participant in named]
         for entry in home.table.decide_add(producer, pairs, self._next_number, self._clock.steady_ms()):
             home.append(entry)
         assert producer.current is not None
+        self._may_have_begun.discard(transactional_id)
         self._note_unwritten(home, producer.current.id)
         for partition in named.values():
-            partition.open_transaction(producer.current.id)
+            partition.open_transaction(producer.current.id, transactional_id)
         await home.journal.written()
 
-    def _ensure_space(self, home: MetadataJournal) -> None:
+    def _ensure_space(self, home: MetadataJournal, producer: Producer) -> None:
         """Begin nothing on a full disk. Raises TransactionRefused."""
         try:
             home.journal.ensure_space()
         except JournalFull as error:
+            if producer.current is None:
+                self._may_have_begun.add(producer.transactional_id)
             raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def _note_unwritten(self, home: MetadataJournal, transaction: TransactionId) -> None:
@@ -240,28 +264,29 @@ class TransactionCoordinator:
         unwritten[0].journal.when_written(one_is_safe)
         return draft_is_safe
 
-    def _ensure_not_older(self, producer: Producer, connection: int) -> None:
-        self._ensure_newest_connection(self._heard_on, producer.identity, connection, producer.transactional_id)
+    def admit_draft(self, transaction: TransactionId, sent: Sent) -> None:
+        """Let a Produce into a transaction that is open. Raises TransactionRefused if it comes late."""
+        self._admit(transaction[:2], RequestKind.PRODUCE, sent)
 
-    def ensure_offsets_not_older(self, transactional_id: str, producer_id: int, epoch: int, connection: int) -> None:
-        """The same for offsets in a transaction, which go to another coordinator. Raises TransactionRefused."""
-        identity = (producer_id, epoch)
-        self._ensure_newest_connection(self._offsets_heard_on, identity, connection, transactional_id)
+    def admit_offsets(self, transactional_id: str, producer_id: int, epoch: int, sent: Sent) -> None:
+        """Let a TxnOffsetCommit in. Raises TransactionRefused if it is not of the newest instance, or comes late."""
+        table = self.journal_of(transactional_id).table
+        producer = table.producer_of(transactional_id, producer_id, epoch, ErrorCode.INVALID_PRODUCER_EPOCH)
+        self._admit(producer.identity, RequestKind.OFFSETS, sent)
 
-    def _ensure_newest_connection(
-        self, heard_on: dict[tuple[int, int], int], identity: tuple[int, int], connection: int, transactional_id: str
-    ) -> None:
-        """Refuse what comes late, on a connection that its client has replaced (KAFKA-17754)."""
-        if connection < heard_on.get(identity, connection):
-            raise TransactionRefused(
-                ErrorCode.INVALID_TXN_STATE,
-                f"a request of {transactional_id!r} came on a connection that its producer has replaced",
-            )
-        heard_on[identity] = connection
+    def _admit(self, identity: tuple[int, int], kind: RequestKind, sent: Sent) -> None:
+        """Raise TransactionRefused for a request that comes late (KAFKA-17754). Call when all else is known to fit: an
+        identity that somebody else names must leave no trace.
+        """
+        try:
+            self._connections.admit(identity, kind, sent)
+        except LateRequest as error:
+            raise TransactionRefused(TRY_AGAIN[kind], f"producer {identity[0]}: {error}") from error
 
-    def _forget_connections(self, producer: Producer) -> None:
-        self._heard_on.pop(producer.identity, None)
-        self._offsets_heard_on.pop(producer.identity, None)
+    def _forget_instance(self, home: MetadataJournal, producer: Producer) -> None:
+        """The instance is fenced, or the id forgotten."""
+        self._connections.forget(producer.identity)
+        self._may_have_begun.discard(producer.transactional_id)
 
     async def end(
         self,
@@ -270,7 +295,7 @@ class TransactionCoordinator:
         epoch: int,
         *,
         commit: bool,
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
         """Commit or abort the open transaction; a commit returns when it can't be lost (I5). Raises
@@ -278,11 +303,13 @@ class TransactionCoordinator:
         """
         home = self.journal_of(transactional_id)
         producer = home.table.producer_of(transactional_id, producer_id, epoch, fenced)
-        self._ensure_not_older(producer, connection)
-        if commit and producer.current is not None:
-            self._ensure_participants(home, producer.current)
+        self._admit(producer.identity, RequestKind.TRANSACTION, sent)
         transaction = producer.current
-        decided = home.table.decide_end(producer, commit=commit)
+        if commit and transaction is not None:
+            self._ensure_participants(home, transaction)
+        if not commit and transaction is None:
+            self._ensure_none_forgotten(producer)
+        decided = home.table.decide_end(producer, self._clock.steady_ms(), commit=commit)
         if producer.must_abort:
             home.append(decided[0])
         elif transaction is None:
@@ -291,6 +318,19 @@ class TransactionCoordinator:
             await self._commit(home, producer, transaction, decided[0])
         else:
             self._abort(home, transaction, producer.epoch)
+
+    def _ensure_none_forgotten(self, producer: Producer) -> None:
+        """An abort that finds nothing open may be that of a transaction whose begin was refused, or lost in a crash
+        before it was acknowledged. To one whose last transaction is committed, "aborted" could be a lie, and
+        INVALID_TXN_STATE is fatal: this code has clients renew their epoch, which aborts whatever there is (KIP-360).
+        """
+        is_abort_of_the_last = producer.must_abort or producer.last_phase in ABORT_PHASES
+        if producer.transactional_id in self._may_have_begun and not is_abort_of_the_last:
+            raise TransactionRefused(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"no transaction of {producer.transactional_id!r} is known to have begun since its last one, which is "
+                f"{producer.phase_name}: call InitProducerId, which aborts whatever there is",
+            )
 
     async def _repeated_ack(self, producer: Producer) -> None:
         """A repeated request is answered when the first one is. Raises TransactionRefused."""
@@ -306,13 +346,9 @@ class TransactionCoordinator:
 
     def _ensure_participants(self, home: MetadataJournal, transaction: Transaction) -> None:
         """A participant that can't promise makes the whole transaction abort; a deleted topic takes no part."""
-        for name in transaction.participants:
-            partition = self._find_partition(name)
-            if partition is None:
-                del transaction.incarnations[name]
-                continue
+        for partition in self._partitions(transaction):
             try:
-                partition.ensure_sound()
+                partition.ensure_writable()
             except JournalFull as error:
                 # Nothing is lost: the client asks again until there is space, or the timeout comes.
                 raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
@@ -320,7 +356,8 @@ class TransactionCoordinator:
                 self._abort(home, transaction, transaction.id.producer_epoch, untold=True)
                 raise TransactionRefused(
                     ErrorCode.TRANSACTION_ABORTABLE,
-                    f"transaction {transaction.id} of {transaction.transactional_id!r} is aborted: {name}: {error}",
+                    f"transaction {transaction.id} of {transaction.transactional_id!r} is aborted: {partition.name}: "
+                    f"{error}",
                 ) from error
 
     # -- commit --------------------------------------------------------------------------------------------------
@@ -342,7 +379,7 @@ class TransactionCoordinator:
         home.append(decided)
         home.order.decided(group, transaction.id)
         for partition in promising:
-            partition.prepare(transaction.id, producer.finished_number, one_is_durable)
+            partition.prepare(transaction.id, home.finished_numbers.of(producer.producer_id), one_is_durable)
         home.journal.when_durable(one_is_durable)
         await ack
 
@@ -360,7 +397,7 @@ class TransactionCoordinator:
 
     def _apply(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
-        finished = self._finished_number(home, transaction)
+        finished = home.finished_numbers.of(transaction.id.producer_id)
         participants = self._partitions(transaction)
         done = self._countdown(home, transaction, Kind.COMMITTED, len(participants))
         for partition in participants:
@@ -385,23 +422,18 @@ class TransactionCoordinator:
 
     def _finish(self, home: MetadataJournal, transaction: Transaction, kind: Kind) -> None:
         """Every participant has the decision for good: nobody will ask again."""
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "transaction %s of %r is over: %s, %d partition(s)",
+                transaction.id, transaction.transactional_id, kind.name, len(transaction.incarnations),
+            )  # fmt: skip
         home.append(NewEntry(kind, transaction.id, {}))
         producer = home.table.producers[transaction.transactional_id]
-
-        def durable() -> None:
-            busy = [txid.number for txid in producer.ending]
-            if producer.current is not None:
-                busy.append(producer.current.id.number)
-            producer.finished_number = min(busy, default=producer.last_number + 1) - 1
-
-        home.journal.when_durable_lazily(durable)
+        home.journal.when_durable_lazily(home.finished_numbers.once_durable(producer))
         if not producer.ending:
             for settled in self._settled.pop(transaction.transactional_id, ()):
                 if not settled.done():
                     settled.set_result(None)
-
-    def _finished_number(self, home: MetadataJournal, transaction: Transaction) -> int:
-        return home.table.producers[transaction.transactional_id].finished_number
 
     # -- abort ---------------------------------------------------------------------------------------------------
 
@@ -412,34 +444,28 @@ class TransactionCoordinator:
         well.
         """
         home.append(prepare_abort(transaction, fence_epoch, untold=untold))
-        self._discard(home, transaction, fence_epoch)
+        self._discard(home, transaction)
 
-    def _discard(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int) -> None:
-        finished = self._finished_number(home, transaction)
+    def _discard(self, home: MetadataJournal, transaction: Transaction) -> None:
+        finished = home.finished_numbers.of(transaction.id.producer_id)
         participants = [partition for partition in self._partitions(transaction) if partition.failure is None]
         done = self._countdown(home, transaction, Kind.ABORTED, len(participants))
         for partition in participants:
-            partition.discard(transaction.id, fence_epoch, finished, done)
+            partition.discard(transaction.id, transaction.fence_epoch, finished, done)
 
     def abort_expired(self) -> list[Transaction]:
         """Abort the transactions past their timeout and fence their producers, who must not go on in ignorance."""
         expired = []
         for home in self.journals:
             for transaction in home.table.expired(self._clock.steady_ms()):
-                self._abort_and_fence(home, transaction)
+                producer = home.table.producers[transaction.transactional_id]
+                identity = (producer.producer_id, min(producer.epoch + 1, MAX_EPOCH + 1))
+                # Its producer may come back, if no other instance has come since (KIP-588).
+                self._append_fence(
+                    home, producer.transactional_id, identity, producer.timeout_ms, pardoned=producer.epoch
+                )
                 expired.append(transaction)
         return expired
-
-    def _abort_and_fence(self, home: MetadataJournal, transaction: Transaction) -> None:
-        producer = home.table.producers[transaction.transactional_id]
-        epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
-        self._abort(home, transaction, epoch)
-        self._forget_connections(producer)
-        # Its producer may come back, if no other instance has come since (KIP-588).
-        fence = home.table.decide_fence(
-            producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, pardoned=producer.epoch
-        )
-        home.append(fence)
 
     def forget_idle(self) -> None:
         """Forget transactional ids that nobody has used for long (transactional.id.expiration.ms)."""
@@ -449,10 +475,12 @@ class TransactionCoordinator:
                 producer = home.table.producers[transactional_id]
                 txid = TransactionId(producer.producer_id, producer.epoch, -1)
                 home.append(NewEntry(Kind.FORGET, txid, {"id": transactional_id}))
-                self._forget_connections(producer)
+                home.finished_numbers.forget(producer.producer_id)
+                self._forget_instance(home, producer)
 
     def _partitions(self, transaction: Transaction) -> list[Partition]:
-        found = (self._find_partition(name) for name in transaction.participants)
+        """The participants; a deleted one takes no part any more."""
+        found = (self._find_partition(participant) for participant in transaction.participants)
         return [partition for partition in found if partition is not None]
 
     # -- recovery ------------------------------------------------------------------------------------------------
@@ -469,11 +497,13 @@ class TransactionCoordinator:
             if lost_power and home.table.producers:
                 # The begin of any transaction may be lost, with its drafts: nobody may go on as if nothing were.
                 home.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
+            if not is_clean:
+                self._may_have_begun.update(home.table.producers)
         known = {
-            (txid, name)
+            (txid, participant)
             for home in self.journals
             for txid, transaction in home.table.transactions.items()
-            for name in transaction.participants
+            for participant in transaction.participants
         }
         for partition in partitions:
             self._discard_unknown(partition, known)
@@ -483,10 +513,10 @@ class TransactionCoordinator:
             case Phase.PREPARE_COMMIT:
                 self._recover_prepared(home, transaction)
             case Phase.PREPARE_ABORT:
-                self._discard(home, transaction, transaction.id.producer_epoch)
+                self._discard(home, transaction)
             case Phase.ONGOING if is_clean:
                 for partition in self._partitions(transaction):
-                    partition.open_transaction(transaction.id)
+                    partition.open_transaction(transaction.id, transaction.transactional_id)
             case _:
                 self._abort(home, transaction, NO_FENCE, untold=True)
 
@@ -525,7 +555,7 @@ class TransactionCoordinator:
             return False
         return None if unprepared else True
 
-    def _discard_unknown(self, partition: Partition, known: set[tuple[TransactionId, PartitionName]]) -> None:
+    def _discard_unknown(self, partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> None:
         """Discard drafts of transactions that no coordinator knows, or not as ones that wrote here: a crash may have
         taken only the ADD of this partition.
         """
@@ -533,7 +563,7 @@ class TransactionCoordinator:
             return  # it does not know its journal's end, where it would write
         left = [
             txid for txid, transaction in partition.state.transactions.items()
-            if transaction.is_undecided and (txid, partition.name) not in known
+            if transaction.is_undecided and (txid, partition.id) not in known
         ]  # fmt: skip
         for txid in left:
             partition.discard(txid, NO_FENCE, -1, lambda: None)

@@ -7,20 +7,19 @@ transactional_ids   "J" k, transactional id in UTF-8, or its hash   -> JSON of t
 from __future__ import annotations
 
 import json
-import struct
 from typing import Any
+from uuid import UUID
 
+from faircopy.broker.transactions.finished import FinishedNumbers
 from faircopy.broker.transactions.order import GroupOrder
-from faircopy.broker.transactions.table import NewEntry, Phase, Producer, Transaction, TransactionTable
-from faircopy.copier.partition import PartitionName
+from faircopy.broker.transactions.table import NewEntry, Phase, Producer, Transaction, TransactionTable, listed
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.metadata_entry import decode, encode
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
-
-_NUMBER = struct.Struct(">I")
 
 
 class MetadataJournal:
@@ -31,9 +30,10 @@ class MetadataJournal:
         self.journal = journal
         self.table = TransactionTable()
         self.order = GroupOrder()
+        self.finished_numbers = FinishedNumbers()
         self._store = store
         self._disk = disk
-        self._identity = journal_identity(number)
+        self.identity = journal_identity(number)
         self._checkpoint_position = 0
         self._checkpointing = False
 
@@ -46,10 +46,10 @@ class MetadataJournal:
 
     def recover(self) -> None:
         """Read the checkpoint, and fold what the journal holds behind it. Blocks. Raises DamagedJournal."""
-        value = self._store.get("checkpoints", self._identity)
+        value = self._store.get("checkpoints", self.identity)
         if value is not None:
             self._checkpoint_position = json.loads(value)["position"]
-            for _, stored in self._store.scan("transactional_ids", self._identity):
+            for _, stored in self._store.scan("transactional_ids", self.identity):
                 self._restore(json.loads(stored))
         self.journal.open()
         self.journal.recover(self._checkpoint_position, self._fold)
@@ -79,7 +79,7 @@ class MetadataJournal:
             position = self.journal.next_position
             changed, self.table.changed = self.table.changed, set()
             changes = [self._change(transactional_id) for transactional_id in changed]
-            changes.append(Put("checkpoints", self._identity, json.dumps({"position": position}).encode()))
+            changes.append(Put("checkpoints", self.identity, json.dumps({"position": position}).encode()))
             try:
                 await self.journal.sync()
                 await self._store.write(changes)
@@ -93,7 +93,7 @@ class MetadataJournal:
             self._checkpointing = False
 
     def _change(self, transactional_id: str) -> Change:
-        key = key_of_name(self._identity, transactional_id.encode())
+        key = key_of_name(self.identity, transactional_id.encode())
         producer = self.table.producers.get(transactional_id)
         if producer is None:
             return Delete("transactional_ids", key)
@@ -102,7 +102,7 @@ class MetadataJournal:
 
 def journal_identity(number: int) -> bytes:
     """The 20 bytes that name J-`number` in the store and in its segments' headers."""
-    return b"J" + bytes(15) + _NUMBER.pack(number)
+    return TopicIdPartition(METADATA_TOPIC_ID, number).identity
 
 
 def encode_producer(producer: Producer) -> dict[str, Any]:
@@ -141,8 +141,11 @@ def encode_transaction(transaction: Transaction) -> dict[str, Any]:
         "timeout_ms": transaction.timeout_ms,
         "started_ms": transaction.started_ms,
         "phase": transaction.phase.value,
-        "partitions": [[*name, incarnation] for name, incarnation in transaction.incarnations.items()],
+        "partitions": [
+            [*listed(participant), incarnation] for participant, incarnation in transaction.incarnations.items()
+        ],
         "prepared_position": transaction.prepared_position,
+        "fence_epoch": transaction.fence_epoch,
     }
 
 
@@ -153,7 +156,8 @@ def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transac
     )
     transaction.phase = Phase(stored["phase"])
     transaction.incarnations = {
-        PartitionName(topic, partition): incarnation for topic, partition, incarnation in stored["partitions"]
+        TopicIdPartition(UUID(topic_id), partition): incarnation
+        for topic_id, partition, incarnation in stored["partitions"]
     }
-    transaction.prepared_position = stored["prepared_position"]
+    transaction.prepared_position, transaction.fence_epoch = stored["prepared_position"], stored["fence_epoch"]
     return transaction

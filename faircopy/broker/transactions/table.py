@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import NamedTuple
+from uuid import UUID
 
-from faircopy.copier.partition import PartitionName
 from faircopy.errors import FaircopyError, invariant
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.metadata_entry import Payload
 from faircopy.wire.error_codes import ErrorCode
 
@@ -34,12 +35,14 @@ COMMIT_PHASES = (Phase.PREPARE_COMMIT, Phase.COMMITTED)
 ABORT_PHASES = (Phase.PREPARE_ABORT, Phase.ABORTED)
 
 # What may follow what. PREPARE_COMMIT turns into PREPARE_ABORT only in recovery, when a participant lost its drafts
-# before anything was acked (DESIGN, section 4).
+# before anything was acked (DESIGN, section 4). A fence aborts what is open: it is one entry, since a crash between two
+# would leave a producer whose transaction is aborted, and who may commit the rest of it.
 TRANSITIONS: dict[tuple[Phase | None, Kind], Phase] = {
     (None, Kind.BEGIN): Phase.ONGOING,
     (Phase.ONGOING, Kind.ADD): Phase.ONGOING,
     (Phase.ONGOING, Kind.PREPARE_COMMIT): Phase.PREPARE_COMMIT,
     (Phase.ONGOING, Kind.PREPARE_ABORT): Phase.PREPARE_ABORT,
+    (Phase.ONGOING, Kind.FENCE): Phase.PREPARE_ABORT,
     (Phase.PREPARE_COMMIT, Kind.PREPARE_ABORT): Phase.PREPARE_ABORT,
     (Phase.PREPARE_COMMIT, Kind.COMMITTED): Phase.COMMITTED,
     (Phase.PREPARE_ABORT, Kind.ABORTED): Phase.ABORTED,
@@ -63,9 +66,10 @@ class TransactionRefused(FaircopyError):
 
 
 class Transaction:
-    """One transaction as its coordinator sees it."""
+    """One transaction as its coordinator sees it. `fence_epoch` is for the DISCARDs of one that is aborted."""
 
     __slots__ = (
+        "fence_epoch",
         "id",
         "incarnations",
         "phase",
@@ -81,8 +85,9 @@ class Transaction:
         self.timeout_ms = timeout_ms
         self.started_ms = started_ms
         self.phase = Phase.ONGOING
-        self.incarnations: dict[PartitionName, int] = {}
+        self.incarnations: dict[TopicIdPartition, int] = {}
         self.prepared_position = -1
+        self.fence_epoch = transaction.producer_epoch
 
     @property
     def deadline_ms(self) -> int:
@@ -90,7 +95,7 @@ class Transaction:
         return self.started_ms + self.timeout_ms
 
     @property
-    def participants(self) -> list[PartitionName]:
+    def participants(self) -> list[TopicIdPartition]:
         return list(self.incarnations)
 
 
@@ -108,7 +113,6 @@ class Producer:
         "current",
         "ending",
         "epoch",
-        "finished_number",
         "last_number",
         "last_phase",
         "must_abort",
@@ -130,7 +134,6 @@ class Producer:
         self.ending: dict[TransactionId, Transaction] = {}
         self.last_phase: Phase | None = None
         self.last_number = -1
-        self.finished_number = -1
         self.updated_ms = 0
 
     @property
@@ -179,7 +182,7 @@ class TransactionTable:
         """Take in an entry that stands at `position` of the journal."""
         match entry.kind:
             case Kind.FENCE:
-                self._fold_fence(entry)
+                self._fold_fence(entry, position)
             case Kind.FORGET:
                 producer = self.producers.pop(entry.payload["id"], None)
                 self.changed.add(entry.payload["id"])
@@ -194,22 +197,42 @@ class TransactionTable:
             case _:
                 self._fold_step(entry, position)
 
-    def _fold_fence(self, entry: NewEntry) -> None:
+    def _fold_fence(self, entry: NewEntry, position: int) -> None:
         transactional_id = entry.payload["id"]
         producer = self.producers.get(transactional_id)
         producer_id, epoch, _ = entry.transaction
+        if producer is not None and producer.current is not None:
+            is_same = producer.producer_id == producer_id
+            self._fence_off(producer, producer.current, epoch if is_same else MAX_EPOCH + 1, position)
         if producer is None or producer.producer_id != producer_id:
             fresh = Producer(transactional_id, producer_id, epoch, entry.payload["timeout_ms"])
             if producer is not None:
-                fresh.current, fresh.ending = producer.current, producer.ending
+                fresh.ending, fresh.last_phase = producer.ending, producer.last_phase
             self.producers[transactional_id] = fresh
         else:
             invariant(epoch >= producer.epoch, "epochs of a producer only grow")
             producer.epoch = epoch
             producer.timeout_ms = entry.payload["timeout_ms"]
             producer.must_abort = False
-        self.producers[transactional_id].pardoned_epoch = entry.payload.get("pardoned", NOBODY)
+        self.producers[transactional_id].pardoned_epoch = entry.payload["pardoned"]
+        self.producers[transactional_id].updated_ms = entry.payload["at_ms"]
+        if entry.payload["told"]:
+            self.producers[transactional_id].last_phase = Phase.ABORTED
         self.changed.add(transactional_id)
+
+    def _fence_off(self, producer: Producer, transaction: Transaction, fence_epoch: int, position: int) -> None:
+        """Abort the open transaction of an instance that is fenced."""
+        transaction.phase = phase_behind(transaction.phase, Kind.FENCE)
+        transaction.fence_epoch = fence_epoch
+        self._end(producer, transaction, position)
+
+    def _end(self, producer: Producer, transaction: Transaction, position: int) -> None:
+        """A transaction is decided, by the entry at `position`."""
+        transaction.prepared_position = position
+        if producer.current is transaction:
+            producer.current = None
+        producer.ending[transaction.id] = transaction
+        producer.last_phase = transaction.phase
 
     def _fold_doubt(self) -> None:
         for producer in self.producers.values():
@@ -238,8 +261,8 @@ class TransactionTable:
         transaction.phase = following
         match entry.kind:
             case Kind.ADD:
-                for topic, partition, incarnation in entry.payload["partitions"]:
-                    transaction.incarnations[PartitionName(topic, partition)] = incarnation
+                for topic_id, partition, incarnation in entry.payload["partitions"]:
+                    transaction.incarnations[TopicIdPartition(UUID(topic_id), partition)] = incarnation
             case Kind.PREPARE_COMMIT | Kind.PREPARE_ABORT:
                 self._fold_prepare(producer, transaction, entry, position)
             case Kind.COMMITTED | Kind.ABORTED:
@@ -250,15 +273,12 @@ class TransactionTable:
 
     def _fold_prepare(self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int) -> None:
         known = transaction.incarnations
-        names = [PartitionName(topic, partition) for topic, partition in entry.payload["partitions"]]
-        transaction.incarnations = {name: known.get(name, 0) for name in names}
-        transaction.prepared_position = position
-        if producer.current is transaction:
-            producer.current = None
+        listed = [TopicIdPartition(UUID(topic_id), partition) for topic_id, partition in entry.payload["partitions"]]
+        transaction.incarnations = {participant: known.get(participant, 0) for participant in listed}
+        transaction.fence_epoch = entry.payload.get("fence", transaction.fence_epoch)
         if entry.payload.get("untold") and producer.identity == transaction.id[:2]:
             producer.must_abort = True
-        producer.ending[transaction.id] = transaction
-        producer.last_phase = transaction.phase
+        self._end(producer, transaction, position)
 
     # -- decisions -----------------------------------------------------------------------------------------------
 
@@ -288,7 +308,7 @@ class TransactionTable:
             )
 
     def decide_add(
-        self, producer: Producer, partitions: list[tuple[PartitionName, int]], number: int, now_ms: int
+        self, producer: Producer, partitions: list[tuple[TopicIdPartition, int]], number: int, now_ms: int
     ) -> list[NewEntry]:
         """Entries that add (partition, incarnation) pairs; the first ones begin transaction `number`."""
         self.ensure_told(producer)
@@ -297,18 +317,20 @@ class TransactionTable:
             transaction = TransactionId(producer.producer_id, producer.epoch, number)
             begin = {"id": producer.transactional_id, "timeout_ms": producer.timeout_ms, "at_ms": now_ms}
             entries.append(NewEntry(Kind.BEGIN, transaction, begin))
-            known: dict[PartitionName, int] = {}
+            known: dict[TopicIdPartition, int] = {}
         else:
             transaction, known = producer.current.id, producer.current.incarnations
-        missing = [[*name, incarnation] for name, incarnation in partitions if name not in known]
+        missing = [
+            [*listed(participant), incarnation] for participant, incarnation in partitions if participant not in known
+        ]
         if missing:
             entries.append(NewEntry(Kind.ADD, transaction, {"partitions": missing}))
         return entries
 
-    def decide_end(self, producer: Producer, *, commit: bool) -> list[NewEntry]:
+    def decide_end(self, producer: Producer, now_ms: int, *, commit: bool) -> list[NewEntry]:
         """The entry that ends the open transaction; none if an equal request has ended it before."""
         if producer.must_abort:
-            return [self._decide_told(producer, commit=commit)]
+            return [self._decide_told(producer, now_ms, commit=commit)]
         if producer.current is not None:
             transaction = producer.current
             if commit:
@@ -323,7 +345,7 @@ class TransactionTable:
             f"its state is {producer.phase_name}",
         )
 
-    def _decide_told(self, producer: Producer, *, commit: bool) -> NewEntry:
+    def _decide_told(self, producer: Producer, now_ms: int, *, commit: bool) -> NewEntry:
         """An abort is what we wait for. A commit may be the last one's, repeated, or that of one which was lost."""
         if commit and producer.last_phase in COMMIT_PHASES:
             raise TransactionRefused(
@@ -333,13 +355,19 @@ class TransactionTable:
             )
         if commit:
             self.ensure_told(producer)
-        return self.decide_fence(producer.transactional_id, *producer.identity, producer.timeout_ms)
+        # From now on an abort that is asked for again is a repeated one.
+        fence = self.decide_fence(producer.transactional_id, *producer.identity, producer.timeout_ms, now_ms)
+        return fence._replace(payload=fence.payload | {"told": True})
 
     def decide_fence(
-        self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, pardoned: int = NOBODY
+        self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, now_ms: int, pardoned: int = NOBODY
     ) -> NewEntry:
-        """The entry that gives a transactional id its next producer id and epoch, or says that it knows all."""
-        payload = {"id": transactional_id, "timeout_ms": timeout_ms, "pardoned": pardoned}
+        """The entry that gives a transactional id its next producer id and epoch and aborts what is open, or says that
+        its instance knows all.
+        """
+        payload = {
+            "id": transactional_id, "timeout_ms": timeout_ms, "pardoned": pardoned, "at_ms": now_ms, "told": False,
+        }  # fmt: skip
         return NewEntry(Kind.FENCE, TransactionId(producer_id, epoch, -1), payload)
 
     def expired(self, now_ms: int) -> list[Transaction]:
@@ -363,13 +391,19 @@ class TransactionTable:
 
 def prepare_commit(transaction: Transaction) -> NewEntry:
     """The entry that decides for commit, once it and every participant's PREPARED are durable (I5)."""
-    return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": transaction.participants})
+    return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": list(map(listed, transaction.participants))})
 
 
 def prepare_abort(transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> NewEntry:
     """The entry that decides for abort; `untold` if its producer did not ask for it, and is not fenced either."""
-    payload = {"partitions": transaction.participants, "fence": fence_epoch, "untold": untold}
+    participants = list(map(listed, transaction.participants))
+    payload = {"partitions": participants, "fence": fence_epoch, "untold": untold}
     return NewEntry(Kind.PREPARE_ABORT, transaction.id, payload)
+
+
+def listed(participant: TopicIdPartition) -> list[str | int]:
+    """A participant as payloads list it."""
+    return [participant.topic_id.hex, participant.partition]
 
 
 def next_epoch(producer: Producer) -> int | None:

@@ -12,11 +12,13 @@ from faircopy.broker.groups.members import (
     Identity,
     JoinAnswer,
     JoinRequest,
+    StoreGroup,
     SyncAnswer,
     SyncRequest,
     WakeAt,
 )
 from faircopy.broker.groups.membership import Group
+from faircopy.copier.group_metadata import GroupMetadata
 from faircopy.wire.error_codes import ErrorCode
 
 RANGE = (("range", b"topics"),)
@@ -28,11 +30,15 @@ class Scenario:
     """Drives one `Group` through virtual time and keeps the answers by ticket."""
 
     def __init__(self, **limits: int) -> None:
-        self.group = Group("g", GroupLimits(**{"initial_rebalance_delay_ms": 0, **limits}))
+        self.limits = GroupLimits(**{"initial_rebalance_delay_ms": 0, **limits})
+        self.group = Group("g", self.limits)
         self.now_ms = 1_000
         self.wake_ms: int | None = None
         self.answers: dict[int, Any] = {}
         self.last_ticket = 0
+        self.is_slow_to_store = False
+        self.storing: list[StoreGroup] = []
+        self.kept: GroupMetadata | None = None
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -49,10 +55,32 @@ class Scenario:
         for effect in effects:
             if isinstance(effect, WakeAt):
                 self.wake_ms = effect.at_ms
+            elif isinstance(effect, StoreGroup):
+                self.storing.append(effect)
+                if not self.is_slow_to_store:
+                    self.store()
             else:
                 assert effect.ticket not in self.answers, "a ticket is answered once"
                 assert isinstance(effect, AnswerJoin | AnswerSync)
                 self.answers[effect.ticket] = effect.answer
+
+    # -- storing -------------------------------------------------------------------------------------------------
+
+    def store(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        """Let all that is being stored be durable, or fail."""
+        storing, self.storing = self.storing, []
+        for effect in storing:
+            if not error:
+                self.kept = effect.metadata
+            self.run(self.group.stored(effect.number, error, self.now_ms))
+
+    def restart(self) -> None:
+        """Go on with what is durable, as after a crash of the broker."""
+        assert self.kept is not None
+        self.storing.clear()
+        self.wake_ms = None
+        self.group = Group.restored("g", self.limits, self.kept, self.now_ms)
+        self.run(self.group.tick(self.now_ms))
 
     # -- requests ------------------------------------------------------------------------------------------------
 

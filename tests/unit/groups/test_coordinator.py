@@ -45,15 +45,20 @@ class Broker:
     """A coordinator with virtual time, spoken to in Kafka's messages."""
 
     def __init__(self, **limits: int) -> None:
-        numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
         self.time = VirtualTime()
         self.store = MemoryOffsetStore()
-        self.coordinator = GroupCoordinator(
-            GroupLimits(**{"initial_rebalance_delay_ms": 0, **limits}),
-            self.store,
+        self.limits = GroupLimits(**{"initial_rebalance_delay_ms": 0, **limits})
+        self.coordinator = self.coordinator_of(self.store)
+
+    def coordinator_of(self, store: MemoryOffsetStore) -> GroupCoordinator:
+        """A coordinator of these groups, as each start of a broker makes one."""
+        return GroupCoordinator(
+            self.limits,
+            store,
             self.time.call_later,
             self.time.now_ms,
-            fresh_id=lambda: f"fresh{next(numbers)}",
+            fresh_id=lambda: f"fresh{next(self.numbers)}",
             has_partition=lambda topic, partition: topic != "missing" and partition < 10,
         )
 
@@ -114,6 +119,25 @@ async def settled() -> None:
     """Let the tasks get as far as they can without time passing."""
     for _ in range(5):
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("version", range(1, 9))
+def test_an_offset_that_may_be_older_than_an_acknowledged_one_is_not_told(version: int) -> None:
+    """P8: a commit was acknowledged, and is held (by a damaged partition, say). Clients ask again."""
+
+    async def test() -> None:
+        broker = Broker()
+        await broker.commit(offset=5)
+        broker.store.is_settled = False
+        asked = {"name": "t", "partition_indexes": [0]}
+        group = {"group_id": "g", "topics": [asked]}
+        answer = await broker.ask(ApiKey.OFFSET_FETCH, version, {"groups": [group]} if version == 8 else group)
+        found = answer.groups[0] if version == 8 else answer
+        partition = found.topics[0].partitions[0]
+        assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        assert version == 1 or found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    asyncio.run(test())
 
 
 # -- members -----------------------------------------------------------------------------------------------------
@@ -182,9 +206,85 @@ async def test_no_timer_and_no_group_is_left_behind(broker: Broker) -> None:
     assert broker.time.pending == 1
     leave = {"group_id": "g", "member_id": joined.member_id}
     assert (await broker.ask(ApiKey.LEAVE_GROUP, 1, leave)).error_code == ErrorCode.NONE
+    await settled()
     assert broker.time.pending == 0
-    assert (await broker.ask(ApiKey.LIST_GROUPS, 4, {"states_filter": []})).groups == []
+    assert not broker.coordinator.is_active("g")
     assert (await broker.ask(ApiKey.LEAVE_GROUP, 1, leave)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@run
+async def test_an_empty_group_without_offsets_is_shown_until_it_is_deleted(broker: Broker) -> None:
+    joined = await broker.stable()
+    await broker.ask(ApiKey.LEAVE_GROUP, 1, {"group_id": "g", "member_id": joined.member_id})
+    await settled()
+    (listed,) = (await broker.ask(ApiKey.LIST_GROUPS, 4, {"states_filter": []})).groups
+    assert (listed.group_id, listed.group_state, listed.protocol_type) == ("g", "Empty", "consumer")
+    (described,) = (await broker.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": ["g"]})).groups
+    assert (described.group_state, described.protocol_type, described.members) == ("Empty", "consumer", [])
+    deleted = await broker.ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": ["g"]})
+    assert deleted.results[0].error_code == ErrorCode.NONE
+    (described,) = (await broker.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": ["g"]})).groups
+    assert described.group_state == "Dead"
+    assert (await broker.join()).generation_id == 1
+
+
+@run
+async def test_a_member_that_a_former_broker_knew_is_a_member(broker: Broker) -> None:
+    joined = await broker.stable()
+    broker.coordinator.close()
+    again = Broker()
+    again.store = broker.store
+    again.coordinator = again.coordinator_of(again.store)
+    again.coordinator.restore()
+    beat = {"group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id}
+    assert (await again.ask(ApiKey.HEARTBEAT, 3, beat)).error_code == ErrorCode.NONE
+    assert await again.commit(generation_id=joined.generation_id, member_id=joined.member_id) == ErrorCode.NONE
+    (described,) = (await again.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": ["g"]})).groups
+    assert described.group_state == "Stable"
+    assert again.time.pending == 1
+    again.time.pass_ms(JOIN["session_timeout_ms"])
+    await settled()
+    assert not again.coordinator.is_active("g")
+
+
+@run
+async def test_members_of_all_groups_together_say_only_so_much(_broker: Broker) -> None:
+    broker = Broker(all_bytes_max=100_000)
+    large = {"protocols": [{"name": "range", "metadata": bytes(60_000)}]}
+    first = await broker.join(**large)
+    refused = await broker.join(group_id="other", **large)
+    assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assigned = [{"member_id": first.member_id, "assignment": bytes(60_000)}]
+    sync = {"group_id": "g", "generation_id": first.generation_id, "member_id": first.member_id}
+    answer = await broker.ask(ApiKey.SYNC_GROUP, 2, {**sync, "assignments": assigned})
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await broker.ask(ApiKey.LEAVE_GROUP, 1, {"group_id": "g", "member_id": first.member_id})
+    assert (await broker.join(group_id="other", **large)).error_code == ErrorCode.NONE
+
+
+@run
+async def test_only_the_leader_may_send_much_with_a_sync(broker: Broker) -> None:
+    joined = await broker.stable()
+    sync = {"group_id": "g", "generation_id": joined.generation_id, "member_id": "somebody"}
+    assigned = [{"member_id": joined.member_id, "assignment": bytes(100_000)}]
+    answer = await broker.ask(ApiKey.SYNC_GROUP, 2, {**sync, "assignments": assigned})
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+@run
+async def test_what_a_client_said_goes_with_it_while_it_waits(_broker: Broker) -> None:
+    broker = Broker(initial_rebalance_delay_ms=1_000)
+    gone: list[Callable[[], None]] = []
+    protocols = [{"name": "range", "metadata": bytes(60_000)}]
+    request = broker.request(ApiKey.JOIN_GROUP, 3, {"group_id": "g", "protocols": protocols, **JOIN})
+    joining = asyncio.ensure_future(broker.coordinator.join_group(request, 3, "me", "host", gone.append))
+    await settled()
+    assert broker.coordinator.held_bytes > 60_000
+    gone[0]()
+    assert broker.coordinator.held_bytes == 0
+    broker.time.pass_ms(1_000)
+    assert not broker.coordinator.is_active("g")
+    await asyncio.wait_for(joining, 10)
 
 
 @run

@@ -38,9 +38,12 @@ class Membership(RuleBasedStateMachine):
         self.scenario = Scenario(initial_rebalance_delay_ms=100, members_max=MEMBERS_MAX)
         self.clients: list[Client] = []
         self.syncs: dict[int, tuple[str | None, str]] = {}  # instance id and member id by ticket
+        self.generations: dict[int, int] = {}  # by ticket of a sync
         self.leaders: dict[int, set[str]] = {}
         self.former_ids: dict[str, list[str]] = {instance_id: [] for instance_id in INSTANCES}
+        self.ids: dict[str, list[str]] = {instance_id: [] for instance_id in INSTANCES}
         self.greatest_generation = 0
+        self.lost_tickets: set[int] = set()
 
     def client(self, number: int) -> Client:
         return self.clients[number % len(self.clients)]
@@ -59,6 +62,7 @@ class Membership(RuleBasedStateMachine):
         present = [m.member_id for m in self.scenario.group.members.values() if m.instance_id == instance_id]
         if former != present:
             self.former_ids[instance_id] += former
+            self.ids[instance_id] += former
         self.clients.append(Client(instance_id, ticket))
 
     @precondition(lambda self: self.clients)
@@ -79,6 +83,7 @@ class Membership(RuleBasedStateMachine):
         parts = {m.member_id: f"for {m.member_id}".encode() for m in client.answer.members}
         ticket = self.scenario.sync(client.answer, parts, instance_id=client.instance_id)
         self.syncs[ticket] = (client.instance_id, client.answer.member_id)
+        self.generations[ticket] = client.answer.generation
 
     @precondition(lambda self: self.clients)
     @rule(number=st.integers(0, 99))
@@ -111,6 +116,37 @@ class Membership(RuleBasedStateMachine):
     @rule(duration_ms=st.sampled_from([1, 60, 101, SESSION_MS // 2, SESSION_MS, REBALANCE_MS]))
     def wait(self, duration_ms: int) -> None:
         self.scenario.pass_ms(duration_ms)
+
+    @rule(is_slow=st.booleans())
+    def let_the_disk_be(self, is_slow: bool) -> None:
+        self.scenario.is_slow_to_store = is_slow
+        if not is_slow:
+            self.scenario.store()
+
+    @rule(fails=st.booleans())
+    def store(self, fails: bool) -> None:
+        self.scenario.store(ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else ErrorCode.NONE)
+
+    @precondition(lambda self: self.scenario.kept is not None)
+    @rule()
+    def crash(self) -> None:
+        """The broker goes on with what is durable. Nobody had an assignment of a later generation."""
+        scenario = self.scenario
+        assert scenario.kept is not None
+        told = {t for t, answer in scenario.answers.items() if isinstance(answer, SyncAnswer) and not answer.error}
+        scenario.restart()
+        self.lost_tickets |= set(range(1, scenario.last_ticket + 1)) - set(scenario.answers)
+        self.greatest_generation = scenario.group.generation
+        assert not told or max(self.generations[t] for t in told) <= self.greatest_generation
+        self.leaders = {n: ids for n, ids in self.leaders.items() if n <= self.greatest_generation}
+        for client in self.clients:
+            client.join_ticket = -1
+            if client.answer is not None and client.answer.generation > self.greatest_generation:
+                client.answer = client.answer._replace(generation=-1, members=())
+        for member in scenario.group.members.values():
+            if member.instance_id is not None:
+                former = self.former_ids[member.instance_id]
+                former[:] = [member_id for member_id in former if member_id != member.member_id]
 
     @precondition(lambda self: self.clients)
     @rule(leave_out=st.integers(0, 3))
@@ -148,7 +184,7 @@ class Membership(RuleBasedStateMachine):
         group = self.scenario.group
         if group.phase is Phase.STABLE:
             for member in group.members.values():
-                own = [member.member_id, *self.former_ids.get(member.instance_id or "", [])]
+                own = [member.member_id, *self.ids.get(member.instance_id or "", [])]
                 assert member.assignment in [f"for {member_id}".encode() for member_id in own]
 
     @invariant()
@@ -156,7 +192,7 @@ class Membership(RuleBasedStateMachine):
         for ticket, (instance_id, member_id) in self.syncs.items():
             answer = self.scenario.answers.get(ticket)
             if isinstance(answer, SyncAnswer) and not answer.error:
-                own = [member_id, *self.former_ids.get(instance_id or "", [])]
+                own = [member_id, *self.ids.get(instance_id or "", [])]
                 assert answer.assignment in [f"for {own_id}".encode() for own_id in own]
 
     @invariant()
@@ -179,12 +215,14 @@ class Membership(RuleBasedStateMachine):
 
     @invariant()
     def whoever_waits_is_waited_for(self) -> None:
-        assert self.scenario.group.is_idle or self.scenario.wake_ms is not None
+        waits = self.scenario.wake_ms is not None or self.scenario.storing
+        assert self.scenario.group.is_idle or waits
 
     def teardown(self) -> None:
         """Once clients fall silent, everything is answered, and the group ends empty."""
+        self.let_the_disk_be(False)
         self.scenario.pass_ms(NEW_MEMBER_JOIN_MS + 10 * REBALANCE_MS)
-        unanswered = set(range(1, self.scenario.last_ticket + 1)) - set(self.scenario.answers)
+        unanswered = set(range(1, self.scenario.last_ticket + 1)) - set(self.scenario.answers) - self.lost_tickets
         assert not unanswered
         assert self.scenario.group.is_idle
         assert self.scenario.wake_ms is None

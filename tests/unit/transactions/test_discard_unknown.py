@@ -12,12 +12,14 @@ from typing import Any, cast
 import pytest
 
 from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.finished import FinishedNumbers
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.table import NewEntry, TransactionTable
 from faircopy.copier.fold import Standing, Transaction
-from faircopy.copier.partition import Partition, PartitionName
+from faircopy.copier.partition import Partition
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.storage.clock import SystemClock
+from faircopy.storage.clock import SteadyClock, SystemClock
+from tests.unit.transactions.names import participant, participants
 
 OPEN = TransactionId(1, 0, 5)
 
@@ -33,7 +35,7 @@ class StubHome:
     """A metadata journal, of which only the table is looked at."""
 
     def __init__(self) -> None:
-        self.table, self.journal = TransactionTable(), StubJournal()
+        self.table, self.journal, self.finished_numbers = TransactionTable(), StubJournal(), FinishedNumbers()
         self._position = 0
 
     def append(self, entry: Any) -> None:
@@ -47,11 +49,11 @@ class StubPartition:
     failure = None
 
     def __init__(self, number: int) -> None:
-        self.name = PartitionName("t", number)
+        self.id = participant(number)
         self.state = self
         self.transactions = {OPEN: Transaction(Standing.OPEN, head=0, first=0, drafts=1)}
 
-    def open_transaction(self, transaction: TransactionId) -> None:
+    def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
         pass
 
     def discard(self, transaction: TransactionId, _fence: int, _finished: int, _done: Callable[[], None]) -> None:
@@ -62,12 +64,13 @@ class StubPartition:
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> None:
     home, listed, lost = StubHome(), StubPartition(0), StubPartition(1)
-    home.append(home.table.decide_fence("a", 1, 0, 1_000))
+    home.append(home.table.decide_fence("a", 1, 0, 1_000, 0))
     home.append(NewEntry(Kind.BEGIN, OPEN, {"id": "a", "timeout_ms": 1_000, "at_ms": 0}))
-    home.append(NewEntry(Kind.ADD, OPEN, {"partitions": [["t", 0, 1]]}))
-    found = {partition.name: partition for partition in (listed, lost)}
+    home.append(NewEntry(Kind.ADD, OPEN, {"partitions": [[*participants(0)[0], 1]]}))
+    found = {partition.id: partition for partition in (listed, lost)}
     coordinator = TransactionCoordinator(
-        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1, SystemClock(), cast(Any, None),
+        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1,
+        SteadyClock(SystemClock()), cast(Any, None),
         CoordinatorOptions(1_000, 1_000),
     )  # fmt: skip
     coordinator.recover([cast(Partition, listed), cast(Partition, lost)], is_clean=is_clean, lost_power=not is_clean)

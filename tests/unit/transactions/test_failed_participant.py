@@ -12,7 +12,9 @@ from typing import Any, cast
 
 import pytest
 
+from faircopy.broker.transactions.connections import Sent
 from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.broker.transactions.finished import FinishedNumbers
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.order import GroupOrder
 from faircopy.broker.transactions.table import NewEntry, TransactionRefused, TransactionTable
@@ -20,8 +22,9 @@ from faircopy.copier.fold import Standing, Transaction
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.storage.clock import SystemClock
+from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.transactions.names import participant, participants
 
 FIRST, SECOND = TransactionId(1, 0, 5), TransactionId(2, 0, 6)
 IDS = {FIRST: "g/1", SECOND: "g/2"}
@@ -37,11 +40,12 @@ class StubHome:
 
     def __init__(self) -> None:
         self.table, self.journal, self.order = TransactionTable(), StubJournal(), GroupOrder()
+        self.finished_numbers = FinishedNumbers()
         self._position = 0
         for txid, transactional_id in IDS.items():
-            self.append(self.table.decide_fence(transactional_id, txid.producer_id, 0, 1_000))
+            self.append(self.table.decide_fence(transactional_id, txid.producer_id, 0, 1_000, 0))
             self.append(NewEntry(Kind.BEGIN, txid, {"id": transactional_id, "timeout_ms": 1_000, "at_ms": 0}))
-            self.append(NewEntry(Kind.PREPARE_COMMIT, txid, {"partitions": [["t", 0], ["t", 1]]}))
+            self.append(NewEntry(Kind.PREPARE_COMMIT, txid, {"partitions": participants(0, 1)}))
 
     def append(self, entry: Any) -> None:
         self.table.fold(entry, self._position)
@@ -50,7 +54,7 @@ class StubHome:
 
 class StubPartition:
     def __init__(self, number: int, standings: dict[TransactionId, Standing], failure: Exception | None = None) -> None:
-        self.name = PartitionName("t", number)
+        self.id, self.name = participant(number), PartitionName("t", number)
         self.state = self
         self.transactions = {
             txid: Transaction(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()
@@ -72,9 +76,10 @@ class StubPartition:
 
 
 def recovered(home: StubHome, *partitions: StubPartition) -> TransactionCoordinator:
-    found = {partition.name: partition for partition in partitions}
+    found = {partition.id: partition for partition in partitions}
     coordinator = TransactionCoordinator(
-        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1, SystemClock(), cast(Any, None),
+        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1,
+        SteadyClock(SystemClock()), cast(Any, None),
         CoordinatorOptions(1_000, 1_000),
     )  # fmt: skip
     coordinator.recover([cast(Partition, each) for each in partitions], is_clean=False, lost_power=False)
@@ -102,7 +107,7 @@ def test_what_only_a_failed_partition_knows_is_not_guessed() -> None:
     assert list(home.table.transactions) == [FIRST, SECOND]
     with pytest.raises(TransactionRefused) as refused:
         asyncio.run(
-            coordinator.end("g/1", 1, 0, commit=True, connection=1, fenced=ErrorCode.PRODUCER_FENCED),
+            coordinator.end("g/1", 1, 0, commit=True, sent=Sent(1, 1, ""), fenced=ErrorCode.PRODUCER_FENCED),
         )
     assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 

@@ -8,15 +8,17 @@ from typing import Any, cast
 
 import pytest
 
+from faircopy.broker.transactions.connections import Sent
 from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.table import TransactionRefused, TransactionTable
-from faircopy.copier.partition import Partition, PartitionName
+from faircopy.copier.partition import Partition
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import JournalFull
-from faircopy.storage.clock import SystemClock
+from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.transactions.names import participant
 
 
 class StubJournal:
@@ -62,10 +64,10 @@ class StubPartition:
     """A partition that remembers which transaction it was told."""
 
     def __init__(self, number: int) -> None:
-        self.name = PartitionName("t", number)
+        self.id = participant(number)
         self.told: TransactionId | None = None
 
-    def open_transaction(self, transaction: TransactionId) -> None:
+    def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
         self.told = transaction
 
 
@@ -77,10 +79,10 @@ def run(scene: Scene) -> Callable[[], None]:
 
     async def play() -> None:
         home = StubHome()
-        home.append(home.table.decide_fence("a", 1, 0, 1_000))
+        home.append(home.table.decide_fence("a", 1, 0, 1_000, 0))
         home.journal.write()
         coordinator = TransactionCoordinator(
-            [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SystemClock(),
+            [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SteadyClock(SystemClock()),
             asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
         )  # fmt: skip
         await scene(home, coordinator)
@@ -91,7 +93,7 @@ def run(scene: Scene) -> Callable[[], None]:
 async def add(coordinator: TransactionCoordinator, partition: StubPartition) -> asyncio.Task[None]:
     """Begin to add a partition; the task is done when the client would be told."""
     adding = asyncio.create_task(
-        coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], 1, ErrorCode.PRODUCER_FENCED)
+        coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], Sent(1, 1, ""), ErrorCode.PRODUCER_FENCED)
     )
     await asyncio.sleep(0)
     return adding

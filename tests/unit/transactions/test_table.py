@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from faircopy.broker.transactions.metadata_journal import decode_producer, encode_producer
 from faircopy.broker.transactions.order import GroupOrder
 from faircopy.broker.transactions.table import (
+    MAX_EPOCH,
     TRANSITIONS,
     NewEntry,
     Phase,
@@ -20,14 +21,14 @@ from faircopy.broker.transactions.table import (
     prepare_abort,
 )
 from faircopy.copier.fold import NO_FENCE
-from faircopy.copier.partition import PartitionName
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.metadata_entry import decode, encode
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.transactions.names import participant
 
 IDS = ("orders/a", "orders/b", "payments")
-PARTITIONS = [(PartitionName("t", n), 1) for n in range(3)]
+PARTITIONS = [(participant(n), 1) for n in range(3)]
 
 
 class Bench:
@@ -44,7 +45,7 @@ class Bench:
             self.table.fold(entry._replace(payload=decode(encode(entry.payload))), self.position)
 
     def fence(self, name: str, producer_id: int, epoch: int) -> None:
-        self.append(self.table.decide_fence(name, producer_id, epoch, 60_000))
+        self.append(self.table.decide_fence(name, producer_id, epoch, 60_000, 1_000))
 
     def add(self, name: str) -> TransactionId:
         self.number += 1
@@ -74,7 +75,10 @@ def test_the_table_does_what_a_dumb_model_does(steps: list[tuple[str, str]]) -> 
         producer = bench.table.producers.get(name)
         if step == "init":
             if is_open.get(name):
-                continue
+                assert producer is not None
+                assert producer.current is not None
+                ending.setdefault(name, []).append(producer.current.id)
+                is_open[name], outcome[name] = False, "abort"
             epochs[name] = epochs.get(name, -1) + 1
             bench.fence(name, IDS.index(name), epochs[name])
         elif producer is None:
@@ -87,13 +91,13 @@ def test_the_table_does_what_a_dumb_model_does(steps: list[tuple[str, str]]) -> 
             if is_open.get(name):
                 assert producer.current is not None
                 ending.setdefault(name, []).append(producer.current.id)
-                bench.append(*bench.table.decide_end(producer, commit=step == "commit"))
+                bench.append(*bench.table.decide_end(producer, 0, commit=step == "commit"))
                 is_open[name], outcome[name] = False, step
             elif outcome.get(name) == step:
-                assert bench.table.decide_end(producer, commit=step == "commit") == []
+                assert bench.table.decide_end(producer, 0, commit=step == "commit") == []
             else:
                 with pytest.raises(TransactionRefused):
-                    bench.table.decide_end(producer, commit=step == "commit")
+                    bench.table.decide_end(producer, 0, commit=step == "commit")
         elif ending.get(name):
             bench.finish(ending[name].pop(0))
         if producer is not None:
@@ -139,23 +143,41 @@ def test_who_was_not_told_of_an_abort_gets_nothing_done_until_it_aborts() -> Non
     producer = decode_producer(json.loads(json.dumps(encode_producer(producer))))
     for refused in (
         lambda: table.decide_add(producer, PARTITIONS, 9, 0),
-        lambda: table.decide_end(producer, commit=True),
+        lambda: table.decide_end(producer, 0, commit=True),
     ):
         with pytest.raises(TransactionRefused) as caught:
             refused()
         assert caught.value.code is ErrorCode.TRANSACTION_ABORTABLE
-    bench.append(*table.decide_end(producer, commit=False))
+    bench.append(*table.decide_end(producer, 0, commit=False))
     assert not table.producers["orders/a"].must_abort
+    assert table.decide_end(table.producers["orders/a"], 0, commit=False) == [], "repeated: its answer was lost"
     assert bench.add("orders/a").producer_epoch == 0
 
 
-def test_an_abort_that_a_later_fence_has_told_needs_no_answer() -> None:
+@pytest.mark.parametrize(("producer_id", "epoch", "fence_epoch"), [(1, 1, 1), (2, 0, MAX_EPOCH + 1)])
+def test_a_fence_aborts_what_is_open(producer_id: int, epoch: int, fence_epoch: int) -> None:
+    """With two entries, a crash between them left a transaction aborted, and its producer neither fenced nor told."""
     bench = Bench()
     bench.fence("orders/a", 1, 0)
     transaction = bench.table.transactions[bench.add("orders/a")]
-    bench.fence("orders/a", 1, 1)
-    bench.append(prepare_abort(transaction, NO_FENCE, untold=True))
-    assert not bench.table.producers["orders/a"].must_abort
+    bench.fence("orders/a", producer_id, epoch)
+    producer = bench.table.producers["orders/a"]
+    assert producer.current is None
+    assert not producer.must_abort
+    assert producer.ending == {transaction.id: transaction}
+    assert (transaction.phase, transaction.fence_epoch) == (Phase.PREPARE_ABORT, fence_epoch)
+    bench.finish(transaction.id)
+    assert producer.phase_name == "CompleteAbort" or producer_id != 1
+
+
+def test_using_an_id_keeps_it_from_being_forgotten() -> None:
+    """Also one that has never begun a transaction, and after a checkpoint and a restart."""
+    bench = Bench()
+    bench.append(bench.table.decide_fence("orders/a", 1, 0, 60_000, now_ms=5_000))
+    stored = json.loads(json.dumps(encode_producer(bench.table.producers["orders/a"])))
+    bench.table.producers["orders/a"] = decode_producer(stored)
+    assert not bench.table.forgettable(now_ms=6_000, idle_ms=1_000)
+    assert bench.table.forgettable(now_ms=6_001, idle_ms=1_000) == ["orders/a"]
 
 
 def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
@@ -165,16 +187,20 @@ def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
         bench.fence(name, IDS.index(name), 0)
         if end is not None:
             transaction = bench.add(name)
-            bench.append(*bench.table.decide_end(bench.table.producers[name], commit=end == "commit"))
+            bench.append(*bench.table.decide_end(bench.table.producers[name], 0, commit=end == "commit"))
             bench.finish(transaction)
     bench.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
     codes = []
     for name in IDS:
         with pytest.raises(TransactionRefused) as caught:
-            bench.table.decide_end(bench.table.producers[name], commit=True)
+            bench.table.decide_end(bench.table.producers[name], 0, commit=True)
         codes.append(caught.value.code)
     abortable = ErrorCode.TRANSACTION_ABORTABLE
     assert codes == [ErrorCode.INVALID_TXN_STATE, abortable, abortable]
+    for name in IDS:
+        producer = bench.table.producers[name]
+        bench.append(*bench.table.decide_end(producer, 0, commit=False))
+        assert bench.table.decide_end(producer, 0, commit=False) == [], "an abort that is repeated is no error"
 
 
 def test_the_end_of_an_older_transaction_is_not_taken_for_that_of_the_newest() -> None:
@@ -183,14 +209,14 @@ def test_the_end_of_an_older_transaction_is_not_taken_for_that_of_the_newest() -
     bench.fence("orders/a", 1, 0)
     producer = bench.table.producers["orders/a"]
     older = bench.add("orders/a")
-    bench.append(*bench.table.decide_end(producer, commit=True))
+    bench.append(*bench.table.decide_end(producer, 0, commit=True))
     newer = bench.add("orders/a")
-    bench.append(*bench.table.decide_end(producer, commit=False))
+    bench.append(*bench.table.decide_end(producer, 0, commit=False))
     bench.finish(newer)
     bench.finish(older)
-    assert bench.table.decide_end(producer, commit=False) == []
+    assert bench.table.decide_end(producer, 0, commit=False) == []
     with pytest.raises(TransactionRefused):
-        bench.table.decide_end(producer, commit=True)
+        bench.table.decide_end(producer, 0, commit=True)
 
 
 def test_a_transaction_with_an_earlier_deadline_expires_first() -> None:
@@ -199,7 +225,7 @@ def test_a_transaction_with_an_earlier_deadline_expires_first() -> None:
     bench.fence("orders/a", 1, 0)
     bench.add("orders/a")
     assert not bench.table.expired(now_ms=1_100)
-    bench.append(bench.table.decide_fence("orders/b", 2, 0, 500))
+    bench.append(bench.table.decide_fence("orders/b", 2, 0, 500, 0))
     short = bench.add("orders/b")
     assert not bench.table.expired(now_ms=1_500)
     assert [transaction.id for transaction in bench.table.expired(now_ms=1_501)] == [short]
@@ -213,7 +239,7 @@ def test_prepared_transactions_do_not_expire() -> None:
     bench.add("orders/a")
     assert not bench.table.expired(now_ms=61_000)
     assert len(bench.table.expired(now_ms=61_001)) == 1
-    bench.append(*bench.table.decide_end(bench.table.producers["orders/a"], commit=True))
+    bench.append(*bench.table.decide_end(bench.table.producers["orders/a"], 0, commit=True))
     assert not bench.table.expired(now_ms=10**9)
 
 

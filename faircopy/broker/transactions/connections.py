@@ -1,0 +1,141 @@
+"""Requests that come late, on a connection that their client has replaced (KAFKA-17754).
+
+A client of transactions v1 keeps its epoch from one transaction to the next. When it gives up a connection, a request
+that was stuck there may arrive in the middle of its next transaction: an EndTxn would end it, a Produce or a
+TxnOffsetCommit would become part of it. Nothing in the request tells which transaction it was meant for.
+
+So the broker looks at the connections. Each kind of request of one producer comes over one connection at a time; when a
+kind comes over a newer one, the older one is *replaced*, for all kinds that it carried. A request on a replaced
+connection is refused with an error that asks for another try:
+
+* The client that gave the connection up never sees that. What it left there is never sent again, and is little: no
+  client has more than a few requests in flight.
+* A client that uses several connections by turns (a pool) goes on. So a connection counts as live when the request that
+  was refused comes again, as another one (its correlation id has grown), or when more requests have come than can have
+  been on their way. It does until the client opens yet another connection.
+
+Not covered: a Produce that arrives late on a connection that carried nothing but Produce, before the client has sent
+any other Produce. Clients with such connections (librdkafka) renew their epoch when they give up a Produce.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import Enum, auto
+from typing import NamedTuple
+
+from faircopy.errors import FaircopyError
+
+CONNECTIONS_MAX = 16
+"""So many connections of one producer are remembered. A producer uses two or three at a time, a pool a few more."""
+
+Identity = tuple[int, int]
+"""Producer id and epoch."""
+
+
+class Kind(Enum):
+    """Requests that a client sends over one connection."""
+
+    PRODUCE = auto()
+    TRANSACTION = auto()  # AddPartitionsToTxn, AddOffsetsToTxn, EndTxn: to the coordinator of transactions
+    OFFSETS = auto()  # TxnOffsetCommit: to the coordinator of the group
+
+
+IN_FLIGHT_MAX = {Kind.PRODUCE: 5, Kind.TRANSACTION: 2, Kind.OFFSETS: 2}
+"""So many requests a transactional producer has on their way on one connection (KIP-98: five batches; it asks its
+coordinators for one thing at a time, but may end a transaction while a partition is being added).
+"""
+
+
+class Sent(NamedTuple):
+    """Where a request came from. `content` is equal for the same request sent again, and for no other."""
+
+    connection: int
+    correlation_id: int
+    content: Hashable
+
+
+class Refusals(NamedTuple):
+    """Requests of one kind that were refused on one connection: how many, and the last of them."""
+
+    number: int
+    last: Sent
+
+
+NO_REFUSALS = Refusals(0, Sent(-1, -(1 << 31) - 1, object()))
+
+
+class LateRequest(FaircopyError):
+    """A request came on a connection that its producer has replaced. Nothing was done; a live client asks again."""
+
+
+class Connections:
+    """The connections of one producer's instance."""
+
+    __slots__ = ("_carried", "_newest", "_refused", "_replaced")
+
+    def __init__(self) -> None:
+        self._carried: dict[int, set[Kind]] = {}
+        self._newest: dict[Kind, int] = {}
+        self._replaced: set[int] = set()
+        self._refused: dict[int, dict[Kind, Refusals]] = {}
+
+    def admit(self, kind: Kind, sent: Sent) -> None:
+        """Let a request in. Raises LateRequest."""
+        connection = sent.connection
+        if kind not in self._carried.get(connection, ()):
+            self._note(kind, connection)
+        if connection in self._replaced:
+            self._ensure_live(kind, sent)
+
+    def _note(self, kind: Kind, connection: int) -> None:
+        """A connection carries a kind of request for the first time."""
+        if connection < self._newest.get(kind, connection):
+            self._replaced.add(connection)
+        else:
+            self._newest[kind] = connection
+            self._replaced |= {older for older, kinds in self._carried.items() if kind in kinds}
+        if connection not in self._carried and len(self._carried) >= CONNECTIONS_MAX:
+            self._forget_one()
+        self._carried.setdefault(connection, set()).add(kind)
+
+    def _forget_one(self) -> None:
+        """Forget the oldest connection that is replaced, else the oldest. What it carried is on newer ones."""
+        oldest = min(self._replaced & self._carried.keys(), default=min(self._carried))
+        del self._carried[oldest]
+        self._replaced.discard(oldest)
+        self._refused.pop(oldest, None)
+
+    def _ensure_live(self, kind: Kind, sent: Sent) -> None:
+        refused = self._refused.setdefault(sent.connection, {})
+        refusals = refused.get(kind, NO_REFUSALS)
+        if sent.correlation_id > refusals.last.correlation_id:  # else the network has repeated it
+            if sent.content == refusals.last.content or refusals.number == IN_FLIGHT_MAX[kind]:
+                self._replaced.discard(sent.connection)
+                del self._refused[sent.connection]
+                return
+            refused[kind] = Refusals(refusals.number + 1, sent)
+        raise LateRequest(
+            "this came on a connection that its producer has replaced by a newer one: if it still uses both, let it "
+            "send this again"
+        )
+
+
+class ProducerConnections:
+    """The connections of all producers that have a transactional id. Ask only for those that are known to exist."""
+
+    def __init__(self) -> None:
+        self._connections: dict[Identity, Connections] = {}
+
+    def admit(self, producer: Identity, kind: Kind, sent: Sent) -> None:
+        """Let a request of a producer in. Raises LateRequest."""
+        connections = self._connections.get(producer)
+        if connections is None:
+            connections = self._connections[producer] = Connections()
+        connections.admit(kind, sent)
+
+    def forget(self, producer: Identity) -> None:
+        """The producer's instance is fenced, or forgotten."""
+        self._connections.pop(producer, None)

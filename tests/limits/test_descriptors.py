@@ -1,0 +1,108 @@
+"""A broker with more files than descriptors: it closes some, and takes nothing for a failed disk."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker_process import BrokerProcess, eventually
+
+LIMIT = 256
+PARTITIONS = 600
+WAIT_SECONDS = 60.0
+
+
+@pytest.fixture(params=["os", "fsync"])
+def broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
+    made = BrokerProcess(tmp_path, "plain.enabled=false", f"durability={request.param}")
+    made.within = ("prlimit", f"--nofile={LIMIT}:{LIMIT}")
+    with made:
+        yield made
+
+
+def make_topic(broker: BrokerProcess, name: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    admin.create_topics([NewTopic(name, partitions)])[name].result(WAIT_SECONDS)
+
+
+def produce_to_all(broker: BrokerProcess, value: bytes) -> None:
+    failed: list[object] = []
+    producer = Producer({"bootstrap.servers": broker.address})
+    for partition in range(PARTITIONS):
+        producer.produce("t", value, partition=partition, on_delivery=lambda error, _: failed.append(error is not None))
+    assert producer.flush(WAIT_SECONDS) == 0
+    assert len(failed) == PARTITIONS
+    assert not any(failed)
+
+
+def read_all(broker: BrokerProcess, messages: int) -> Counter[tuple[int, bytes]]:
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition("t", partition, 0) for partition in range(PARTITIONS)])
+    found: Counter[tuple[int, bytes]] = Counter()
+    while found.total() < messages:
+        message = consumer.poll(WAIT_SECONDS)
+        assert message is not None
+        assert not message.error()
+        found[message.partition(), message.value()] += 1
+    consumer.close()
+    return found
+
+
+def open_files(broker: BrokerProcess) -> int:
+    return len(list(Path(f"/proc/{broker.pid}/fd").iterdir()))
+
+
+def limit_files(broker: BrokerProcess, limit: int) -> None:
+    """Change the limit of a broker that runs."""
+    resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (limit, LIMIT))
+
+
+def test_more_partitions_than_descriptors(broker: BrokerProcess) -> None:
+    make_topic(broker, "t", PARTITIONS)
+    values = [b"first", b"second", b"third"]
+    for value in values:
+        produce_to_all(broker, value)
+        assert open_files(broker) < LIMIT
+    expected = Counter({(partition, value): 1 for partition in range(PARTITIONS) for value in values})
+    assert read_all(broker, len(expected)) == expected
+    broker.restart()
+    assert read_all(broker, len(expected)) == expected
+    produce_to_all(broker, b"fourth")
+    broker.restart(kill=False)
+    assert read_all(broker, len(expected) + PARTITIONS) == expected + Counter(
+        {(partition, b"fourth"): 1 for partition in range(PARTITIONS)}
+    )
+    assert "CRITICAL" not in broker.log
+    assert "is enough for" in broker.log
+
+
+def test_connections_leave_descriptors_to_files(broker: BrokerProcess) -> None:
+    host, port = broker.address.split(":")
+    opened = [socket.create_connection((host, int(port))) for _ in range(2 * LIMIT)]
+    try:
+        assert open_files(broker) < LIMIT - 32
+    finally:
+        for each in opened:
+            each.close()
+    eventually(lambda: open_files(broker) < LIMIT // 2)
+    make_topic(broker, "u", 3)
+    assert "CRITICAL" not in broker.log
+
+
+def test_no_descriptors_at_all_is_a_passing_refusal(broker: BrokerProcess) -> None:
+    """The limit falls under what is open: nothing more can be opened, and the broker does not take it for its disk."""
+    make_topic(broker, "t", 1)
+    limit_files(broker, 20)
+    with pytest.raises(KafkaException):
+        for number in range(20):  # until the spare ones are used up
+            make_topic(broker, f"other{number}", 2)
+    limit_files(broker, LIMIT)
+    make_topic(broker, "again", 3)
+    assert "CRITICAL" not in broker.log

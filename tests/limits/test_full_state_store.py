@@ -1,0 +1,54 @@
+"""The state store on a disk that is really full: LMDB takes a write that is cut short there for a failed disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.limits.small_disk import can_mount, small_disk
+
+pytestmark = pytest.mark.skipif(not can_mount(), reason="needs user namespaces, to mount a small file system")
+
+PROGRAM = """
+import asyncio, os, sys
+from pathlib import Path
+from faircopy.storage.files import NoSpace
+from faircopy.storage.state_store import DeletePrefix, Put, StateStore
+
+async def main():
+    directory = Path(sys.argv[1])
+    ballast = open(directory / "ballast", "wb")
+    os.posix_fallocate(ballast.fileno(), 0, 2 << 20)
+    store = StateStore(directory / "state", asyncio.get_running_loop())
+    refused = 0
+    for number in range(3_000):
+        try:
+            values = [os.urandom(row * 37 % 3_000) for row in range(number % 40)]
+            await store.write(Put("cluster", b"%d %d" % (number, row), value) for row, value in enumerate(values))
+        except NoSpace:
+            refused += 1
+            if refused == 20:
+                break
+    assert refused == 20, refused
+    os.truncate(directory / "ballast", 0)
+    await store.write([DeletePrefix("cluster", b"1")])
+    await store.write([Put("cluster", b"after", b"it")])
+    store.close()
+    reopened = StateStore(directory / "state", asyncio.get_running_loop())
+    assert reopened.get("cluster", b"after") == b"it"
+    assert not reopened.damaged
+    reopened.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("size_mib", [8, 11])
+def test_a_full_disk_is_no_failed_disk(tmp_path: Path, size_mib: int) -> None:
+    with small_disk(tmp_path / "disk", size_mib) as disk:
+        command = [*disk.inside, sys.executable, "-c", PROGRAM, str(disk.path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,48 @@
+"""Participants are told to forget only what the coordinator never asks for again, whatever a loss of power takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.broker.transactions.finished import FinishedNumbers
+from faircopy.broker.transactions.table import NewEntry, Phase, TransactionTable
+from faircopy.journal.entry import Kind
+from tests.unit.transactions.names import participant
+
+STEPS = st.lists(st.sampled_from(["begin", "end", "finish", "sync"]), max_size=40)
+
+
+@given(STEPS)
+def test_what_is_not_over_durably_is_never_finished(steps: list[str]) -> None:
+    table, finished = TransactionTable(), FinishedNumbers()
+    table.fold(table.decide_fence("orders/a", 1, 0, 60_000, 0), 0)
+    producer = table.producers["orders/a"]
+    number, waiting, needed = 10, list[Callable[[], None]](), set[int]()
+    ended_since_sync: set[int] = set()
+    for position, step in enumerate(steps, start=1):
+        if step == "begin" and producer.current is None:
+            number += 3  # numbers are the coordinator's, not the producer's
+            needed.add(number)
+            for entry in table.decide_add(producer, [(participant(0), 1)], number, 0):
+                table.fold(entry, position)
+        elif step == "end" and producer.current is not None:
+            for entry in table.decide_end(producer, 0, commit=True):
+                table.fold(entry, position)
+        elif step == "finish" and producer.ending:
+            transaction = next(iter(producer.ending.values()))
+            assert transaction.phase is Phase.PREPARE_COMMIT
+            table.fold(NewEntry(Kind.COMMITTED, transaction.id, {}), position)
+            ended_since_sync.add(transaction.id.number)
+            waiting.append(finished.once_durable(producer))
+        elif step == "sync":
+            needed -= ended_since_sync
+            ended_since_sync.clear()
+            for durable in waiting:
+                durable()
+            waiting.clear()
+        assert all(finished.of(1) < each for each in needed)
+    if not needed:
+        assert finished.of(1) >= producer.last_number, "and in the end all is forgotten"
