@@ -1,0 +1,1 @@
+"""Copies of a data directory: making them from a broker's snapshot, checking them, putting them back."""

@@ -1,0 +1,86 @@
+"""Checking a backup, and making a data directory of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+from faircopy.backup.copying import Advance, checksum_of_file, copy_file
+from faircopy.backup.make import backups_in
+from faircopy.backup.manifest import FILE, BadBackup, Manifest
+from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.cluster.store import take_block
+from faircopy.storage.data_directory import FORMAT_FILE
+from faircopy.storage.files import (
+    StorageFailure,
+    exists,
+    list_directory,
+    make_directory,
+    size_of,
+    sync_directory,
+)
+from faircopy.storage.state_store import StateStore
+
+PLAIN = "plain"
+PRODUCER_ID_COUNTER = "counters/producer-id"
+PRODUCER_IDS_SKIPPED = 1 << 32
+"""More than any broker has given out since its backup."""
+
+
+def find_backup(path: Path) -> Path:
+    """The backup at a path: that itself, or the newest in it. Raises BadBackup."""
+    found = [path] if exists(path / FILE) else backups_in(path)
+    if not found:
+        raise BadBackup(f"{path} holds no finished backup: give a directory that faircopy backup has written")
+    return found[-1]
+
+
+def flaws_of(backup: Path, manifest: Manifest, advance: Advance) -> Iterator[tuple[Path, str]]:
+    """Each file of a backup that is not as it was written. Blocks."""
+    for name, copied in manifest.files.items():
+        path = backup / name
+        try:
+            if not exists(path):
+                yield path, "is missing"
+            elif size_of(path) != copied.size:
+                yield path, f"has {size_of(path)} bytes, and had {copied.size}"
+            elif checksum_of_file(path, copied.size, advance) != copied.checksum:
+                yield path, "does not fit its checksum"
+        except StorageFailure as error:
+            yield path, str(error)
+
+
+def ensure_empty(directory: Path) -> None:
+    """Raise BadBackup unless a data directory can be made there."""
+    if list_directory(directory):
+        raise BadBackup(f"{directory} is not empty: a backup is restored into a new or an empty directory")
+
+
+def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance) -> None:
+    """Make a data directory of a backup that was checked. Blocks. Raises BadBackup, StorageFailure.
+
+    The format file comes last: a broker starts on no directory that is only half there.
+    """
+    ensure_empty(directory)
+    for name in sorted(manifest.files, key=lambda name: name == FORMAT_FILE):
+        if name == FORMAT_FILE:
+            asyncio.run(skip_producer_ids(directory / "state.lmdb"))
+            for part in ("journal", "log", PLAIN):
+                make_directory(directory / part)
+        target = directory / name
+        make_directory(target.parent)
+        if copy_file(backup / name, target, manifest.files[name].size, advance) != manifest.files[name].checksum:
+            raise BadBackup(f"{backup / name} does not fit its checksum. {directory} is not finished: delete it")
+        sync_directory(target.parent)
+
+
+async def skip_producer_ids(state: Path) -> None:
+    """Have the restored broker give out none of the producer ids that the other one has given out since: who still
+    has one of those would be taken for somebody else.
+    """
+    store = StateStore(state, asyncio.get_running_loop())
+    try:
+        await take_block(LmdbStore(store), PRODUCER_ID_COUNTER, PRODUCER_IDS_SKIPPED)
+    finally:
+        store.close()

@@ -1,0 +1,95 @@
+"""`faircopy backup`: a consistent copy of a broker that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from faircopy.cli.columns import size
+from faircopy.cli.output import asks_broker, say
+from faircopy.cli.verify import progress
+from faircopy.client.connection import Connection, ensure_ok
+from faircopy.errors import FaircopyError
+from faircopy.wire.api_keys import ApiKey
+
+SNAPSHOT_SECONDS = 600.0
+
+
+class NotHere(FaircopyError):
+    """The broker's files are not on this machine, or are not for this user."""
+
+
+@click.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
+@asks_broker
+def backup(directory: Path, broker: str, as_json: bool) -> None:
+    """Make a backup in DIR of a broker that runs on this machine; it goes on meanwhile. Run it as the broker's user.
+
+    Each backup is a directory of its own in DIR, named by its time: all topics, offsets of groups and transactions as
+    they were at one moment. Plain tables are not in it: they are made again from the logs. What has not changed since
+    the last backup in DIR takes no space again; on the broker's own file system, most of the rest takes none either,
+    but a copy on another disk is the safer one. Old backups may be deleted at any time.
+
+    One that was broken off goes on where it was, when it is started again.
+
+    \b
+    Examples:
+      faircopy backup /mnt/backups/faircopy
+      faircopy backup /mnt/backups/faircopy --json | jq -r .path
+    """
+    from faircopy.backup.make import Backup, Wanted
+
+    with snapshot_of(broker) as (snapshot, listed):
+        wanted = [Wanted(path, *rest) for path, rest in listed["files"].items()]
+        total = sum(each.size for each in wanted)
+        made = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
+        with progress(total, is_shown=not as_json and sys.stderr.isatty()) as bar:
+            bar.begin("copying")
+            outcome = Backup(snapshot, directory.absolute(), listed["cluster"], bar.advance).run(wanted, made)
+    say(
+        outcome._asdict() | {"path": str(outcome.path)},
+        as_json,
+        f"{outcome.path}: {size(total)} in {outcome.files:,} files; {size(outcome.copied_bytes)} copied, "
+        f"{size(outcome.linked_bytes)} linked, {size(outcome.kept_bytes)} as in an earlier backup",
+    )
+
+
+@contextlib.contextmanager
+def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A snapshot of a broker's files, as long as this is open, and the list of them."""
+    from faircopy.broker.snapshots import FILES, LOCK
+    from faircopy.storage.files import read_file
+    from faircopy.storage.system import mounted
+
+    snapshot = Path(ask(broker, "begin")["directory"])
+    try:
+        try:
+            lock = mounted().lock_shared(snapshot / LOCK)
+        except OSError as error:
+            raise NotHere(
+                f"the files of the broker on {broker}, in {snapshot}, can't be read: {error.strerror}. Run this on the "
+                f"broker's machine, as the broker's user"
+            ) from error
+        try:
+            yield snapshot, json.loads(read_file(snapshot / FILES))
+        finally:
+            mounted().close(lock)
+    finally:
+        with contextlib.suppress(FaircopyError):  # it goes by itself, later
+            ask(broker, "end")
+
+
+def ask(broker: str, step: str) -> dict[str, Any]:
+    """Have the broker make its snapshot, or remove it."""
+    with Connection(broker, SNAPSHOT_SECONDS) as connection:
+        answer = connection.ask(ApiKey.BACKUP, 0, {"step": step})
+    ensure_ok(answer.error_code, answer.error_message, "making a snapshot of the broker")
+    document: dict[str, Any] = json.loads(answer.document)
+    return document

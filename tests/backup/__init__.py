@@ -1,0 +1,1 @@
+"""Backups: of brokers under load, broken off, damaged, and put back."""

@@ -1,0 +1,29 @@
+"""What a history says of a broker that is put back to a moment in the middle of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tests.checker.history import Operation, Poll, Result, Transaction
+
+
+def as_of(operations: Iterable[Operation], asked: float, made: float) -> Iterator[Operation]:
+    """The operations as the restored broker must have them: what was acknowledged when the backup was asked for is in
+    it, what was not asked for when it was made is not, and nobody knows of what was under way between.
+    """
+    for operation in operations:
+        if isinstance(operation, Transaction):
+            yield transaction_as_of(operation, asked, made)
+        elif isinstance(operation, Poll) and operation.time <= asked:
+            yield operation
+
+
+def transaction_as_of(transaction: Transaction, asked: float, made: float) -> Transaction:
+    if transaction.ended <= asked or transaction.result is Result.FAILED:
+        return transaction
+    if transaction.commit_asked is not None and transaction.commit_asked <= made:
+        # What it has read may have been committed after the moment of the backup.
+        return replace(transaction, result=Result.UNKNOWN, reads=[])
+    sends = [send._replace(offset=None) for send in transaction.sends]
+    return replace(transaction, result=Result.FAILED, sends=sends, reads=[], offsets=[])

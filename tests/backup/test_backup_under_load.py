@@ -1,0 +1,104 @@
+"""A backup of a broker under load, restored: real clients, and the checker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.backup.as_of import as_of
+from tests.broker_process import BrokerProcess
+from tests.checker.check import check
+from tests.checker.history import Final, Operation, Result, Transaction
+from tests.clients.talk import create_topic
+from tests.soak.ending import read_all, whole_table
+from tests.soak.processes import ClientProcess
+from tests.soak.record import read_recorded
+from tests.soak.stage import LIBRARIES, TABLE, TABLE_TOPICS, TOPICS, now
+
+SETTINGS = (
+    "journal.segment.bytes=1048576",
+    "topic.segment.bytes=65536",
+    "checkpoint.bytes=65536",
+    "checkpoint.interval.ms=500",
+    "transaction.abort.interval.ms=200",
+    "group.min.session.timeout.ms=500",
+    "plain.interval.ms=500",
+)
+LOAD_SECONDS = 4.0
+
+
+def faircopy(*words: str | Path) -> dict[str, Any]:
+    """What a command says, as JSON."""
+    command = [sys.executable, "-m", "faircopy", *map(str, words), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+async def under_load(broker: BrokerProcess, directory: Path, backups: Path) -> list[tuple[float, float, Path]]:
+    """Make two backups while clients of all libraries work: when each was asked for and made, and where it is."""
+    chosen = random.Random()
+    clients = [ClientProcess(directory, library, int(broker.address.rsplit(":", 1)[1])) for library in LIBRARIES]
+    made = []
+    try:
+        for client in clients:
+            await client.start(chosen.getrandbits(48))
+        for _ in range(2):
+            await asyncio.sleep(LOAD_SECONDS)
+            asked = now()
+            outcome = await asyncio.to_thread(faircopy, "backup", backups, "--broker", broker.address)
+            made.append((asked, now(), Path(outcome["path"])))
+        assert outcome["kept_bytes"] > 0, "the second backup takes over what has not changed"
+        await asyncio.sleep(1)
+        await asyncio.gather(*(client.end(signal.SIGTERM) for client in clients))
+    finally:
+        for client in clients:
+            await client.close()
+    return made
+
+
+def read_restored(data_directory: Path, directory: Path) -> list[Operation]:
+    """What a broker on a restored directory tells."""
+    directory.mkdir()
+    restored = BrokerProcess(directory, *SETTINGS)
+    restored.data_directory = data_directory
+    operations: list[Operation] = []
+    with restored:
+        for number, library in enumerate(LIBRARIES.values()):
+            isolation = ("read_committed", "read_uncommitted")[number % 2]
+            operations += read_all(library, restored.address, isolation)
+        finals = [each for each in operations if isinstance(each, Final)][: sum(TOPICS.values())]
+        operations.append(whole_table(data_directory, finals))
+        assert "is stopped" not in restored.log
+        assert "Traceback" not in restored.log
+    return operations
+
+
+def test_a_backup_under_load(tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    with BrokerProcess(tmp_path, *SETTINGS) as broker:
+        for topic, partitions in TOPICS.items():
+            plain = {"plain_table": TABLE} if topic in TABLE_TOPICS else {"plain_enabled": "false"}
+            create_topic(broker.address, topic, partitions, **plain)
+        made = asyncio.run(under_load(broker, tmp_path, backups))
+        assert not (broker.data_directory / "snapshot").exists()
+    recorded = read_recorded(sorted(tmp_path.glob("*.history")))
+    for number, (asked, answered, path) in enumerate(made):
+        data_directory = tmp_path / f"restored-{number}"
+        faircopy("restore", path, data_directory)
+        history = list(as_of(recorded, asked, answered))
+        assert count(history, Result.OK) > 20
+        assert count(history, Result.FAILED) > 0
+        checked = check([*history, *read_restored(data_directory, tmp_path / f"broker-{number}")])
+        assert checked.verdict.value == "valid", checked
+
+
+def count(history: list[Operation], result: Result) -> int:
+    return sum(isinstance(each, Transaction) and each.result is result for each in history)
