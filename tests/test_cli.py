@@ -89,7 +89,7 @@ def test_groups(cli: Cli) -> None:
     cli.run("topics", "create", "read", "-p", "2")
     cli.run("produce", "read", "-p", "0", stdin="a\nb\nc\n")
     assert cli.run("consume", "read", "--group", "readers", "--from-beginning", "--max", "3") == "a\nb\nc\n"
-    assert {"group": "readers", "state": "Empty", "protocol": None} in cli.json("groups", "list")
+    assert {"group": "readers", "state": "Empty", "protocol": "consumer"} in cli.json("groups", "list")
     (row,) = [row for row in cli.json("groups", "describe", "readers")["offsets"] if row["partition"] == 0]
     assert (row["offset"], row["end"], row["lag"]) == (3, 3, 0)
     cli.run("groups", "reset", "readers", "-t", "read", "--to", "1", "-p", "0")

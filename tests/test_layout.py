@@ -21,7 +21,20 @@ MAY_IMPORT = {
     "broker": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish"},
     "client": {"wire"},
     "verify": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish", "broker"},
-    "cli": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish", "broker", "client", "verify"},
+    "backup": {"storage", "cluster"},
+    "cli": {
+        "storage",
+        "wire",
+        "journal",
+        "datalog",
+        "copier",
+        "cluster",
+        "publish",
+        "broker",
+        "client",
+        "verify",
+        "backup",
+    },
 }
 FOR_ALL = {"errors"}
 
@@ -33,6 +46,7 @@ PURE = [
     "verify/findings.py",
     "journal/entry.py",
     "journal/metadata_entry.py",
+    "backup/manifest.py",
     "copier/fold.py",
     "copier/producers.py",
     "copier/checkpoint.py",
@@ -40,6 +54,8 @@ PURE = [
     "broker/transactions/table.py",
     "broker/transactions/order.py",
     "broker/groups/membership.py",
+    "broker/groups/storing.py",
+    "copier/group_metadata.py",
     "publish/spark_log.py",
     "publish/compaction.py",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from typing import Any
 import click
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition
 
-from faircopy.cli.message_format import compile_format
+from faircopy.cli.message_format import as_it_is, as_json_line, compile_format, for_terminal
 from faircopy.cli.output import broker_option
 from faircopy.cli.topics import raise_if_stopped
 from faircopy.client.connection import ensure_reachable
@@ -47,42 +46,35 @@ def consume(
       %t topic   %p partition   %o offset   %k key   %s value   %T time (ms)
       %h headers   %K key length   %S value length   \\n \\t \\xNN as in C
 
+    A terminal gets what is in messages with control characters escaped; pipes and files get every byte as it
+    is. With --json, bytes that are not UTF-8 are in base64: the row has "value_encoding": "base64" then, or
+    "key_encoding". When who reads the output closes it, as head does, the command ends without a word and with
+    exit code 141.
+
     \b
     Examples:
       faircopy consume orders --from-beginning --exit
       faircopy consume orders -o -10 -f '%p:%o %k=%s\\n'
       faircopy consume orders --group reports --max 100
+      faircopy consume orders --from-beginning --json | jq -r 'select(.value_encoding == null) | .value'
     """
     if group is not None and (offset is not None or partition is not None):
         raise click.UsageError(
             "--group takes offsets and partitions from the group: leave --offset and --partition out"
         )
-    write = as_json_line if as_json else compile_format(form)
+    shown = for_terminal if sys.stdout.isatty() else as_it_is
+    write = as_json_line if as_json else compile_format(form, shown)
     ensure_reachable(broker)
     reader = Reader(broker, topic, group, from_beginning)
     try:
         reader.begin(partition, offset)
         for message in reader.messages(count, stop_at_end):
             sys.stdout.buffer.write(write(message))
-    except KeyboardInterrupt:
-        pass
-    finally:
         sys.stdout.buffer.flush()
+    except KeyboardInterrupt:
+        sys.stdout.buffer.flush()
+    finally:
         reader.close()
-
-
-def as_json_line(message: Any) -> bytes:
-    """A message as a line of JSON; bytes that are not UTF-8 are escaped."""
-    key, value = message.key(), message.value()
-    row = {
-        "topic": message.topic(),
-        "partition": message.partition(),
-        "offset": message.offset(),
-        "timestamp_ms": message.timestamp()[1],
-        "key": None if key is None else key.decode("utf-8", "backslashreplace"),
-        "value": None if value is None else value.decode("utf-8", "backslashreplace"),
-    }
-    return json.dumps(row).encode() + b"\n"
 
 
 class Reader:

@@ -6,11 +6,19 @@ from typing import Any
 
 import click
 
-from faircopy.cli.output import asks_broker, say, show
-from faircopy.cli.topics import EARLIEST, LATEST, PartitionsStopped, end_offsets, metadata
+from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
+from faircopy.cli.topics import EARLIEST, LATEST, PartitionsStopped, Place, described_topics, end_offsets, metadata
 from faircopy.client.connection import Connection, ensure_ok
+from faircopy.errors import FaircopyError
 from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.subscription import assigned_partitions
+
+DEAD = "Dead"  # the state of a group that there is not
+
+
+class NoSuchPartition(FaircopyError):
+    """A topic has no such partition."""
 
 
 @click.group()
@@ -38,9 +46,7 @@ def list_groups(broker: str, as_json: bool) -> None:
 def describe(group: str, broker: str, as_json: bool) -> None:
     """Show a group's members, offsets and lag."""
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": [group]})
-        described = answer.groups[0]
-        ensure_ok(described.error_code, None, f"group {group!r}")
+        described = known(connection, group)
         owners = {
             place: member.client_id
             for member in described.members
@@ -59,17 +65,25 @@ def describe(group: str, broker: str, as_json: bool) -> None:
         ]
         say({"group": group, "state": described.group_state, "members": members, "offsets": offsets}, True, "")
         return
-    click.echo(f"group {group}: {described.group_state}, {len(described.members)} member(s)")
+    note(f"group {group}: {described.group_state}, {len(described.members)} member(s)")
     show(offsets, False, empty="no offsets committed")
 
 
-def offset_rows(connection: Connection, group: str, owners: dict[tuple[str, int], str]) -> list[dict[str, Any]]:
-    """What a group committed, and how far it is behind."""
+def known(connection: Connection, group: str) -> Any:
+    """The description of a group that there is. Raises RequestFailed."""
+    described = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": [group]}).groups[0]
+    is_absent = described.group_state == DEAD and not described.error_code
+    code = ErrorCode.GROUP_ID_NOT_FOUND if is_absent else described.error_code
+    ensure_ok(code, None, f"group {group!r}")
+    return described
+
+
+def offset_rows(connection: Connection, group: str, owners: dict[Place, str]) -> list[dict[str, Any]]:
+    """What a group committed, and how far it lags."""
     committed = fetch_offsets(connection, group)
-    ends: dict[tuple[str, int], int | None] = {}
-    for topic in metadata(connection, None):
-        if any(name == topic.name for name, _ in {*committed, *owners}):
-            ends |= {(topic.name, number): end for number, end in end_offsets(connection, topic, LATEST).items()}
+    names = sorted({topic for topic, _ in {*committed, *owners}})
+    there = [topic for topic in described_topics(connection, names) if not topic.error_code] if names else []
+    ends = end_offsets(connection, there, LATEST)
     return [
         {
             "topic": place[0],
@@ -83,7 +97,7 @@ def offset_rows(connection: Connection, group: str, owners: dict[tuple[str, int]
     ]
 
 
-def fetch_offsets(connection: Connection, group: str) -> dict[tuple[str, int], int]:
+def fetch_offsets(connection: Connection, group: str) -> dict[Place, int]:
     """All offsets of a group."""
     answer = connection.ask(ApiKey.OFFSET_FETCH, 5, {"group_id": group, "topics": None})
     ensure_ok(answer.error_code, None, f"offsets of group {group!r}")
@@ -99,17 +113,25 @@ def fetch_offsets(connection: Connection, group: str) -> dict[tuple[str, int], i
 @click.option("-t", "--topic", "topic_name", required=True, help="The topic whose offsets to set.")
 @click.option("-p", "--partition", type=int, multiple=True, help="Only these partitions.")
 @click.option("--to", "target", required=True, metavar="WHERE", help="earliest, latest, or an offset.")
+@click.option("--new", "may_be_new", is_flag=True, help="Make the group if there is none.")
 @asks_broker
-def reset(group: str, topic_name: str, partition: tuple[int, ...], target: str, broker: str, as_json: bool) -> None:
+def reset(
+    group: str, topic_name: str, partition: tuple[int, ...], target: str, may_be_new: bool, broker: str, as_json: bool
+) -> None:
     """Set a group's offsets. It must have no members.
 
     \b
-    Example: faircopy groups reset reports -t orders --to earliest
+    Examples:
+      faircopy groups reset reports -t orders --to earliest
+      faircopy groups reset audit -t orders --to latest --new
     """
-    if target not in ("earliest", "latest") and not target.isdigit():
+    if target not in ("earliest", "latest") and not is_offset(target):
         raise click.BadParameter("give earliest, latest, or an offset", param_hint="--to")
     with Connection(broker) as connection:
+        if not may_be_new:
+            known(connection, group)
         (topic,) = metadata(connection, [topic_name])
+        ensure_partitions(topic, partition)
         wanted = {
             number: offset
             for number, offset in targets(connection, topic, target).items()
@@ -123,25 +145,40 @@ def reset(group: str, topic_name: str, partition: tuple[int, ...], target: str, 
     for each in answer.topics[0].partitions:
         ensure_ok(each.error_code, None, f"setting {topic_name}-{each.partition_index} of group {group!r}")
     outcome = [{"topic": topic_name, "partition": number, "offset": offset} for number, offset in wanted.items()]
-    show(outcome, as_json, empty="nothing to set", title=f"group {group} now begins at")
+    if not as_json:
+        note(f"group {group} now begins at")
+    show(outcome, as_json, empty="")
+
+
+def is_offset(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) < 1 << 63
+
+
+def ensure_partitions(topic: Any, wanted: tuple[int, ...]) -> None:
+    """Raise NoSuchPartition if a topic lacks one of these."""
+    count = len(topic.partitions)
+    if absent := [number for number in wanted if not 0 <= number < count]:
+        raise NoSuchPartition(f"topic {topic.name!r} has partitions 0 to {count - 1}, not {absent[0]}")
 
 
 def targets(connection: Connection, topic: Any, target: str) -> dict[int, int | None]:
     """Where `--to` says, in each partition of a topic; None in one that is stopped."""
-    if target.isdigit():
+    if is_offset(target):
         return {each.partition_index: int(target) for each in topic.partitions}
-    return end_offsets(connection, topic, EARLIEST if target == "earliest" else LATEST)
+    ends = end_offsets(connection, [topic], EARLIEST if target == "earliest" else LATEST)
+    return {number: end for (_, number), end in ends.items()}
 
 
 @groups.command()
 @click.argument("group")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @asks_broker
 def delete(group: str, yes: bool, broker: str, as_json: bool) -> None:
     """Delete a group and its offsets. It must have no members."""
-    if not yes and not as_json:
-        click.confirm(f"delete group {group} with its offsets?", abort=True)
     with Connection(broker) as connection:
+        known(connection, group)
+        if not yes and not as_json:
+            confirm(f"delete group {group} with its offsets?")
         answer = connection.ask(ApiKey.DELETE_GROUPS, 1, {"groups_names": [group]})
     ensure_ok(answer.results[0].error_code, None, f"deleting group {group!r}")
     say({"deleted": group}, as_json, f"deleted group {group}")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from faircopy.cli.output import json_option, printable, show_lines
+from faircopy.cli.columns import printable
+from faircopy.cli.output import json_option, show
 
 if TYPE_CHECKING:
     from faircopy.verify.journal_entries import ShownEntry
@@ -79,20 +80,19 @@ def is_clean_end(files: JournalFiles) -> bool:
 
     complaint = unclean_end(files)
     if complaint:
-        click.echo(complaint, err=True)
+        click.echo(printable(complaint), err=True)
     return not complaint
 
 
 def print_entries(entries: Iterable[ShownEntry], as_json: bool) -> None:
     rows = [row_of(each) for each in entries]
-    show_lines(rows if as_json else [readable(row) for row in rows], as_json, empty="no entries")
+    show(rows if as_json else [readable(row) for row in rows], as_json, empty="no entries", folds=False)
 
 
 def readable(row: dict[str, Any]) -> dict[str, Any]:
     """A row as people read it; the file is what they have asked for."""
     parts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in row["says"].items()]
-    says = printable(" ".join(parts))
-    return {name: value for name, value in row.items() if name != "file"} | {"says": says}
+    return {name: value for name, value in row.items() if name != "file"} | {"says": " ".join(parts)}
 
 
 def row_of(shown: ShownEntry) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from faircopy.cli.output import json_option, moment, printable, show_lines
+from faircopy.cli.columns import printable
+from faircopy.cli.output import json_option, show
 
 if TYPE_CHECKING:
     from faircopy.verify.log_files import ShownBatch
@@ -49,11 +50,11 @@ def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
     except DamagedLogFile as error:
         damage = error
     shown = rows[:limit] if as_json else [readable(row, is_one_file=path.is_file()) for row in rows[:limit]]
-    show_lines(shown, as_json, empty="no batches")
+    show(shown, as_json, empty="no batches", folds=False)
     if len(rows) > limit:
         click.echo("more follow: --limit", err=True)
     elif damage is not None:
-        click.echo(str(damage), err=True)
+        click.echo(printable(str(damage)), err=True)
         sys.exit(1)
 
 
@@ -71,11 +72,7 @@ def rows_of(path: Path, records: bool) -> Iterator[dict[str, Any]]:
 def readable(row: dict[str, Any], *, is_one_file: bool) -> dict[str, Any]:
     """A row as people read it."""
     hidden = {"file"} if is_one_file else set()
-    shown = {name: printable(value) if isinstance(value, str) else value for name, value in row.items()}
-    if "headers" in row:
-        shown["headers"] = printable(", ".join(row["headers"]))
-    shown["time_ms"] = moment(row["time_ms"])
-    return {name: value for name, value in shown.items() if name not in hidden}
+    return {name: value for name, value in row.items() if name not in hidden}
 
 
 def batch_row(batch: ShownBatch) -> dict[str, Any]:

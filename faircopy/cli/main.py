@@ -1,18 +1,26 @@
 """The command line's root: commands are loaded when they are used, so that each starts quickly.
 
 Exit codes: 0 all went well; 1 faircopy could not do what was asked, and says why; 2 the command was used wrongly;
-74 the broker stopped because its disk failed (sysexits' EX_IOERR).
+74 the broker stopped because its disk failed (sysexits' EX_IOERR); 130 Ctrl-C, or a question was answered with
+no; 141 who read the output has closed it, as `head` does (128 and SIGPIPE's number). Those of signals to a broker
+are in cli/signals.py.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
 from faircopy import __version__
+from faircopy.cli.columns import printable
 from faircopy.errors import FaircopyError
+
+EXIT_ABORTED = 130
+EXIT_NO_READER = 141
 
 COMMANDS = {
     "start": "faircopy.cli.start:start",
@@ -22,16 +30,31 @@ COMMANDS = {
     "consume": "faircopy.cli.consume:consume",
     "txn": "faircopy.cli.txn:txn",
     "tables": "faircopy.cli.tables:tables",
+    "status": "faircopy.cli.status:status",
     "settings": "faircopy.cli.settings:settings",
     "verify": "faircopy.cli.verify:verify",
+    "backup": "faircopy.cli.backup:backup",
+    "restore": "faircopy.cli.restore:restore",
     "journal": "faircopy.cli.journal:journal",
     "log": "faircopy.cli.log:log",
     "demo": "faircopy.cli.demo.show:demo",
 }
 
 
+class NoReader(Exception):
+    """Who read what a command prints has closed the pipe. (Of BrokenPipeError click makes exit code 1.)"""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            result = super().invoke(context)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise NoReader from error
+        return result
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -51,6 +74,10 @@ def cli() -> None:
 
     What has not committed is never in the log: every consumer, an unmodified Spark among them, reads committed data
     only.
+
+    \b
+    Exit codes: 0 done; 1 could not be done, one line says why; 2 used wrongly; 130 stopped by Ctrl-C;
+    141 who read the output has closed it, as head does.
     """
 
 
@@ -62,12 +89,14 @@ def main() -> None:
         sys.exit(stop.exit_code)
     except click.Abort:
         click.echo("stopped", err=True)
-        sys.exit(130)
+        sys.exit(EXIT_ABORTED)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except FaircopyError as error:
-        click.echo(f"{click.style('faircopy:', fg='red', bold=True)} {error}", err=True)
+        click.echo(f"{click.style('faircopy:', fg='red', bold=True)} {printable(str(error))}", err=True)
         sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(141)
+    except NoReader:
+        # What is still buffered must not fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_NO_READER)

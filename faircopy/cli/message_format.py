@@ -1,4 +1,4 @@
-"""Formats for printing messages, with kcat's letters.
+"""Formats for printing messages, with kcat's letters, and messages as JSON.
 
 %t topic   %p partition   %o offset   %k key   %s value   %T time (ms)   %h headers
 %K key length   %S value length   %R value length as i32   %% percent   \\n \\t \\r \\xNN as in C
@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import struct
 from collections.abc import Callable
 from typing import Any
 
+from faircopy.cli.columns import printable
 from faircopy.errors import FaircopyError
 
 _TOKEN = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)", re.DOTALL)
@@ -25,8 +28,18 @@ def length(data: bytes | None) -> int:
     return -1 if data is None else len(data)
 
 
+def header_pairs(message: Any) -> list[tuple[str, bytes | None]] | None:
+    """Names and values; None if a name is no UTF-8, which the client's library can't read."""
+    try:
+        return list(message.headers() or [])
+    except SystemError:  # as the library puts it
+        return None
+
+
 def headers(message: Any) -> bytes:
-    pairs = message.headers() or []
+    pairs = header_pairs(message)
+    if pairs is None:
+        return b"(unreadable)"
     return b",".join(name.encode() + b"=" + (value if value is not None else b"NULL") for name, value in pairs)
 
 
@@ -45,19 +58,29 @@ LETTERS: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-def compile_format(text: str) -> Callable[[Any], bytes]:
-    """A function that prints a message in this format. Raises BadFormat."""
+def as_it_is(data: bytes) -> bytes:
+    return data
+
+
+def for_terminal(data: bytes) -> bytes:
+    """What a message holds, without what a terminal would take for commands. Lines and tabs are left."""
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(each if each in "\n\t" else printable(each) for each in text).encode()
+
+
+def compile_format(text: str, shown: Callable[[bytes], bytes] = as_it_is) -> Callable[[Any], bytes]:
+    """A function that prints a message in this format, what it holds by way of `shown`. Raises BadFormat."""
     parts: list[Callable[[Any], bytes]] = []
     at = 0
     for token in _TOKEN.finditer(text):
         parts.append(constant(text[at : token.start()].encode()))
-        parts.append(part(token))
+        parts.append(part(token, shown))
         at = token.end()
     parts.append(constant(text[at:].encode()))
     return lambda message: b"".join(each(message) for each in parts)
 
 
-def part(token: re.Match[str]) -> Callable[[Any], bytes]:
+def part(token: re.Match[str], shown: Callable[[bytes], bytes]) -> Callable[[Any], bytes]:
     """What one token of a format prints."""
     letter, code, escape = token.groups()
     if code is not None:
@@ -66,8 +89,36 @@ def part(token: re.Match[str]) -> Callable[[Any], bytes]:
         return constant(_ESCAPES.get(escape, escape.encode()))
     if letter not in LETTERS:
         raise BadFormat(f"--format has no %{letter}; there are %{' %'.join(LETTERS)}")
-    return LETTERS[letter]
+    found = LETTERS[letter]
+    return found if shown is as_it_is else lambda message: shown(found(message))
 
 
 def constant(data: bytes) -> Callable[[Any], bytes]:
     return lambda _message: data
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def as_json_line(message: Any) -> bytes:
+    """A message as a line of JSON. Bytes that are UTF-8 are text; others are base64, and the row says so."""
+    pairs = header_pairs(message)
+    row = {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp_ms": message.timestamp()[1],
+        **encoded("key", message.key()),
+        **encoded("value", message.value()),
+        "headers": None if pairs is None else [{"name": name, **encoded("value", value)} for name, value in pairs],
+    }
+    return json.dumps(row).encode() + b"\n"
+
+
+def encoded(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Bytes as fields of a JSON object: `name` alone if they are text, else with `name`_encoding."""
+    try:
+        return {name: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        assert data is not None
+        return {name: base64.b64encode(data).decode(), f"{name}_encoding": "base64"}

@@ -1,4 +1,8 @@
-"""What commands print: tables for people, JSON for programs."""
+"""What commands print: tables for people, lines with tabs or JSON for programs; and the options for it.
+
+A table goes to a terminal in columns, and to a pipe or a file as lines with tabs. Nothing else goes there then:
+what there is to say beside it goes to standard error.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,18 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from faircopy.cli.columns import FOLDED_ROWS_MAX, Row, columns, folded, printable, tab_separated
+from faircopy.errors import FaircopyError
+
 BROKER = "127.0.0.1:9092"
+
+
+class NobodyToAsk(FaircopyError):
+    """A question must be answered first, and standard input is no terminal."""
 
 
 def broker_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,89 +47,47 @@ def asks_broker(command: Callable[..., Any]) -> Callable[..., Any]:
     return functools.reduce(lambda made, option: option(made), (json_option, broker_option), command)
 
 
-def show(rows: Sequence[dict[str, Any]], as_json: bool, *, empty: str, title: str | None = None) -> None:
-    """Print rows of one shape, as a table or as a JSON array."""
+def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option that answers the question before something is lost."""
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask. With --json nothing is asked either.")(command)
+
+
+def confirm(question: str) -> None:
+    """Ask on the terminal. Raises NobodyToAsk, and click.Abort if the answer is no."""
+    if not sys.stdin.isatty():
+        raise NobodyToAsk(
+            f"{printable(question)} Nobody can be asked, since standard input is no terminal: answer with --yes"
+        )
+    click.confirm(printable(question), abort=True, err=True)
+
+
+def show(rows: Sequence[Row], as_json: bool, *, empty: str, folds: bool = True) -> None:
+    """Print rows of one shape: as a table, lines with tabs, or a JSON array.
+
+    With `folds`, lines of a table that is not too long fit the terminal.
+    """
     if as_json:
         click.echo(json.dumps(list(rows), indent=2 if sys.stdout.isatty() else None))
-        return
-    if not rows:
-        click.echo(empty)
-        return
-    from rich.console import Console
-    from rich.table import Table
+    elif not rows:
+        note(empty)
+    elif not sys.stdout.isatty():
+        click.echo(tab_separated(rows))
+    elif folds and len(rows) <= FOLDED_ROWS_MAX:
+        from rich.console import Console
 
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for column in rows[0]:
-        right = all(isinstance(row[column], (int, float)) and not isinstance(row[column], bool) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(cell(value) for value in row.values()))
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+        Console().print(folded(rows))
+    else:
+        heading, _, lines = columns(rows).partition("\n")
+        click.secho(heading, bold=True)
+        click.echo(lines)
 
 
-def show_lines(rows: Sequence[dict[str, Any]], as_json: bool, *, empty: str) -> None:
-    """Print rows as lines that are as long as they need to be, or as a JSON array: for dumps."""
-    if as_json or not rows:
-        show(rows, as_json, empty=empty)
-        return
-    is_number = {name: all(isinstance(row[name], int | None) for row in rows) for name in rows[0]}
-    lines = [[name.replace("_", " ") for name in rows[0]], *([cell(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for number, line in enumerate(lines):
-        cells = [
-            value.rjust(width) if right else value.ljust(width)
-            for value, width, right in zip(line, widths, is_number.values(), strict=True)
-        ]
-        click.secho("  ".join(cells).rstrip(), bold=True if number == 0 else None)
-
-
-def cell(value: Any) -> str:
-    """A value as people read it."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value))
-    return str(value)
-
-
-def say(what: dict[str, Any], as_json: bool, sentence: str) -> None:
+def say(what: Row, as_json: bool, sentence: str) -> None:
     """Print the outcome of one action: a sentence, or a JSON object."""
-    click.echo(json.dumps(what) if as_json else sentence)
+    click.echo(json.dumps(what) if as_json else printable(sentence))
 
 
-def printable(text: str) -> str:
-    """Text that clients sent, without what a terminal would take for commands."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
-
-
-def moment(time_ms: int) -> str:
-    """A time as people say it, UTC; the number where there is no such time."""
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
-    except (ValueError, OverflowError, OSError):
-        return str(time_ms)
-
-
-def duration(milliseconds: float) -> str:
-    """A time span as people say it."""
-    seconds = milliseconds / 1000
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
-
-
-def size(byte_count: int) -> str:
-    """A size as people say it."""
-    amount = float(byte_count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024 or unit == "GiB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
+def note(sentence: str) -> None:
+    """Say something beside a table."""
+    if sentence:
+        click.echo(printable(sentence), err=not sys.stdout.isatty())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
 import click
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from faircopy.cli.columns import printable
 from faircopy.cli.output import broker_option
 from faircopy.cli.topics import raise_if_stopped
 from faircopy.client.connection import ensure_reachable
@@ -81,10 +83,10 @@ def failure(topic: str, error: KafkaError) -> ProduceFailed:
 
 def report(topic: str, writer: Writer, as_json: bool) -> None:
     if as_json:
-        click.echo(f'{{"topic": "{topic}", "messages": {writer.written}, "transactions": {writer.committed}}}')
+        click.echo(json.dumps({"topic": topic, "messages": writer.written, "transactions": writer.committed}))
     else:
         ending = f" in {writer.committed:,} transaction(s)" if writer.is_transactional else ""
-        click.echo(f"wrote {writer.written:,} message(s) to {topic}{ending}", err=True)
+        click.echo(f"wrote {writer.written:,} message(s) to {printable(topic)}{ending}", err=True)
 
 
 class Writer:

@@ -20,6 +20,12 @@ def settings(as_json: bool) -> None:
     for key, item in FIELDS.items():
         choices = item.metadata["choices"]
         meaning = item.metadata["about"] + (f" ({' or '.join(choices)})" if choices and not as_json else "")
-        row = {"setting": key, "default": item.default if as_json else str(item.default), "meaning": meaning}
+        default = item.default if as_json else as_given(item.default)
+        row = {"setting": key, "default": default, "meaning": meaning}
         rows.append(row | ({"choices": list(choices)} if as_json else {}))
     show(rows, as_json, empty="")
+
+
+def as_given(value: object) -> str:
+    """A value as it is written to set it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

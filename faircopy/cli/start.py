@@ -9,7 +9,6 @@ import gc
 import logging
 import os
 import resource
-import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -18,29 +17,39 @@ from typing import Any
 import click
 import uvloop
 
+from faircopy import __version__
 from faircopy.broker.broker import Broker
-from faircopy.broker.settings import Settings, load_settings
+from faircopy.broker.settings import Settings, changed_settings, load_settings
+from faircopy.broker.surroundings import Surroundings
+from faircopy.cli.logs import log_to_stderr
+from faircopy.cli.signals import end_before_ready, first_signal
+from faircopy.storage.descriptors import UNLIMITED
 
 EX_IOERR = 74
 GLIBC_ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
 @click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./faircopy-data]")
 @click.option(
-    "--listen", metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.  [default: 127.0.0.1:9092]"
+    "--listen",
+    "listeners",
+    metavar="HOST:PORT",
+    help="Where clients connect; port 0 takes a free one.  [default: 127.0.0.1:9092]",
 )
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings from a TOML file.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; may be given many times.")
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what is done for clients, too.")
 def start(
     data_dir: str | None,
-    listen: str | None,
+    listeners: str | None,
     config: Path | None,
     overrides: tuple[str, ...],
     verbose: bool,
 ) -> None:
-    """Run a broker until Ctrl-C or SIGTERM.
+    """Run a broker until Ctrl-C, SIGTERM or SIGHUP, which stop it in order.
 
     Settings come, the later ones stronger, from defaults, the file of --config, variables FAIRCOPY_*, --set, and the
     options; faircopy settings shows them all.
@@ -48,26 +57,27 @@ def start(
     \b
     Examples:
       faircopy start
-      faircopy start --data-dir /var/lib/faircopy --listen 0.0.0.0:9092 --set advertised.listener=log1:9092
+      faircopy start --data-dir /var/lib/faircopy --listen 0.0.0.0:9092
+      faircopy start --listen internal://0.0.0.0:9092,external://0.0.0.0:9094 \\
+                     --set advertised.listeners=external://log1.example.org:9094
       FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
+
+    \b
+    Exit codes: 0 stopped in order; 1 could not start; 74 its disk failed; 128 and a signal's number (143 for
+    SIGTERM): a signal came before it was ready, or a second one while it was stopping, and it ended at once,
+    as after a crash: nothing that was acknowledged is lost.
     """
-    settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listen=listen)
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-        stream=sys.stderr,
-    )
-    allow_many_files()
+    settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listeners=listeners)
+    log_to_stderr(verbose=verbose)
+    descriptors_max = allow_many_files()
     share_memory_arenas()
-    sys.exit(uvloop.run(run(settings)))
+    sys.exit(uvloop.run(run(settings, descriptors_max)))
 
 
-async def run(settings: Settings) -> int:
+async def run(settings: Settings, descriptors_max: int) -> int:
     """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    broker = Broker(settings)
+    end_before_ready()
+    broker = Broker(settings, Surroundings(descriptors_max=descriptors_max))
     # Recovery makes many objects that stay: collections would look at them again and again.
     gc.disable()
     await broker.start()
@@ -77,12 +87,26 @@ async def run(settings: Settings) -> int:
     gc.set_threshold(50_000, 20, 50)
     # The disk threads' few lines of Python must not keep the loop waiting for the default 5 ms.
     sys.setswitchinterval(0.0005)
-    host, port = broker.server.address
-    click.echo(f"faircopy is ready on {host}:{port}")
-    sys.stdout.flush()
-    await unless_disk_fails(broker, stop.wait())
+    log_start(broker)
+    with first_signal(broker.loop) as came:
+        for listener in broker.server.listeners:
+            click.echo(f"faircopy is ready on {listener.address}")
+        sys.stdout.flush()
+        await unless_disk_fails(broker, came.wait())
     await unless_disk_fails(broker, broker.stop())
     return 0
+
+
+def log_start(broker: Broker) -> None:
+    """Say what runs, where, how, and what it found there."""
+    settings = broker.settings
+    log.info("faircopy %s, process %d, on %s", __version__, os.getpid(), broker.directory.path)
+    log.info("%s", broker.recovery)
+    changed = ", ".join(f"{key}={value}" for key, value in changed_settings(settings).items())
+    log.info("settings other than their defaults: %s", changed or "none")
+    for listener in broker.server.listeners:
+        told = listener.advertised or ("the address that they came to" if listener.address.is_wildcard else "the same")
+        log.info("listener %s on %s; clients are told %s", listener.name, listener.address, told)
 
 
 async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> None:
@@ -102,9 +126,11 @@ def share_memory_arenas() -> None:
         ctypes.CDLL(None).mallopt(GLIBC_ARENA_MAX, 2)
 
 
-def allow_many_files() -> None:
-    """Raise the limit of open files to what the system allows: each partition holds a few."""
+def allow_many_files() -> int:
+    """Raise the limit of open files to what the system allows, since each partition has a few; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else UNLIMITED

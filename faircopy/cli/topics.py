@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 
-from faircopy.cli.output import asks_broker, say, show, size
+from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import Connection, ConnectionFailed, RequestFailed, ensure_ok
+from faircopy.cluster.topic_configs import WITHOUT_EFFECT
 from faircopy.errors import FaircopyError
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
@@ -17,6 +18,9 @@ TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 LATEST, EARLIEST = -1, -2
 TIMEOUT_MS = 30_000
+PARTITIONS_PER_REQUEST = 1_000
+
+Place = tuple[str, int]  # topic and partition
 
 
 class PartitionsStopped(FaircopyError):
@@ -46,28 +50,51 @@ def parse_settings(texts: tuple[str, ...]) -> list[tuple[str, str]]:
     return pairs
 
 
-def metadata(connection: Connection, names: list[str] | None) -> list[Any]:
-    """Metadata of topics; none is made by asking."""
+def described_topics(connection: Connection, names: Sequence[str] | None) -> list[Any]:
+    """Metadata of topics, with an error code each; none is made by asking."""
     asked = None if names is None else [{"name": name} for name in names]
     answer = connection.ask(ApiKey.METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
-    for topic in answer.topics:
-        ensure_ok(topic.error_code, None, f"topic {topic.name!r}")
     return list(answer.topics)
 
 
-def end_offsets(connection: Connection, topic: Any, which: int) -> dict[int, int | None]:
-    """First (EARLIEST) or end (LATEST) offsets of a topic's partitions; None of one that is stopped."""
-    partitions = [{"partition_index": each.partition_index, "timestamp": which} for each in topic.partitions]
-    answer = connection.ask(
-        ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": topic.name, "partitions": partitions}], "isolation_level": 0}
-    )
-    found: dict[int, int | None] = {}
-    for partition in answer.topics[0].partitions:
-        is_stopped = partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        if not is_stopped:
-            ensure_ok(partition.error_code, None, f"partition {topic.name}-{partition.partition_index}")
-        found[partition.partition_index] = None if is_stopped else partition.offset
+def metadata(connection: Connection, names: Sequence[str] | None) -> list[Any]:
+    """Metadata of topics that there are. Raises RequestFailed."""
+    found = described_topics(connection, names)
+    absent = [topic.name for topic in found if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    if absent:
+        ensure_ok(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, f"topic {', '.join(map(repr, absent))}")
+    for topic in found:
+        ensure_ok(topic.error_code, None, f"topic {topic.name!r}")
     return found
+
+
+def end_offsets(connection: Connection, topics: Iterable[Any], which: int) -> dict[Place, int | None]:
+    """First (EARLIEST) or end (LATEST) offsets of topics' partitions; None of one that is stopped."""
+    found: dict[Place, int | None] = {}
+    for asked in batches(topics, which):
+        answer = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": asked, "isolation_level": 0})
+        for topic in answer.topics:
+            for each in topic.partitions:
+                is_stopped = each.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+                if not is_stopped:
+                    ensure_ok(each.error_code, None, f"partition {topic.name}-{each.partition_index}")
+                found[topic.name, each.partition_index] = None if is_stopped else each.offset
+    return found
+
+
+def batches(topics: Iterable[Any], which: int) -> Iterator[list[dict[str, Any]]]:
+    """What to ask for in each request: one for each topic takes long, one for all holds up other clients."""
+    asked: list[dict[str, Any]] = []
+    partitions = 0
+    for topic in topics:
+        rows = [{"partition_index": each.partition_index, "timestamp": which} for each in topic.partitions]
+        asked.append({"name": topic.name, "partitions": rows})
+        partitions += len(rows)
+        if partitions >= PARTITIONS_PER_REQUEST:
+            yield asked
+            asked, partitions = [], 0
+    if asked:
+        yield asked
 
 
 def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None = None) -> None:
@@ -77,11 +104,12 @@ def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None 
     """
     try:
         with Connection(broker) as connection:
-            (described,) = metadata(connection, [topic])
-            ends = end_offsets(connection, described, LATEST)
+            ends = end_offsets(connection, metadata(connection, [topic]), LATEST)
     except (ConnectionFailed, RequestFailed):
         return
-    stopped = [number for number, end in ends.items() if end is None and (partitions is None or number in partitions)]
+    stopped = [
+        number for (_, number), end in ends.items() if end is None and (partitions is None or number in partitions)
+    ]
     if stopped:
         raise PartitionsStopped(topic, stopped)
 
@@ -118,48 +146,53 @@ def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, a
 def list_topics(broker: str, as_json: bool) -> None:
     """Show all topics."""
     with Connection(broker) as connection:
-        rows = []
-        for topic in sorted(metadata(connection, None), key=lambda each: str(each.name)):
-            first, end = end_offsets(connection, topic, EARLIEST), end_offsets(connection, topic, LATEST)
-            messages = sum(filter(None, end.values())) - sum(filter(None, first.values()))
-            rows.append(
-                {
-                    "topic": topic.name,
-                    "partitions": len(topic.partitions),
-                    "stopped": sum(each is None for each in end.values()),
-                    "messages": messages,
-                }
-            )
+        # A topic that is deleted meanwhile is left out.
+        found = [topic for topic in described_topics(connection, None) if not topic.error_code]
+        first, end = end_offsets(connection, found, EARLIEST), end_offsets(connection, found, LATEST)
+    rows = [row_of(topic, first, end) for topic in sorted(found, key=lambda each: str(each.name))]
     show(rows, as_json, empty="no topics yet: faircopy topics create NAME makes one")
+
+
+def row_of(topic: Any, first: dict[Place, int | None], end: dict[Place, int | None]) -> dict[str, Any]:
+    """A topic as a row of the table; messages of stopped partitions are not counted."""
+    places = [(topic.name, each.partition_index) for each in topic.partitions]
+    counts = [None if (last := end[place]) is None else last - (first[place] or 0) for place in places]
+    return {
+        "topic": topic.name,
+        "partitions": len(places),
+        "stopped": counts.count(None),
+        "messages": sum(filter(None, counts)),
+    }
 
 
 @topics.command()
 @click.argument("name")
 @asks_broker
 def describe(name: str, broker: str, as_json: bool) -> None:
-    """Show a topic's partitions and settings."""
+    """Show a topic's partitions and settings. Without --json, only settings that have an effect or were set."""
     with Connection(broker) as connection:
-        (topic,) = metadata(connection, [name])
-        first, end = end_offsets(connection, topic, EARLIEST), end_offsets(connection, topic, LATEST)
-        sizes = log_sizes(connection, name, list(first))
+        found = metadata(connection, [name])
+        first, end = end_offsets(connection, found, EARLIEST), end_offsets(connection, found, LATEST)
+        sizes = log_sizes(connection, name, [number for _, number in first])
         settings = describe_settings(connection, name)
     rows = [
         {
             "partition": number,
             "stopped": last is None,
-            "first_offset": first[number],
+            "first_offset": first[name, number],
             "end_offset": last,
-            "messages": last - begin if last is not None and (begin := first[number]) is not None else None,
-            "bytes": sizes[number] if as_json else size(sizes[number]),
+            "messages": last - begin if last is not None and (begin := first[name, number]) is not None else None,
+            "bytes": sizes.get(number),
         }
-        for number, last in sorted(end.items())
+        for (_, number), last in sorted(end.items())
     ]
     if as_json:
         say({"topic": name, "partitions": rows, "settings": settings}, True, "")
         return
-    show(rows, False, empty="", title=f"topic {name}")
+    note(f"topic {name}")
+    show(rows, False, empty="")
     click.echo()
-    show(settings, False, empty="")
+    show([row for row in settings if row["own"] or not row["meaning"].startswith(WITHOUT_EFFECT)], False, empty="")
 
 
 def log_sizes(connection: Connection, name: str, partitions: list[int]) -> dict[int, int]:
@@ -220,13 +253,14 @@ def grow(connection: Connection, name: str, partitions: int) -> None:
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @asks_broker
 def delete(names: tuple[str, ...], yes: bool, broker: str, as_json: bool) -> None:
-    """Delete topics with all their messages and plain tables."""
-    if not yes and not as_json:
-        click.confirm(f"delete {', '.join(names)} with all messages?", abort=True)
+    """Delete topics with all their messages and plain tables; none, if one of them is not there."""
     with Connection(broker) as connection:
+        metadata(connection, names)
+        if not yes and not as_json:
+            confirm(f"delete {', '.join(names)} with all messages?")
         answer = connection.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": list(names), "timeout_ms": TIMEOUT_MS})
     failed = [each for each in answer.responses if each.error_code]
     gone = [each.name for each in answer.responses if not each.error_code]

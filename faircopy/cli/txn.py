@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from faircopy.cli.output import asks_broker, duration, say, show, size
+from faircopy.cli.columns import duration
+from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import Connection, ensure_ok
 from faircopy.wire.api_keys import ApiKey
 
@@ -42,30 +43,17 @@ def list_transactions(show_all: bool, broker: str, as_json: bool) -> None:
     if as_json:
         show([*rows, *idle], True, empty="")
         return
-    shown = [row_of(row) for row in rows]
-    blank = dict.fromkeys(row_of(EMPTY_ROW))
-    shown += [blank | {"transactional id": row["transactional_id"], "state": row["state"]} for row in idle]
+    shown = [row_of(row) for row in [*rows, *(dict.fromkeys(COLUMNS) | row for row in idle)]]
     show(shown, False, empty="no transaction is running")
 
 
-EMPTY_ROW = {
-    "transactional_id": "", "state": "", "age_ms": 0, "timeout_ms": 0, "group": "", "id": "",
-    "partitions": [], "messages": 0, "journaled_bytes": 0,
-}  # fmt: skip
+COLUMNS = ("transactional_id", "state", "age_ms", "group", "partitions", "messages", "journaled_bytes", "id")
 
 
 def row_of(row: dict[str, Any]) -> dict[str, Any]:
-    """A transaction as a row of the table."""
-    return {
-        "transactional id": row["transactional_id"],
-        "state": row["state"],
-        "age": duration(row["age_ms"]),
-        "group": row["group"],
-        "partitions": len(row["partitions"]),
-        "messages": row["messages"],
-        "journaled": size(row["journaled_bytes"]),
-        "txid": row["id"],
-    }
+    """A transaction as a row of the table, with the number of its partitions."""
+    partitions = row["partitions"]
+    return {name: row[name] for name in COLUMNS} | {"partitions": None if partitions is None else len(partitions)}
 
 
 def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
@@ -99,14 +87,14 @@ def describe(transactional_id: str, broker: str, as_json: bool) -> None:
     if as_json:
         say(described, True, "")
         return
-    click.echo(
+    note(
         f"{transactional_id}: {state.transaction_state}, producer {state.producer_id} epoch {state.producer_epoch}, "
         f"timeout {duration(state.transaction_timeout_ms)}"
     )
     for row in rows:
         show([row_of(row)], False, empty="")
-        click.echo(f"partitions: {', '.join(row['partitions'])}")
-        click.echo(advice(row))
+        note(f"partitions: {', '.join(row['partitions'])}")
+        note(advice(row))
 
 
 def advice(row: dict[str, Any]) -> str:
@@ -126,7 +114,7 @@ def advice(row: dict[str, Any]) -> str:
 
 @txn.command()
 @click.argument("transactional_id")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @asks_broker
 def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
     """Abort an open transaction, and fence its producer.
@@ -138,7 +126,7 @@ def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
         state = answer.transaction_states[0]
         ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
         if not yes and not as_json:
-            click.confirm(f"abort what {transactional_id} has open, and fence its producer?", abort=True)
+            confirm(f"abort what {transactional_id} has open, and fence its producer?")
         timeout_ms = state.transaction_timeout_ms or ABORT_TIMEOUT_MS
         fenced = connection.ask(
             ApiKey.INIT_PRODUCER_ID,

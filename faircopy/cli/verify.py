@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from faircopy.cli.output import json_option, show_lines, size
+from faircopy.cli.columns import size
+from faircopy.cli.output import json_option, note, show
 
 if TYPE_CHECKING:
     from faircopy.verify.findings import Finding
@@ -55,10 +56,10 @@ def report(findings: list[Finding], directory: Path, total: int, as_json: bool) 
     if not as_json:
         root = str(directory.absolute())
         rows = [row | {"file": str(row["file"]).removeprefix(root + "/")} for row in rows]
-    show_lines(rows, as_json, empty=f"{directory}: {size(total)} checked, all as it should be")
+    checked = f"{directory}: {size(total)} checked"
+    show(rows, as_json, empty=f"{checked}, all as it should be", folds=False)
     if findings and not as_json:
-        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-        click.echo(f"{directory}: {size(total)} checked, {count}")
+        note(f"{checked}, 1 finding" if len(findings) == 1 else f"{checked}, {len(findings)} findings")
 
 
 class Bar:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.broker.broker import METADATA_DIRECTORY
-from faircopy.broker.offsets_journals import OFFSETS_TOPIC, offsets_identity
+from faircopy.broker.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.topics import Topic, Topics
 from faircopy.copier.checkpoint import decode_span
+from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.storage.files import list_directory
 from faircopy.storage.sealed import DamagedState
@@ -19,7 +20,7 @@ from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_rows import LogRows
 from faircopy.verify.loose_files import check_loose_journal, check_loose_log
 from faircopy.verify.partition import PartitionCheck, load_checkpoint
-from faircopy.verify.plain_tables import PlainTableCheck
+from faircopy.verify.plain_tables import PlainTableCheck, TablePartition
 from faircopy.verify.shared_journals import OffsetsCheck, check_metadata_journal
 from faircopy.verify.state import StateCheck
 
@@ -56,7 +57,7 @@ class DirectoryCheck:
             return
         for number, directory in numbered(self.path / "journal" / METADATA_DIRECTORY):
             yield self._metadata(number, directory, state.store)
-        for number, directory in numbered(self.path / "journal" / OFFSETS_TOPIC):
+        for number, directory in numbered(self.path / "journal" / OFFSETS_DIRECTORY):
             yield self._offsets(number, directory, state.store)
         for topic in topics:
             for number in range(topic.partitions):
@@ -82,35 +83,35 @@ class DirectoryCheck:
         check = OffsetsCheck
         return Check(
             f"group offsets, journal {number}",
-            lambda: check(offsets_identity(number), directory, store, self._advance).run(),
+            lambda: check(TopicIdPartition(OFFSETS_TOPIC_ID, number).identity, directory, store, self._advance).run(),
         )
 
     def _partition(self, topic: Topic, number: int, store: StateStore) -> Check:
         place = Path(topic.directory_name) / str(number)
-        check = PartitionCheck(
-            topic.identity(number), self.path / "journal" / place, self.path / "log" / place, store, self._advance
-        )
+        identity = topic.partition_id(number).identity
+        check = PartitionCheck(identity, self.path / "journal" / place, self.path / "log" / place, store, self._advance)
         self._partitions[topic.name, number] = check
         return Check(f"{topic.name}-{number}", check.run)
 
     def _plain(self, directory: Path, topics: list[Topic], store: StateStore) -> Check:
-        known = {topic.name: topic for topic in topics}
+        known = {topic.id.hex: topic for topic in topics}
 
-        def open_log(partition: tuple[str, int]) -> LogRows | None:
-            check, topic = self._partitions.get(partition), known.get(partition[0])
-            return self._log_rows(topic, partition[1], check.next_offset, store) if check and topic else None
+        def open_log(partition: TablePartition) -> LogRows | None:
+            topic = known.get(partition.topic_id)  # a deleted one has no log any more, whatever was made in its place
+            check = self._partitions.get((topic.name, partition.partition)) if topic else None
+            return self._log_rows(topic, partition.partition, check.next_offset, store) if check and topic else None
 
         return Check(f"plain table {directory.name}", PlainTableCheck(directory, open_log, self._advance).run)
 
     def _log_rows(self, topic: Topic, number: int, end_offset: int | None, store: StateStore) -> LogRows | None:
-        identity = topic.identity(number)
+        identity = topic.partition_id(number).identity
         try:
             checkpoint = load_checkpoint(store, identity)
             spans = [decode_span(*stored) for stored in store.scan("spans", identity)]
         except DamagedState:
             return None
         log = self.path / "log" / topic.directory_name / str(number)
-        return LogRows((topic.name, number), log, checkpoint, spans, end_offset)
+        return LogRows((topic.name, topic.id.hex, number), log, checkpoint, spans, end_offset)
 
     def _loose_checks(self) -> Iterator[Check]:
         """Without a state store: each journal and each log by itself."""

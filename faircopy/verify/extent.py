@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from faircopy.broker.snapshots import DIRECTORY as SNAPSHOT
 from faircopy.storage.files import is_directory, list_directory, size_of
+from faircopy.storage.reserve import FILE as RESERVE
+
+NOT_CHECKED = {RESERVE, SNAPSHOT}  # they hold nothing that is not elsewhere
 
 
 def bytes_to_check(directory: Path) -> int:
+    """The bytes of what a data directory keeps."""
+    checked = [child for child in list_directory(directory) if child.name not in NOT_CHECKED]
+    return sum(bytes_in(child) if is_directory(child) else size_of(child) for child in checked)
+
+
+def bytes_in(directory: Path) -> int:
     """The bytes of all files in a directory, and below."""
-    return sum(bytes_to_check(child) if is_directory(child) else size_of(child) for child in list_directory(directory))
+    return sum(bytes_in(child) if is_directory(child) else size_of(child) for child in list_directory(directory))

@@ -20,12 +20,13 @@ from faircopy.verify.log_files import base_offset_of, log_files
 class LogRows:
     """The rows of one partition's log up to its checkpoint, asked for in the order of their offsets.
 
+    `name` has the topic, its id, and the partition's number.
     `end_offset` is where the journal, folded to its end, has the log end; None where that is not known.
     """
 
     def __init__(
         self,
-        name: tuple[str, int],
+        name: tuple[str, str, int],
         directory: Path,
         checkpoint: Checkpoint | None,
         spans: list[Span],
@@ -38,7 +39,7 @@ class LogRows:
         if checkpoint is not None and checkpoint.log_segment_base is not None:
             self._open(name, directory, checkpoint, spans)
 
-    def _open(self, name: tuple[str, int], directory: Path, checkpoint: Checkpoint, spans: list[Span]) -> None:
+    def _open(self, name: tuple[str, str, int], directory: Path, checkpoint: Checkpoint, spans: list[Span]) -> None:
         base = checkpoint.log_segment_base or 0
         paths = [path for path in log_files(directory) if (base_offset_of(path) or 0) <= base]
         if not paths:

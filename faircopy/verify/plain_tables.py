@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from faircopy.errors import FaircopyError
 from faircopy.publish import names, spark_log, table_state
 from faircopy.publish.checksum import is_sound
 from faircopy.publish.files import Files
-from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.schema import Footer, FooterError, parse_footer
 from faircopy.publish.spark_log import DataFile, LogFormatError, is_compact
 from faircopy.verify.child import in_child
@@ -23,13 +24,23 @@ from faircopy.verify.log_rows import LogRows
 from faircopy.verify.parquet_damage import where_damaged
 
 Partition = tuple[str, int]
+
+
+class TablePartition(NamedTuple):
+    """A partition as a table names it; the id is in hexadecimal digits."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
 PATIENCE_SECONDS = 10.0
 
 
 class PlainTableCheck:
     """The check of the table in `directory` (absolute). `open_log` gives the rows of a partition, if it can be read."""
 
-    def __init__(self, directory: Path, open_log: Callable[[Partition], LogRows | None], advance: Advance) -> None:
+    def __init__(self, directory: Path, open_log: Callable[[TablePartition], LogRows | None], advance: Advance) -> None:
         self._directory = directory
         self._spark_log = directory / names.SPARK_LOG
         self._log_of = cache(open_log)
@@ -55,16 +66,17 @@ class PlainTableCheck:
         yield from self._check_state({file.name for file in live})
         if not live:
             yield Finding(self._spark_log, None, "it lists no file, or an entry is missing or damaged")
-        reached: NextOffsets = {}
-        for file in self._all_listed():
-            is_live = file in live
-            if file.name not in found and not is_live:
-                continue
+        for file in self._listed_before(live):
+            if file.name in found:
+                yield from self._check_file(file, found[file.name])[1]
+                self._advance(found[file.name])
+        reached: Held = NOTHING_HELD
+        for file in live:
             footer, findings = self._check_file(file, found.get(file.name))
             yield from findings
-            if footer is not None and is_live:
+            if footer is not None:
                 yield from self._check_rows(file, footer, reached)
-                reached = footer.next_offsets
+                reached = footer.held
             self._advance(found.get(file.name, 0))
         yield from self._check_reach(reached)
 
@@ -104,7 +116,10 @@ class PlainTableCheck:
         self._listed[entry] = listed
 
     def _live(self) -> Iterator[DataFile]:
-        """The files that count; none if an entry is missing or damaged."""
+        """The files that count, in the order of their rows; none if an entry is missing or damaged.
+
+        A file that others were merged into stands in their place, whatever its number is.
+        """
         there = [spark_log.entry_of_name(name) for name in self._files.list_directory(self._spark_log)]
         newest = max((entry for entry in there if entry is not None), default=-1)
         compact = max((entry for entry in self._listed if is_compact(entry)), default=newest + 1)
@@ -113,10 +128,11 @@ class PlainTableCheck:
             for entry in current:
                 yield from self._listed[entry]
 
-    def _all_listed(self) -> list[DataFile]:
-        """All files that any entry lists, oldest first."""
+    def _listed_before(self, live: list[DataFile]) -> list[DataFile]:
+        """The files that an entry lists and that do not count any more."""
         listed = dict.fromkeys(file for entry in sorted(self._listed) for file in self._listed[entry])
-        return sorted(listed, key=lambda file: names.sequence_of(file.name) or 0)
+        counting = set(live)
+        return [file for file in listed if file not in counting]
 
     # -- the table's own file ------------------------------------------------------------------------------------
 
@@ -155,7 +171,7 @@ class PlainTableCheck:
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
-    def _check_rows(self, file: DataFile, footer: Footer, reached: NextOffsets) -> Iterator[Finding]:
+    def _check_rows(self, file: DataFile, footer: Footer, reached: Held) -> Iterator[Finding]:
         """The rows of a live file: they go on where the table was, and are those of the log."""
         path = self._directory / file.name
         parts = [(part.topic, part.partition, part.rows) for part in footer.slices]
@@ -171,27 +187,26 @@ class PlainTableCheck:
                     rows = rows.slice(count)
 
     def _check_part(
-        self, path: Path, rows: pa.Table, partition: Partition, footer: Footer, reached: NextOffsets
+        self, path: Path, rows: pa.Table, partition: Partition, footer: Footer, reached: Held
     ) -> Iterator[Finding]:
         """Rows of one partition that stand together."""
         topic, number = partition
         first, last = rows["offset"][0].as_py(), rows["offset"][-1].as_py()
-        begin, end = reached.get(topic, {}).get(number, 0), footer.next_offsets.get(topic, {}).get(number, 0)
-        is_merged = "-m" in path.name
-        if not (first >= begin or is_merged) or last >= end:
+        begin, end = (held.next_offsets.get(topic, {}).get(number, 0) for held in (reached, footer.held))
+        if first < begin or last >= end:
             yield Finding(path, None, f"offsets {first} to {last} of {topic}-{number} are not within {begin} to {end}")
-        log = self._log_of(partition)
+        log = self._log_of(TablePartition(topic, footer.held.topic_ids.get(topic, ""), number))
         if log is not None and (offset := log.first_difference(rows, first, last)) is not None:
             yield Finding(path, None, f"the row of offset {offset} of {topic}-{number} is not the log's")
 
-    def _check_reach(self, reached: NextOffsets) -> Iterator[Finding]:
-        for topic, offsets in reached.items():
+    def _check_reach(self, reached: Held) -> Iterator[Finding]:
+        for topic, offsets in reached.next_offsets.items():
             for number, offset in offsets.items():
-                log = self._log_of((topic, number))
+                log = self._log_of(TablePartition(topic, reached.topic_ids.get(topic, ""), number))
                 if log is not None and log.end_offset is not None and offset > log.end_offset:
                     yield Finding(
                         self._directory,
                         None,
                         f"it holds {topic}-{number} up to offset {offset - 1}, and the log ends with "
-                        f"{log.end_offset - 1}: the topic was deleted and made again, or the log has lost messages",
+                        f"{log.end_offset - 1}: the log has lost messages",
                     )

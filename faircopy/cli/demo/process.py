@@ -28,7 +28,7 @@ class Part:
         self.name = name
         self._listen = listen
         self._log = log
-        self._arguments = [sys.executable, *arguments]
+        self._arguments = [sys.executable, "-P", *arguments]
         self._environment = os.environ | variables
         self._start()
 

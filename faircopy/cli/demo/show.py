@@ -107,7 +107,7 @@ class Demo:
         return java
 
     def _start_broker(self) -> str:
-        command = [sys.executable, "-m", "faircopy", "start", "--listen", "127.0.0.1:0"]
+        command = [sys.executable, "-P", "-m", "faircopy", "start", "--listen", "127.0.0.1:0"]
         command += ["--data-dir", str(self._directory / "data")]
         with (self._directory / "broker.log").open("a") as log:
             self._broker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

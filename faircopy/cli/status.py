@@ -1,0 +1,47 @@
+"""`faircopy status`: how a broker is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from faircopy.cli.columns import shape_of
+from faircopy.cli.output import asks_broker, say, show
+from faircopy.client.connection import Connection, ensure_ok
+from faircopy.wire.api_keys import ApiKey
+
+
+@click.command()
+@asks_broker
+def status(broker: str, as_json: bool) -> None:
+    """Show how a broker is: version, uptime, memory, CPU, connections, partitions, transactions, stalls.
+
+    A stall is a moment in which the broker's event loop was kept from its work, so that all clients waited:
+    loop_stalls counts those of more than 5 ms, loop_stall_worst_ms is the longest since the start. Partitions
+    that are stopped are named; the broker's log says why.
+
+    \b
+    Examples:
+      faircopy status
+      faircopy status --json | jq .loop_stall_worst_ms
+      faircopy status | grep stopped
+    """
+    with Connection(broker) as connection:
+        answer = connection.ask(ApiKey.INSPECT, 0, {"subject": "broker"})
+    ensure_ok(answer.error_code, None, "asking for the broker's status")
+    about: dict[str, Any] = json.loads(answer.document)
+    if as_json:
+        say(about, True, "")
+        return
+    show([row_of(name, value) for name, value in about.items()], False, empty="")
+
+
+def row_of(name: str, value: Any) -> dict[str, Any]:
+    """One line: for people with its unit, for programs as it is."""
+    if not sys.stdout.isatty():
+        return {"what": name, "value": value}
+    heading, shape = shape_of(name)
+    return {"what": heading, "value": shape(value)}

@@ -1,0 +1,156 @@
+"""All names that Kafka allows work, whatever they look like on disk; those that Kafka keeps for itself can't be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from faircopy.client.connection import Connection
+from faircopy.publish import names
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
+from tests.broker_process import BrokerProcess, eventually
+
+LONG = "l" * 230
+AWKWARD = [
+    *(LONG + "x" * more for more in (0, 15, 16, 17, 18, 19)),
+    LONG + "x" * 18 + "y",
+    "_hidden",
+    "_metadata.0a1b2c3d",
+    ".dot",
+    "...",
+    "topic.0a1b2c3d",
+    "Case",
+    "case",
+]
+RESERVED = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path, "plain.interval.ms=50") as process:
+        yield process
+
+
+def create(broker: BrokerProcess, name: str, partitions: int = 1, **fields: object) -> ErrorCode:
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": []}
+    body = {"topics": [topic | fields], "timeout_ms": 5_000, "validate_only": False}
+    with Connection(broker.address) as connection:
+        answer = connection.ask(ApiKey.CREATE_TOPICS, 7, body)
+    return ErrorCode(answer.topics[0].error_code)
+
+
+def grow(broker: BrokerProcess, name: str, partitions: int) -> ErrorCode:
+    topic = {"name": name, "count": partitions, "assignments": None}
+    with Connection(broker.address) as connection:
+        body = {"topics": [topic], "timeout_ms": 5_000, "validate_only": False}
+        return ErrorCode(connection.ask(ApiKey.CREATE_PARTITIONS, 3, body).results[0].error_code)
+
+
+def delete(broker: BrokerProcess, name: str) -> ErrorCode:
+    with Connection(broker.address) as connection:
+        answer = connection.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 5_000})
+    return ErrorCode(answer.responses[0].error_code)
+
+
+def topics_of(broker: BrokerProcess) -> set[str]:
+    with Connection(broker.address) as connection:
+        return {topic.name for topic in connection.ask(ApiKey.METADATA, 9, {"topics": None}).topics}
+
+
+def produce(broker: BrokerProcess, name: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.address})
+    producer.produce(name, name.encode(), partition=0)
+    assert producer.flush(20) == 0
+
+
+def read_one(broker: BrokerProcess, name: str) -> bytes | None:
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(name, 0, 0)])
+    message = consumer.poll(20)
+    consumer.close()
+    return message.value() if message else None
+
+
+def rows_of(broker: BrokerProcess, table: str) -> list[Path]:
+    """The data files of a plain table that hold rows."""
+    found = (broker.data_directory / "plain" / table).glob("d-*.parquet")
+    return [path for path in found if "schema" not in path.name]
+
+
+def test_every_legal_name_works_and_is_gone_when_it_is_deleted(broker: BrokerProcess) -> None:
+    for name in AWKWARD:
+        assert create(broker, name) == ErrorCode.NONE, name
+        produce(broker, name)
+    for name in AWKWARD:
+        eventually(lambda name=name: rows_of(broker, name))
+    broker.restart()
+    assert topics_of(broker) == set(AWKWARD)
+    assert [read_one(broker, name) for name in AWKWARD] == [name.encode() for name in AWKWARD]
+    for name in AWKWARD:
+        assert delete(broker, name) == ErrorCode.NONE, name
+    directories = {"journal": {"_metadata", "__consumer_offsets"}, "log": set(), "plain": set()}
+    for part, left in directories.items():
+        eventually(
+            lambda part=part, left=left: {each.name for each in (broker.data_directory / part).iterdir()} == left
+        )
+    broker.restart(kill=False)
+    assert topics_of(broker) == set()
+    assert "Traceback" not in broker.log
+
+
+def test_deleting_a_topic_leaves_the_tables_of_all_others(broker: BrokerProcess) -> None:
+    """Whatever they are called: a table is called something else while it is deleted."""
+    others = [names.temporary("foo"), ".foo", "foo.tmp", "_foo", "foo."]
+    for name in [*others, "foo"]:
+        assert create(broker, name) == ErrorCode.NONE
+        produce(broker, name)
+        eventually(lambda name=name: rows_of(broker, name))
+    assert delete(broker, "foo") == ErrorCode.NONE
+    eventually(lambda: not (broker.data_directory / "plain" / "foo").exists())
+    assert all(rows_of(broker, name) for name in others)
+
+
+def test_a_leftover_of_a_topic_that_begins_with_an_underscore_goes(broker: BrokerProcess) -> None:
+    broker.stop()
+    leftovers = [broker.data_directory / part / "_gone.0a1b2c3d" for part in ("journal", "log")]
+    for leftover in leftovers:
+        leftover.mkdir()
+    broker.start()
+    assert not any(leftover.exists() for leftover in leftovers)
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_names_that_kafka_reserves_are_refused(broker: BrokerProcess, name: str) -> None:
+    assert create(broker, name) == ErrorCode.INVALID_TOPIC_EXCEPTION
+    for may_create, code in (
+        (True, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ):
+        body = {"topics": [{"name": name}], "allow_auto_topic_creation": may_create}
+        with Connection(broker.address) as connection:
+            assert connection.ask(ApiKey.METADATA, 9, body).topics[0].error_code == code
+    assert topics_of(broker) == set()
+
+
+@pytest.mark.parametrize("part", ["journal", "log"])
+def test_a_topic_that_cant_be_made_leaves_nothing(broker: BrokerProcess, part: str) -> None:
+    """Whatever the operating system says: here a directory leads back to itself."""
+    directory = broker.data_directory / part
+    aside = directory.with_name("aside")
+    assert create(broker, "there", 2) == ErrorCode.NONE
+    directory.rename(aside)
+    directory.symlink_to(directory)
+    assert create(broker, "never", 3) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert grow(broker, "there", 4) == ErrorCode.KAFKA_STORAGE_ERROR
+    directory.unlink()
+    aside.rename(directory)
+    assert topics_of(broker) == {"there"}
+    assert create(broker, "never", 3) == ErrorCode.NONE
+    assert grow(broker, "there", 5) == ErrorCode.NONE
+    broker.restart()
+    assert topics_of(broker) == {"there", "never"}
+    assert "Traceback" not in broker.log
