@@ -20,6 +20,8 @@ class BrokerProcess:
     def __init__(self, directory: Path, *settings: str) -> None:
         self.data_directory = directory / "data"
         self._settings = settings
+        self.arguments: tuple[str, ...] = ()
+        self.within: tuple[str, ...] = ()  # a command that runs the broker's
         self._log_path = directory / "broker.log"
         self._port = 0
         self.process: subprocess.Popen[str] | None = None
@@ -40,8 +42,8 @@ class BrokerProcess:
 
     def start(self) -> BrokerProcess:
         """Start it, and return when it accepts clients."""
-        command = [sys.executable, "-m", "faircopy", "start", "--data-dir", str(self.data_directory)]
-        command += ["--listen", self.address]
+        command = [*self.within, sys.executable, "-m", "faircopy", "start", "--data-dir", str(self.data_directory)]
+        command += ["--listen", self.address, *self.arguments]
         for setting in self._settings:
             command += ["--set", setting]
         with self._log_path.open("a") as log:

@@ -121,6 +121,21 @@ def test_settings_take_effect_at_once(admin: AdminClient, broker: BrokerProcess,
     assert errors[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 
+def test_records_of_a_commit_can_be_deleted_right_after_it(
+    admin: AdminClient, broker: BrokerProcess, name: str
+) -> None:
+    """Also while a large transaction, which was acknowledged, is still being copied."""
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": name, "linger.ms": 50})
+    producer.init_transactions()
+    everything = TopicPartition(name, 0, -1)
+    for number in range(1, 4):
+        producer.begin_transaction()
+        for _ in range(20_000):
+            producer.produce(name, bytes(500), partition=0)
+        producer.commit_transaction()
+        assert admin.delete_records([everything])[everything].result(SECONDS).low_watermark == number * 20_000
+
+
 def test_delete_records(admin: AdminClient, broker: BrokerProcess, name: str) -> None:
     fill(broker, name, 10)
     place = TopicPartition(name, 0, 6)

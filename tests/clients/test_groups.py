@@ -160,7 +160,7 @@ def test_committed_offsets_survive_the_broker(tmp_path: Path, topic: str, kill: 
 
 
 def test_members_find_their_way_back_after_a_restart(tmp_path: Path, topic: str) -> None:
-    """Membership is volatile: members of all clients join again by themselves, and read on."""
+    """Members of all clients read on by themselves."""
     with (
         BrokerProcess(tmp_path, "plain.enabled=false", "group.min.session.timeout.ms=500") as broker,
         contextlib.ExitStack() as stack,
@@ -233,6 +233,31 @@ def test_offsets_of_empty_groups_expire(tmp_path: Path) -> None:
         broker.restart()
         assert empty_of("alive", broker, topic)
         assert empty_of("empty", broker, topic)
+
+
+def test_empty_groups_without_offsets_expire(tmp_path: Path) -> None:
+    """A group that had a member, and never any offset, is Empty for offsets.retention.ms, over a restart too."""
+    settings = ("offsets.retention.ms=6000", "offsets.retention.check.interval.ms=100", "plain.enabled=false")
+    with BrokerProcess(tmp_path, *settings, "group.min.session.timeout.ms=500") as broker:
+        create_topic(broker.address, "topic")
+        with Talk(CLIENTS[0], broker.address) as talk:
+            member = talk.member("topic", "g")
+            eventually(lambda: member.share)
+            talk.close(member)
+        eventually(lambda: state_of("g", broker) == ("Empty", "consumer"))
+        broker.restart()
+        assert state_of("g", broker) == ("Empty", "consumer")
+        eventually(lambda: state_of("g", broker) == ("Dead", ""))
+        broker.restart()
+        assert state_of("g", broker) == ("Dead", "")
+
+
+def state_of(group: str, broker: BrokerProcess) -> tuple[str, str]:
+    """A group's state and protocol type, as DescribeGroups shows them."""
+    with Connection(broker.address) as connection:
+        asked = {"groups": [group], "include_authorized_operations": False}
+        described = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, asked).groups[0]
+    return described.group_state, described.protocol_type
 
 
 def empty_of(group: str, broker: BrokerProcess, topic: str) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import random
 from collections.abc import Awaitable, Callable, Iterator
 
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.history import Offset, Result
 from tests.crash_states.stage import Stage
+from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, SimulatedProducer
 from tests.simulation.workload import Attempt
 
 Step = Callable[[Stage], Awaitable[None]]
+
+SURVIVOR = "blue/1"
 
 
 async def plain(stage: Stage) -> None:
@@ -54,6 +59,60 @@ async def open_only(stage: Stage) -> None:
     attempt = stage.attempt("green/1", "green")
     await stage.other.add_partitions(["a-0"])
     await stage.other.send("a-0", stage.values(attempt, "a-0", 1), 0)
+
+
+async def begin(stage: Stage) -> None:
+    """BEGIN, ADD, DRAFT of a transaction whose client goes on after the crash: it commits what it means to as a whole,
+    or not at all.
+    """
+    producer = SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0))
+    await producer.begin_life()
+    attempt = stage.attempt(SURVIVOR, "blue")
+    await producer.add_partitions(["a-0"])
+    await producer.send("a-0", stage.values(attempt, "a-0", 1), 0)
+    stage.leave_open(producer, attempt, "b-0")
+
+
+async def time_out(stage: Stage) -> None:
+    """A transaction past its timeout is aborted, and its producer fenced."""
+    await begin(stage)
+    await asyncio.sleep(1.5 * TRANSACTION_TIMEOUT_MS / 1000)
+
+
+async def succeed(stage: Stage) -> None:
+    """Another instance of the producer of an open transaction comes."""
+    await begin(stage)
+    await SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0)).begin_life()
+
+
+async def plain_repeated(stage: Stage) -> None:
+    """PLAIN, asked for again on another connection before the first is durable."""
+    attempt = stage.attempt("plain", None)
+    stage.values(attempt, "a-0", 1)
+    twin = SimulatedProducer.restored(stage.plain.snapshot(), stage.second_remote, random.Random(0))
+
+    async def send(producer: SimulatedProducer) -> None:
+        await producer.send("a-0", [attempt.sends[0].value], 0)
+        attempt.finish(Result.OK, stage.now)
+
+    await asyncio.gather(send(stage.plain), send(twin))
+
+
+async def commit_repeated(stage: Stage) -> None:
+    """A commit that is asked for again on another connection before the first is durable."""
+    attempt = stage.attempt("red/1", "red")
+    await stage.producer.add_partitions(["a-0", "b-0"])
+    for name in ("a-0", "b-0"):
+        await stage.producer.send(name, stage.values(attempt, name, 1), 0)
+    twin = SimulatedProducer.restored(stage.producer.snapshot(), stage.second_remote, random.Random(0))
+    attempt.commit_asked = stage.now
+
+    async def end(producer: SimulatedProducer, after: float) -> None:
+        await asyncio.sleep(after)
+        await producer.end(committed=True)
+        attempt.finish(Result.OK, stage.now)
+
+    await asyncio.gather(end(stage.producer, 0), end(twin, 0.000_1))
 
 
 async def fence(stage: Stage) -> None:
@@ -106,6 +165,10 @@ STEPS: list[Step] = [
     abort,
     open_only,
     fence,
+    time_out,
+    succeed,
+    plain_repeated,
+    commit_repeated,
     checkpoint,
     trim,
     new_topic,

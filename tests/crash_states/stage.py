@@ -6,7 +6,7 @@ import asyncio
 import copy
 import itertools
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.simulation.lying_disk import LyingDisk
 from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import Machine
 from tests.simulation.network import Remote
-from tests.simulation.producer import SimulatedProducer
+from tests.simulation.producer import GaveUp, Refused, SimulatedProducer, Snapshot
 from tests.simulation.store import Contents
 from tests.simulation.workload import Attempt
 
@@ -46,7 +46,7 @@ PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1
 class Moment:
     """A crash right before an I/O: the disk and the state store as they are, and what clients know by then.
 
-    `boots` counts the losses of power before it.
+    `boots` counts the losses of power before it. `survivors` are clients that outlive the crash, and go on after it.
     """
 
     operation: DiskOperation
@@ -55,13 +55,48 @@ class Moment:
     contents: Contents
     history: list[Operation]
     boots: int
+    survivors: tuple[Survivor, ...] = ()
 
 
-def moment_of(machine: Machine, operation: DiskOperation, history: list[Operation]) -> Moment:
+def moment_of(
+    machine: Machine, operation: DiskOperation, history: list[Operation], survivors: tuple[Survivor, ...] = ()
+) -> Moment:
     """This moment of a machine, as it is."""
     disk = machine.disk.with_root(copy.deepcopy(machine.disk.root))
     contents = copy.deepcopy(machine.contents)
-    return Moment(operation, machine.loop.now, disk, contents, history, machine.boots)
+    return Moment(operation, machine.loop.now, disk, contents, history, machine.boots, survivors)
+
+
+@dataclass(frozen=True)
+class Survivor:
+    """The client of an open transaction: what it knows, and what it has still to send."""
+
+    producer: Snapshot
+    attempt: Attempt
+    partition: str
+    value: Value
+
+    @classmethod
+    def of(cls, producer: SimulatedProducer, attempt: Attempt, partition: str, value: Value) -> Survivor:
+        """The client as it is."""
+        return cls(producer.snapshot(), replace(attempt, sends=list(attempt.sends)), partition, value)
+
+    async def go_on(self, remote: Remote, now: Callable[[], float]) -> Operation:
+        """Send what is left, to one more partition, and commit. What is refused has failed, as the client sees it."""
+        producer = SimulatedProducer.restored(self.producer, remote, random.Random(0))
+        attempt = replace(self.attempt, sends=[*self.attempt.sends, Send(self.partition, self.value)])
+        try:
+            await producer.add_partitions([self.partition])
+            await producer.send(self.partition, [self.value], 0)
+            attempt.commit_asked = now()
+            await producer.end(committed=True)
+            attempt.finish(Result.OK, now())
+        except Refused as error:
+            if error.is_certain:
+                attempt.finish(Result.FAILED, now())
+        except GaveUp:
+            pass
+        return attempt.operation(now())
 
 
 class Stage:
@@ -75,7 +110,9 @@ class Stage:
         self._attempts: list[Attempt] = []
         self._polls: list[Poll] = []
         self.moments: list[Moment] = []
+        self._open: list[tuple[SimulatedProducer, Attempt, str]] = []
         self.remote = self._remote("remote")
+        self.second_remote = self._remote("second")
         self.plain = SimulatedProducer(self._remote("plain"), None, chosen)
         self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen)
         self.other = SimulatedProducer(self._remote("green"), "green/1", chosen)
@@ -100,7 +137,8 @@ class Stage:
         self.machine.disk.before = self._look
 
     def _look(self, operation: DiskOperation) -> None:
-        self.moments.append(moment_of(self.machine, operation, self.history()))
+        survivors = tuple(Survivor.of(*each, self.next_value()) for each in self._open)
+        self.moments.append(moment_of(self.machine, operation, self.history(), survivors))
 
     def end(self) -> None:
         """The last moment: after all that was done."""
@@ -140,6 +178,10 @@ class Stage:
         consumer = SimulatedConsumer(self.remote, [partition], is_committed=True)
         self._polls.append(Poll(f"reader {len(self._polls)}", 0, self.now, await consumer.poll(0)))
 
+    def leave_open(self, producer: SimulatedProducer, attempt: Attempt, partition: str) -> None:
+        """From now on this transaction is open: after a crash its client sends one more message, and commits."""
+        self._open.append((producer, attempt, partition))
+
     # -- the history ---------------------------------------------------------------------------------------------
 
     def attempt(self, process: str, group: str | None) -> Attempt:
@@ -158,5 +200,6 @@ class Stage:
 
     def history(self) -> list[Operation]:
         """What clients know now."""
-        transactions = [attempt.operation(self.now) for attempt in self._attempts]
+        still_open = [attempt for _, attempt, _ in self._open]
+        transactions = [attempt.operation(self.now) for attempt in self._attempts if attempt not in still_open]
         return [*transactions, *self._polls]

@@ -1,5 +1,7 @@
 """The sweep: play a scenario, crash at each of its I/Os in each state that the disk may be left in, recover, check.
 
+A loss of power comes before each I/O, a kill also between any two buffers of a write, so between any two entries.
+
 Some of the recoveries, from a loss of power and from a kill, are played again with a loss of power before each of their
 own I/Os.
 """
@@ -20,12 +22,13 @@ from faircopy.publish import compaction
 from tests.checker.check import Verdict, check
 from tests.checker.history import Final, Operation, Read, Snapshot
 from tests.crash_states.scenarios import Step, has_tables, name_of
-from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, TOPICS, Moment, Stage, moment_of
+from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, TOPICS, Moment, Stage, Survivor, moment_of
 from tests.crash_states.states import states_of
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
-from tests.simulation.lying_disk import LyingDisk
+from tests.simulation.lying_disk import WITHIN_A_WRITE, LyingDisk
+from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.network import Remote
 from tests.simulation.run import MERGED_FILES, Complaints, listening
@@ -42,12 +45,12 @@ class Wrong(NamedTuple):
     """A crash state that does not come back as it should."""
 
     scenario: str
-    crash_before: str
+    crash: str
     state: int
     why: str
 
     def __str__(self) -> str:
-        return f"{self.scenario}: crash before {self.crash_before}, state {self.state}: {self.why}"
+        return f"{self.scenario}: {self.crash}, state {self.state}: {self.why}"
 
 
 class Bounds(NamedTuple):
@@ -68,10 +71,14 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> Iterator[Wrong 
     name, settings = name_of(steps), TABLES_SETTINGS if has_tables(steps) else SETTINGS
     moments = play(steps, settings, seed)
     for moment in moments:
+        why = what_is_wrong(settings, killed(moment), chosen.getrandbits(64))
+        yield Wrong(name, f"a kill before {place_of(moment)}", 0, why) if why else None
+    whole = [moment for moment in moments if moment.operation.name != WITHIN_A_WRITE]
+    for moment in whole:
         for number, disk in enumerate(sample(list(states_of(moment.disk, chosen)), bounds.states, chosen)):
-            why = what_is_wrong(settings, moment, disk, chosen.getrandbits(64))
-            yield Wrong(name, place_of(moment), number, why) if why else None
-    for moment in sample(moments, bounds.second, chosen):
+            why = what_is_wrong(settings, without_power(moment, disk), chosen.getrandbits(64))
+            yield Wrong(name, f"a loss of power before {place_of(moment)}", number, why) if why else None
+    for moment in sample(whole, bounds.second, chosen):
         yield from second_crashes(name, settings, moment, bounds.second_states, chosen)
 
 
@@ -79,14 +86,23 @@ def second_crashes(
     name: str, settings: Settings, moment: Moment, states: int | None, chosen: random.Random
 ) -> Iterator[Wrong | None]:
     """The same for each I/O of the recovery from a loss of power, and from a kill of the process."""
-    lost = replace(moment, disk=chosen.choice(list(states_of(moment.disk, chosen))), boots=moment.boots + 1)
-    killed = replace(moment, disk=moment.disk.with_root(copy.deepcopy(moment.disk.root)))
-    for crash, left in (("loss of power", lost), ("kill", killed)):
+    lost = without_power(moment, chosen.choice(list(states_of(moment.disk, chosen))))
+    for crash, left in (("loss of power", lost), ("kill", killed(moment))):
         for again in recovery_of(settings, left, chosen):
             for number, disk in enumerate(sample(list(states_of(again.disk, chosen)), states, chosen)):
-                why = what_is_wrong(settings, again, disk, chosen.getrandbits(64))
-                where = f"{place_of(moment)}, a {crash}, and in recovery before {place_of(again)}"
+                why = what_is_wrong(settings, without_power(again, disk), chosen.getrandbits(64))
+                where = f"a {crash} before {place_of(moment)}, and in recovery before {place_of(again)}"
                 yield Wrong(name, where, number, why) if why else None
+
+
+def killed(moment: Moment) -> Moment:
+    """After the process was killed: what was written is there."""
+    return replace(moment, disk=moment.disk.with_root(copy.deepcopy(moment.disk.root)))
+
+
+def without_power(moment: Moment, disk: LyingDisk) -> Moment:
+    """After a loss of power that left this disk."""
+    return replace(moment, disk=disk, boots=moment.boots + 1)
 
 
 Item = TypeVar("Item")
@@ -116,20 +132,25 @@ def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[Moment]
 
 
 def recovery_of(settings: Settings, left: Moment, chosen: random.Random) -> list[Moment]:
-    """The moments before each I/O of the recovery from what a crash has left."""
+    """The moments before each I/O of the recovery from what a crash has left, and the one after the last."""
     moments: list[Moment] = []
 
     async def main(loop: VirtualLoop) -> None:
         with revived(loop, settings, left, chosen.getrandbits(64)) as machine:
-            machine.disk.before = lambda operation: moments.append(moment_of(machine, operation, left.history))
+
+            def before(operation: DiskOperation) -> None:
+                moments.append(moment_of(machine, operation, left.history, left.survivors))
+
+            machine.disk.before = before
             await machine.start()
+            before(DiskOperation(0, "the end", machine.directory))
 
     in_a_world(main)
     return moments
 
 
-def what_is_wrong(settings: Settings, moment: Moment, disk: LyingDisk, seed: int) -> str:
-    """After a loss of power that left this disk, start a broker, read all, and check it against what clients knew.
+def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
+    """Start a broker on what a crash has left, let clients go on, read all, and check it against what they knew.
 
     Empty if all is well.
     """
@@ -140,20 +161,21 @@ def what_is_wrong(settings: Settings, moment: Moment, disk: LyingDisk, seed: int
             return await come_back(loop)
 
     async def come_back(loop: VirtualLoop) -> str:
-        with revived(loop, settings, replace(moment, disk=disk, boots=moment.boots + 1), seed) as machine:
+        with revived(loop, settings, moment, seed) as machine:
             found: list[Operation] = [table_of(machine)] if machine.has_tables else []
             await machine.start()
             if machine.failures or not machine.is_up:
                 return f"the broker did not start: {machine.failures}"
             if complaints.found:
                 return str(complaints.found)
+            survived = [await go_on(machine, survivor) for survivor in moment.survivors]
             finals = await read_all(machine)
             if machine.has_tables:
                 found.append(await published(machine, sum(len(final.reads) for final in finals)))
             await machine.stop()
         if complaints.found or loop.failures:
             return str([*complaints.found, *loop.failures])
-        verdict, findings = check([*moment.history, *found, *finals])
+        verdict, findings = check([*moment.history, *survived, *found, *finals])
         return "" if verdict is Verdict.VALID else "; ".join(map(str, findings)) or verdict.value
 
     with listening(complaints):
@@ -199,6 +221,13 @@ async def read_all(machine: Machine) -> list[Final]:
             reads += await consumer.poll()
         finals.append(Final(name, start, end, reads))
     return finals
+
+
+async def go_on(machine: Machine, survivor: Survivor) -> Operation:
+    """A client that has outlived the crash does what it has still to do."""
+    life = Life("survivor")
+    remote = Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
+    return await survivor.go_on(remote, machine.loop.time)
 
 
 def table_of(machine: Machine) -> Snapshot:

@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from faircopy.broker.handlers.offsets import OffsetHandlers
+from faircopy.broker.handlers import offsets as offset_handlers
 from faircopy.broker.offsets_journals import OffsetsJournals
 from faircopy.broker.plain_tables import PlainTables
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
+from faircopy.broker.transactions.finished import FinishedNumbers
+from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.order import GroupOrder
 from faircopy.broker.transactions.table import TransactionTable
-from faircopy.copier import fold, log_copier, partition
+from faircopy.copier import checkpoint, fold, log_copier, partition
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog import log as data_log
-from faircopy.journal import journal, recovery, segment
+from faircopy.journal import journal, recovery, reverse_list, segment
 from faircopy.journal.entry import NOWHERE
 from faircopy.journal.journal import Journal
+from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.files import File
 
@@ -266,7 +269,7 @@ def let_zombies_in() -> Iterator[Any]:
 @mutant
 def take_late_requests() -> Iterator[Any]:
     """KAFKA-17754: a request on a connection that its client has replaced ends a later transaction."""
-    with replaced(TransactionCoordinator, "_ensure_newest_connection", lambda self, *arguments: None):
+    with replaced(TransactionCoordinator, "_admit", lambda self, *arguments: None):
         yield
 
 
@@ -289,10 +292,10 @@ def apply_in_any_order() -> Iterator[Any]:
 def tell_ends_at_once() -> Iterator[Any]:
     """P8: ListOffsets does not wait for what was acknowledged."""
 
-    async def catch_up(self: OffsetHandlers, partition: Any) -> None:
+    async def catch_up(partition: Any, clock: Any) -> None:
         pass
 
-    with replaced(OffsetHandlers, "_catch_up", catch_up):
+    with replaced(offset_handlers, "catch_up", catch_up):
         yield
 
 
@@ -300,8 +303,8 @@ def tell_ends_at_once() -> Iterator[Any]:
 def tell_offsets_at_once() -> Iterator[Any]:
     """P8: OffsetFetch does not wait for offsets that were acknowledged, nor say that they are unstable."""
 
-    async def settle(self: OffsetsJournals, group: str) -> None:
-        pass
+    async def settle(self: OffsetsJournals, group: str) -> bool:
+        return True
 
     with (
         replaced(OffsetsJournals, "settle", settle),
@@ -362,4 +365,130 @@ def forget_open_transactions_in_checkpoints() -> Iterator[Any]:
         return real(identity, state, changed._replace(transactions=set()))
 
     with replaced(partition, "changes_of", changes_of):
+        yield
+
+
+# -- what foreign suites and hostile use have found ------------------------------------------------------------------
+
+
+@mutant
+def age_by_the_wall_clock() -> Iterator[Any]:
+    """A wall clock that jumps makes what has an age older."""
+    with replaced(SteadyClock, "steady_ms", SteadyClock.wall_ms):
+        yield
+
+
+@mutant
+def take_any_sequence_of_the_unknown() -> Iterator[Any]:
+    """A batch behind one that was refused is taken, and the retry of the refused one is called a duplicate."""
+    real = fold.PartitionState.producer
+
+    def producer(self: fold.PartitionState, producer_id: int, epoch: int) -> Any:
+        found = real(self, producer_id, epoch)
+        found.is_forgotten = found.is_forgotten or not found.seen
+        return found
+
+    with (
+        replaced(fold.PartitionState, "producer", producer),
+        replaced(fold.Producer, "_has_written_all_before", lambda self, header: True),
+    ):
+        yield
+
+
+@mutant
+def write_into_what_is_folded() -> Iterator[Any]:
+    """When a transactional id was last used is set beside its fold, and forgotten with the process."""
+    real = MetadataJournal.append
+
+    def append(self: MetadataJournal, entry: Any) -> None:
+        at_ms = entry.payload.pop("at_ms", 0)
+        real(self, entry._replace(payload=entry.payload | {"at_ms": 0}) if at_ms else entry)
+        if at_ms:
+            self.table.producers[entry.payload["id"]].updated_ms = at_ms
+
+    with replaced(MetadataJournal, "append", append):
+        yield
+
+
+@mutant
+def abort_and_fence_in_two_entries() -> Iterator[Any]:
+    """A crash between the two leaves a producer that is neither fenced nor told, and commits the rest."""
+    real = TransactionCoordinator._append_fence
+
+    def append_fence(
+        self: TransactionCoordinator, home: Any, transactional_id: str, *arguments: Any, **named: Any
+    ) -> None:
+        producer = home.table.producers.get(transactional_id)
+        if producer is not None and producer.current is not None:
+            self._abort(home, producer.current, producer.epoch + 1)
+        real(self, home, transactional_id, *arguments, **named)
+
+    with replaced(TransactionCoordinator, "_append_fence", append_fence):
+        yield
+
+
+@mutant
+def checkpoint_epoch_0() -> Iterator[Any]:
+    """I6: a checkpoint does not hold the producers' epochs."""
+    real = checkpoint.encode_producer
+
+    def encode_producer(producer: Any) -> bytes:
+        return b"\0\0" + real(producer)[2:]
+
+    with replaced(checkpoint, "encode_producer", encode_producer):
+        yield
+
+
+@mutant
+def ack_a_repeated_plain_batch_at_once() -> Iterator[Any]:
+    """P2: a batch that is sent again is acknowledged before the first one is durable."""
+    real = partition.Partition.append_plain
+
+    def append_plain(self: partition.Partition, batch: Any, header: Any, records: int, done: Any) -> None:
+        seen = self._producer(header).find_duplicate(header) if header is not None and header.producer_id >= 0 else None
+        if seen is not None:
+            done(seen.base_offset)
+        else:
+            real(self, batch, header, records, done)
+
+    with replaced(partition.Partition, "append_plain", append_plain):
+        yield
+
+
+@mutant
+def ack_a_repeated_commit_at_once() -> Iterator[Any]:
+    """I5: an EndTxn that is sent again is answered before the first one's commit is durable."""
+
+    async def repeated_ack(self: TransactionCoordinator, producer: Any) -> None:
+        pass
+
+    with replaced(TransactionCoordinator, "_repeated_ack", repeated_ack):
+        yield
+
+
+@mutant
+def hand_out_epochs_at_once() -> Iterator[Any]:
+    """InitProducerId is answered before the epoch is durable: after a loss of power two instances may have it."""
+
+    async def init_producer(self: TransactionCoordinator, *arguments: Any) -> Any:
+        with mock.patch.object(Journal, "durable", lambda journal: asyncio.sleep(0)):
+            return await real(self, *arguments)
+
+    real = TransactionCoordinator.init_producer
+    with replaced(TransactionCoordinator, "init_producer", init_producer):
+        yield
+
+
+@mutant
+def trust_drafts() -> Iterator[Any]:
+    """I9: drafts are not checked when they are read for a copy."""
+    with replaced(reverse_list, "check", lambda *arguments: None):
+        yield
+
+
+@mutant
+def forget_what_is_finished_early() -> Iterator[Any]:
+    """Participants forget what they decided one transaction before the coordinator has that for good."""
+    real = FinishedNumbers.of
+    with replaced(FinishedNumbers, "of", lambda self, producer_id: real(self, producer_id) + 1):
         yield

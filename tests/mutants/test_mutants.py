@@ -15,8 +15,12 @@ from tests.mutants.mutants import MUTANTS
 from tests.simulation.run import simulate
 
 SEEDS_MAX = 60
+SWEEPS_MAX = 10
 BY_CRASH_STATES: dict[str, tuple[Step, ...]] = {
     "commit_what_was_lost": (scenarios.commit,),
+    "abort_and_fence_in_two_entries": (scenarios.time_out,),
+    "ack_a_repeated_plain_batch_at_once": (scenarios.plain_repeated,),
+    "ack_a_repeated_commit_at_once": (scenarios.commit_repeated,),
 }
 BY_TESTS = {
     "cut_damage_like_a_torn_tail": "tests/unit/journal",
@@ -27,6 +31,8 @@ BY_TESTS = {
     "go_on_after_a_failed_fsync": "tests/crash_states/test_failures.py",
     "believe_the_page_cache": "tests/crash_states/test_failures.py",
     "recover_what_may_be_lost": "tests/crash_states/test_failures.py",
+    "trust_drafts": "tests/unit/copier/test_partition.py",
+    "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
 }
 
 
@@ -44,7 +50,7 @@ def test_simulation_finds(name: str) -> None:
 @pytest.mark.parametrize("name", BY_CRASH_STATES)
 def test_crash_states_find(name: str) -> None:
     with MUTANTS[name]():
-        assert any(sweep(BY_CRASH_STATES[name], 1, Bounds(second=0)))
+        assert any(any(sweep(BY_CRASH_STATES[name], seed, Bounds(second=0))) for seed in range(SWEEPS_MAX))
 
 
 @pytest.mark.parametrize("name", BY_TESTS)

@@ -46,7 +46,7 @@ class Made:
 def identity(store: StateStore, topic: str, partition: int) -> bytes:
     """What names a partition in the state store and in its journal."""
     topics = {found.name: found for found in load_topics(store) or []}
-    return topics[topic].identity(partition)
+    return topics[topic].partition_id(partition).identity
 
 
 def make(directory: Path, *, kill: bool, settings: Iterable[str] = ()) -> Made:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
+from itertools import count
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from confluent_kafka import Producer
 
 from faircopy.publish import names
 from faircopy.publish.checksum import SummedFile, is_sound
@@ -19,7 +22,8 @@ from faircopy.verify.directory import DirectoryCheck
 from faircopy.verify.findings import Finding
 from faircopy.verify.parquet_damage import first_byte
 from faircopy.verify.plain_tables import PlainTableCheck
-from tests.rot.flips import flipped, flips_of
+from tests.broker_process import BrokerProcess
+from tests.rot.flips import Flip, flipped, flips_of
 from tests.rot.made import Made
 
 SAMPLES = 25
@@ -119,6 +123,34 @@ def rewritten(path: Path, modified_ms: int) -> Path:
         summed = SummedFile(new, modified_ms)
         writer = DataFileWriter(summed)
         writer.add(rows.combine_chunks().to_batches()[0], footer.slices)
-        writer.finish(footer.next_offsets)
+        writer.finish(footer.held)
     base = path.name.rsplit(".", 2)[0] + ".parquet"
     return unfinished.rename(path.with_name(names.with_checksum(base, summed.checksum)))
+
+
+def publish_until_merged(broker: BrokerProcess, table: Path, merges: int) -> None:
+    """One message at a time, to two partitions, each published by itself, until so many merged files were made."""
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0})
+    made: set[str] = set()
+    for number in count():
+        producer.produce("merged", b"message %d" % number, partition=number // 3 % 2)
+        assert producer.flush(10) == 0
+        time.sleep(0.03)
+        made |= {path.name for path in table.glob("d-*-m*.parquet")}
+        if len(made) >= merges:
+            return
+
+
+def test_a_table_whose_files_were_merged_is_sound(tmp_path: Path) -> None:
+    """A merged file has the newest number and the oldest rows; files that it was made of stay for a time."""
+    settings = ("plain.interval.ms=50", "plain.horizon.ms=1000", "topic.partitions=2")
+    with BrokerProcess(tmp_path, *settings) as broker:
+        data = broker.data_directory
+        table = data / "plain" / "merged"
+        publish_until_merged(broker, table, merges=1)
+        broker.restart(kill=False)
+        publish_until_merged(broker, table, merges=2)
+    assert [str(finding) for finding in DirectoryCheck(data).run()] == []
+    newest = max(table.glob("d-*-m*.parquet"))
+    with flipped(newest, Flip(newest.stat().st_size // 2, 1)):
+        assert [finding.path.name for finding in check(table)] == [newest.name]

@@ -82,8 +82,8 @@ def test_a_writer_is_told(commands: Commands) -> None:
 
 def test_offsets_of_groups(commands: Commands) -> None:
     """Some can be set where nothing need be asked, and the lag is not known."""
-    assert ADVICE in commands.failure("groups", "reset", "g", "-t", "orders", "--to", "latest")[1]
-    commands.run("groups", "reset", "g", "-t", "orders", "--to", "earliest", "-p", "0")
+    assert ADVICE in commands.failure("groups", "reset", "g", "-t", "orders", "--to", "latest", "--new")[1]
+    commands.run("groups", "reset", "g", "-t", "orders", "--to", "earliest", "-p", "0", "--new")
     commands.run("groups", "reset", "g", "-t", "orders", "--to", "0", "-p", "1")
     offsets = json.loads(commands.run("groups", "describe", "g", "--json").stdout)["offsets"]
     assert [(row["partition"], row["lag"]) for row in offsets] == [

@@ -13,10 +13,12 @@ from tests.simulation.machine import Machine
 
 CALM_SECONDS = 6.0
 DOWN_SECONDS = 2.0
-OPERATIONS_AHEAD_MAX = 60
+OPERATIONS_AHEAD_MAX = 120
 FULL_SECONDS = 3.0
 FULL_AT_STOP_CHANCE = 0.3
-JUMP_MS = 3_600_000
+FULL_AT_START_CHANCE = 0.3
+FULL_BYTES = 20_000
+JUMP_MS = 10 * 86_400_000  # further than anything is kept by default
 FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
 
@@ -39,7 +41,8 @@ class Faults:
         }
         if may_lose_power:
             self._kinds["power loss"] = self._lose_power
-        coverage.announce(*(f"fault: {name}" for name in self._kinds), "fault: stop with a full disk")
+        coverage.announce(*(f"fault: {name}" for name in self._kinds))
+        coverage.announce("fault: stop with a full disk", "fault: start with a full disk")
 
     async def run(self) -> None:
         """Let things go wrong."""
@@ -80,7 +83,14 @@ class Faults:
 
     async def _kill(self) -> None:
         self._machine.kill()
+        is_full = self._chosen.random() < FULL_AT_START_CHANCE
+        if is_full:
+            self._coverage.hit("fault: start with a full disk")
+            self._machine.disk.free_bytes = self._chosen.randint(0, FULL_BYTES)
         await self._rest()
+        if is_full:
+            await asyncio.sleep(self._chosen.random() * FULL_SECONDS)
+            self._machine.disk.free_bytes = None
 
     async def _stop(self) -> None:
         if self._chosen.random() < FULL_AT_STOP_CHANCE:

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.storage.files import Buffer
-from faircopy.storage.system import Space, Status, System
+from faircopy.storage.system import PRIVATE_DIRECTORY, Space, Status, System
 
 SECTOR_BYTES = (512, 4096)
 SIZE_BYTES = 1 << 40
+WITHIN_A_WRITE = "write on"
 
 
 class Operation(NamedTuple):
@@ -183,12 +184,17 @@ class LyingDisk(System):
 
     def write(self, descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
         path, node = self._file(descriptor)
-        data = b"".join(buffers)
+        size = sum(map(len, buffers))
         self.operation("write", path)
-        self._take_space(max(position + len(data) - node.size, 0))
-        node.write(position, data)
+        self._take_space(max(position + size - node.size, 0))
+        # Each buffer by itself: a crash may come between any two entries, or between a header and its payload.
+        for number, buffer in enumerate(buffers):
+            if number:
+                self.operation(WITHIN_A_WRITE, path)
+            node.write(position, bytes(buffer))
+            position += len(buffer)
         node.modified_ns = self._now_ns()
-        return len(data)
+        return size
 
     def read(self, descriptor: int, size: int, position: int) -> bytes:
         return self._file(descriptor)[1].read(position, size)
@@ -211,9 +217,14 @@ class LyingDisk(System):
                 raise OSError(errno.ENOSPC, "no space is left")
             self.free_bytes -= size
 
+    def _give_space(self, size: int) -> None:
+        if self.free_bytes is not None:
+            self.free_bytes += size
+
     def truncate(self, descriptor: int, size: int) -> None:
         path, node = self._file(descriptor)
         self.operation("truncate", path)
+        self._give_space(node.size - size)
         node.resize(size)
 
     def sync(self, descriptor: int) -> None:
@@ -242,6 +253,9 @@ class LyingDisk(System):
         self.operation("make directory", path)
         directory.change({path.name: DirectoryNode()})
 
+    def permissions(self, path: Path) -> int:
+        return PRIVATE_DIRECTORY
+
     def remove_directory(self, path: Path) -> None:
         if self._directory(path).names:
             raise OSError(errno.ENOTEMPTY, "not empty", str(path))
@@ -262,6 +276,8 @@ class LyingDisk(System):
         if path.name not in directory.names:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
         self.operation("delete", path)
+        node = directory.names[path.name]
+        self._give_space(node.size if isinstance(node, FileNode) else 0)
         directory.change({path.name: None})
 
     def list(self, path: Path) -> list[str]:

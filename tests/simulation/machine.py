@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import Crash, Fate, LyingDisk
 from tests.simulation.network import Disconnected, Link, Weather
 from tests.simulation.publisher import SimulatedPublisher
+from tests.simulation.refold import differences
 from tests.simulation.store import Contents, SimulatedStore
 from tests.simulation.threads import SimulatedThreads
 
@@ -29,6 +30,9 @@ DIRECTORY = Path("/data")
 DISK_THREADS = 8
 PATIENCE_SECONDS = 120.0
 EPOCH_MS = 1_790_000_000_000
+UPTIME_SECONDS = 5_000
+STEADY_NOTE_INTERVAL_MS = 500
+EARLY_SECONDS_A_BOOT = 2 * STEADY_NOTE_INTERVAL_MS / 1000 + 0.1
 
 
 class VirtualClock:
@@ -36,20 +40,26 @@ class VirtualClock:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._booted = -UPTIME_SECONDS
         self.jump_ms = 0
+
+    def boot(self) -> None:
+        """The machine comes back."""
+        self._booted = self._loop.now
 
     def wall_ms(self) -> int:
         return EPOCH_MS + int(self._loop.now * 1000) + self.jump_ms
 
-    def steady_ms(self) -> int:
-        return EPOCH_MS + int(self._loop.now * 1000)
+    def uptime_ms(self) -> int:
+        return int((self._loop.now - self._booted) * 1000)
 
     def monotonic_ms(self) -> float:
         return self._loop.now * 1000
 
 
 class Machine:
-    """`failures` are errors of brokers that could not start, which none of the simulated faults may cause.
+    """`failures` are errors of brokers that could not start, which none of the simulated faults may cause, and
+    `differences` are what the state of brokers was and their journals did not say.
 
     A context manager: while its broker runs, all files of this process are on the machine's disk.
     """
@@ -65,6 +75,7 @@ class Machine:
         self.coverage = coverage
         self.broker: Broker | None = None
         self.failures: list[BaseException] = []
+        self.differences: list[str] = []
         self.directory = DIRECTORY
         self.has_tables = settings.plain_enabled
         if self.has_tables:
@@ -145,14 +156,22 @@ class Machine:
 
     def kill(self) -> None:
         """The process ends; what it has written stays."""
+        self._compare()
         self._end_life()
         self.disk = self.disk.kill()
 
     def lose_power(self, fate: Fate) -> None:
         """The machine ends; what was not fsynced has this fate."""
+        self._compare()
         self._end_life()
         self.disk = self.disk.crash(fate, self._chosen)
         self.boots += 1
+        self.clock.boot()
+
+    def _compare(self) -> None:
+        """Note where the state of the broker is not what its journals say."""
+        if self.broker is not None and not self.life.is_over:
+            self.differences += differences(self.broker)
 
     def _end_life(self) -> None:
         self.life.end()
@@ -166,6 +185,7 @@ class Machine:
             life = self.life
             await self._finish(broker.stop())
             if not life.is_over:
+                self.differences += differences(broker)
                 self.kill()
 
 
@@ -183,10 +203,10 @@ class SimulatedSurroundings(Surroundings):
     def disk(self, loop: asyncio.AbstractEventLoop) -> Disk:
         return SimulatedThreads(loop, DISK_THREADS, self._disks)
 
-    def publisher(self, idle_seconds: float) -> Publisher:
+    def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
         machine = self._machine
         chosen = random.Random(self._disks.getrandbits(64))
-        return SimulatedPublisher(machine.disk, machine.clock.wall_ms, chosen, machine.coverage)
+        return SimulatedPublisher(machine.disk, now_ms, chosen, machine.coverage)
 
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         machine = self._machine

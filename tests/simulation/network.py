@@ -11,8 +11,10 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from faircopy.broker.listeners import Listener
 from faircopy.broker.server import Server
 from faircopy.storage.files import Buffer
+from faircopy.wire.address import Address
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.messages import decode_response, encode_request
@@ -20,8 +22,10 @@ from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 
 DELAY_SECONDS = 0.001
+TICK_SECONDS = 1e-9
 SLOW_SECONDS = 0.5
 LATE_SECONDS = 3.0
+LISTENER = Listener("default", Address("10.0.0.2", 9092), None)
 
 
 class Disconnected(Exception):
@@ -42,10 +46,11 @@ class Weather:
         self.cut_after = self._chosen.choice([0.0, 0.002, 0.01])
         self.late_request = self._chosen.choice([0.0, 0.002, 0.01])
         self.repeat = self._chosen.choice([0.0, 0.01])
+        self.flipped_bit = self._chosen.choice([0.0, 0.02])
 
     def clear(self) -> None:
         """No faults from now on."""
-        self.slow = self.cut_before = self.cut_after = self.late_request = self.repeat = 0.0
+        self.slow = self.cut_before = self.cut_after = self.late_request = self.repeat = self.flipped_bit = 0.0
 
     def happens(self, chance: float) -> bool:
         return chance > 0 and self._chosen.random() < chance
@@ -71,11 +76,14 @@ class Lane:
         self._last = 0.0
 
     def send(self, data: bytes, after: float | None = None) -> None:
-        self._last = max(self._last, self._loop.now + (self._weather.delay() if after is None else after))
+        # Never at the same moment: the loop does not keep the order of those.
+        arrival = self._loop.now + (self._weather.delay() if after is None else after)
+        self._last = max(self._last + TICK_SECONDS, arrival)
         self._loop.call_at(self._last, self._arrive, data, context=self._life.context)
 
     def end(self, over: Callable[[], None]) -> None:
         """Call `over` when all that was sent has arrived."""
+        self._last += TICK_SECONDS
         self._loop.call_at(self._last, over, context=self._life.context)
 
 
@@ -128,7 +136,7 @@ class Link:
         self._weather = weather
         self.to_broker = Lane(loop, broker, weather, self._reach_broker)
         self.to_client = Lane(loop, client, weather, self._reach_client)
-        self._connection = server._accept()
+        self._connection = server.accept(LISTENER)
         self._transport = Transport(self)
         self._unread = b""
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
@@ -203,6 +211,7 @@ class Remote:
         self._chosen = chosen
         self._coverage = coverage
         self._link: Link | None = None
+        self._connecting = asyncio.Lock()
         self._correlation_id = 0
 
     async def ask(self, api_key: ApiKey, version: int, body: dict[str, Any], timeout: float = 5.0) -> Message:
@@ -239,10 +248,26 @@ class Remote:
         return decode_response(api_key, version, memoryview(frame))[1]
 
     async def _connected(self) -> Link:
+        # Requests of one moment keep their order. No `with`: see `SimulatedProducer._try`.
+        await self._connecting.acquire()
         if self._link is None or not self._link.is_open:
             await asyncio.sleep(self._weather.delay())
-            self._link = self._connect()
+            try:
+                self._link = self._connect()
+            except Disconnected:
+                self._connecting.release()
+                raise
+        self._connecting.release()
         return self._link
+
+    def spoilt(self, records: bytes) -> bytes:
+        """A record batch as it arrives: now and then with a flipped bit, which its CRC tells."""
+        if not self._weather.happens(self._weather.flipped_bit):
+            return records
+        self._coverage.hit("network: a flipped bit")
+        changed = bytearray(records)
+        changed[-1] ^= 1 << self._chosen.randrange(8)
+        return bytes(changed)
 
     def leave(self) -> None:
         """Forget the connection, as a client that is gone; what it sent may still arrive."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
@@ -13,16 +13,19 @@ from tests.checker.history import Value
 from tests.simulation.network import Disconnected, Remote
 
 TRIES = 8
+IN_FLIGHT_MAX = 5  # batches, as Kafka's clients have it
 PAUSE_SECONDS = 0.1
 TRANSACTION_TIMEOUT_MS = 8_000
 
 RETRIABLE = {
+    ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -53,16 +56,78 @@ def partition_of(name: str) -> tuple[str, int]:
     return topic, int(number)
 
 
+class Batch:
+    """One batch on its way. `is_certain`: no try of it can have had an effect of which nobody knows."""
+
+    def __init__(self, name: str, records: bytes) -> None:
+        self.name = name
+        self.records = records
+        self.base_offset = -1
+        self.is_written = False
+        self.error: Refused | GaveUp | None = None
+        self._is_certain = True
+
+    def take(self, code: int | None, *, is_first: bool) -> None:
+        """The answer to a try, as Kafka's clients understand it. `is_first`: all batches before it are written."""
+        if code is None:
+            self._is_certain = False
+        elif code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self.is_written = True
+        elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_first:
+            pass  # it waits for the one that was not taken
+        elif code not in RETRIABLE:
+            self.error = Refused(ErrorCode(code), is_certain=self._is_certain)
+
+    def give_up(self) -> None:
+        """It is not sent again."""
+        if self.error is None:
+            is_certain = self._is_certain
+            self.error = Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True) if is_certain else GaveUp("PRODUCE")
+
+    def offset(self) -> int:
+        """Where it stands; -1 within a transaction. Raises Refused, GaveUp."""
+        if self.error is not None:
+            raise self.error
+        return self.base_offset
+
+
+class Snapshot(NamedTuple):
+    """What a producer knows: its ids, and the next sequence of each partition."""
+
+    transactional_id: str | None
+    identity: tuple[int, int]
+    sequences: dict[str, int]
+
+
 class SimulatedProducer:
     """One instance of a producer; `transactional_id` is None for one that is only idempotent."""
 
-    def __init__(self, remote: Remote, transactional_id: str | None, chosen: random.Random) -> None:
+    def __init__(
+        self,
+        remote: Remote,
+        transactional_id: str | None,
+        chosen: random.Random,
+        given: set[tuple[int, int]] | None = None,
+    ) -> None:
+        """`given` are all producer ids and epochs that were ever given: none is given again."""
         self._remote = remote
+        self._given = given if given is not None else set()
         self._transactional_id = transactional_id
         self._chosen = chosen
         self._identity = (-1, -1)
         self._sequences: dict[str, int] = {}
         self._must_bump = False
+
+    def snapshot(self) -> Snapshot:
+        """What it knows."""
+        return Snapshot(self._transactional_id, self._identity, dict(self._sequences))
+
+    @classmethod
+    def restored(cls, snapshot: Snapshot, remote: Remote, chosen: random.Random) -> SimulatedProducer:
+        """The same producer with another connection."""
+        producer = cls(remote, snapshot.transactional_id, chosen)
+        producer._identity, producer._sequences = snapshot.identity, dict(snapshot.sequences)
+        return producer
 
     async def _ask(self, api_key: ApiKey, version: int, body: dict[str, Any], code_of: Any) -> Any:
         """Ask until there is an answer that is not to be asked again. Raises Refused, GaveUp."""
@@ -92,6 +157,8 @@ class SimulatedProducer:
         body = self._who() | {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS}
         answer = await self._ask(ApiKey.INIT_PRODUCER_ID, 4, body, lambda answer: answer.error_code)
         self._identity = answer.producer_id, answer.producer_epoch
+        assert self._identity not in self._given, f"producer id and epoch {self._identity} were given before"
+        self._given.add(self._identity)
         self._sequences.clear()
         self._must_bump = False
 
@@ -110,29 +177,69 @@ class SimulatedProducer:
             ApiKey.ADD_PARTITIONS_TO_TXN, 3, body, lambda answer: answer.results[0].partitions[0].error_code
         )
 
+    # -- sending -------------------------------------------------------------------------------------------------
+
     async def send(self, name: str, values: list[Value], time_ms: int) -> int:
         """Send one batch; return its offset, -1 within a transaction. Raises Refused, GaveUp."""
-        topic, number = partition_of(name)
+        (batch,) = await self.send_all([(name, values)], time_ms)
+        return batch.offset()
+
+    async def send_all(self, sends: list[tuple[str, list[Value]]], time_ms: int) -> list[Batch]:
+        """Send batches, some of them at a time; what was not taken is sent again. Each tells what came of it."""
+        batches = [self._batch(name, values, time_ms) for name, values in sends]
+        places = asyncio.Semaphore(IN_FLIGHT_MAX)
+        names = dict.fromkeys(batch.name for batch in batches)
+        await asyncio.gather(*(self._drain([each for each in batches if each.name == name], places) for name in names))
+        self._must_bump = self._must_bump or any(batch.error is not None for batch in batches)
+        return batches
+
+    def _batch(self, name: str, values: list[Value], time_ms: int) -> Batch:
         producer_id, epoch = self._identity
         sequence = self._sequences.get(name, 0)
-        batch = build_batch(
-            [Message(str(value).encode(), timestamp_ms=time_ms) for value in values],
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            transactional=self._transactional_id is not None,
-        )
-        data = {"name": topic, "partition_data": [{"index": number, "records": batch}]}
-        body = {"transactional_id": self._transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
-        try:
-            answer = await self._ask(
-                ApiKey.PRODUCE, 8, body, lambda answer: answer.responses[0].partition_responses[0].error_code
-            )
-        except (Refused, GaveUp):
-            self._must_bump = True
-            raise
         self._sequences[name] = sequence + len(values)
-        return int(answer.responses[0].partition_responses[0].base_offset)
+        return Batch(
+            name,
+            build_batch(
+                [Message(str(value).encode(), timestamp_ms=time_ms) for value in values],
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                transactional=self._transactional_id is not None,
+            ),
+        )
+
+    async def _drain(self, waiting: list[Batch], places: asyncio.Semaphore) -> None:
+        """Send a partition's batches, in order, until all are written, or one can't be."""
+        for _ in range(TRIES):
+            window = waiting[:IN_FLIGHT_MAX]
+            codes = await asyncio.gather(*(self._try(batch, places) for batch in window))
+            is_first_missing = True
+            for batch, code in zip(window, codes, strict=True):
+                batch.take(code, is_first=is_first_missing)
+                is_first_missing = is_first_missing and batch.is_written
+            waiting = [batch for batch in waiting if not batch.is_written]
+            if not waiting or any(batch.error is not None for batch in waiting):
+                break
+            await asyncio.sleep(PAUSE_SECONDS * (0.5 + self._chosen.random()))
+        for batch in waiting:
+            batch.give_up()
+
+    async def _try(self, batch: Batch, places: asyncio.Semaphore) -> int | None:
+        """Send a batch once; the code of the answer, or None where there is none."""
+        topic, number = partition_of(batch.name)
+        data = {"name": topic, "partition_data": [{"index": number, "records": self._remote.spoilt(batch.records)}]}
+        body = {"transactional_id": self._transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
+        # No `with`: it would run when what is left of a dead client is collected, after the loop is gone.
+        await places.acquire()
+        try:
+            answer = await self._remote.ask(ApiKey.PRODUCE, 8, body)
+        except Disconnected:
+            places.release()
+            return None
+        places.release()
+        outcome = answer.responses[0].partition_responses[0]
+        batch.base_offset = int(outcome.base_offset)
+        return int(outcome.error_code)
 
     async def send_offsets(self, group: str, offsets: dict[str, int]) -> None:
         """Commit a group's offsets within the transaction."""

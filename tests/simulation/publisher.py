@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from faircopy.publish.client import PublishError
 from faircopy.publish.files import Files, FsyncError, NewFile
-from faircopy.publish.offsets import NextOffsets, offsets_from_json
+from faircopy.publish.offsets import Held, held_from_json
 from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_request, parse_reply
 from faircopy.publish.server import Server
 from tests.simulation.coverage import Coverage
@@ -125,10 +125,10 @@ class SimulatedPublisher:
         self._server = self._new_server()
 
     def _new_server(self) -> Server:
-        return Server(PublishFiles(self._disk), self._clock_ms)
+        return Server(PublishFiles(self._disk))
 
-    async def open_table(self, table: str, directory: str) -> NextOffsets:
-        return offsets_from_json((await self._ask(Open(table, directory)))["next_offsets"])
+    async def open_table(self, table: str, directory: str) -> Held:
+        return held_from_json(await self._ask(Open(table, directory)))
 
     async def publish(self, publication: Publish) -> Published:
         published = Published(**await self._ask(publication))
@@ -149,7 +149,7 @@ class SimulatedPublisher:
         async with self._turn:
             await asyncio.sleep(self._chosen.random() * WORK_SECONDS)
             self._number += 1
-            reply, fatal = self._server.answer(format_request(self._number, request))
+            reply, fatal = self._server.answer(format_request(self._number, self._clock_ms(), request))
             if fatal is not None:  # the process ends, and the next request starts another
                 self._server = self._new_server()
             await asyncio.sleep(self._chosen.random() * WORK_SECONDS)

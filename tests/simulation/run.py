@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
+from faircopy.broker import broker
 from faircopy.broker.settings import Settings
 from faircopy.errors import FaircopyError
 from faircopy.publish import compaction
@@ -22,7 +23,7 @@ from tests.checker.history import Operation, write_history
 from tests.simulation.coverage import Coverage, watched
 from tests.simulation.faults import Faults
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.machine import Machine
+from tests.simulation.machine import STEADY_NOTE_INTERVAL_MS, Machine
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS
 from tests.simulation.quiet import ensure_quiet
 from tests.simulation.workload import Workload
@@ -93,8 +94,11 @@ def settings_of(chosen: random.Random) -> Settings:
         checkpoint_bytes=chosen.choice([2_000, 20_000, 1 << 20]),
         checkpoint_interval_ms=chosen.choice([1_000, 5_000, 60_000]),
         recent_drafts_max_bytes=chosen.choice([0, 500, 1 << 20]),
+        retention_check_interval_ms=2_000,
+        offsets_retention_check_interval_ms=5_000,
         topic_segment_bytes=chosen.choice([2_000, 1 << 20]),
         auto_create_topics=False,
+        disk_reserve_bytes=chosen.choice([0, 30_000]),
         plain_enabled=chosen.random() < TABLES_CHANCE,
         plain_interval_ms=chosen.choice([1_000, 4_000]),
         plain_horizon_ms=chosen.choice([10_000, 86_400_000]),
@@ -109,7 +113,12 @@ def simulate(seed: int) -> Outcome:
     # Collections would end what is left of dead brokers at moments that depend on the memory of this process.
     gc.disable()
     try:
-        with watched(coverage), listening(complaints), mock.patch.object(compaction, "MANY_FILES", MERGED_FILES):
+        with (
+            watched(coverage),
+            listening(complaints),
+            mock.patch.object(compaction, "MANY_FILES", MERGED_FILES),
+            mock.patch.object(broker, "STEADY_NOTE_INTERVAL_MS", STEADY_NOTE_INTERVAL_MS),
+        ):
             return loop.run(_simulate(seed, loop, coverage, complaints))
     finally:
         gc.enable()
@@ -133,6 +142,7 @@ async def _simulate(seed: int, loop: VirtualLoop, coverage: Coverage, complaints
                 await _storm(machine, workload, faults)
         except Exception as error:
             failures.append(f"{type(error).__name__}: {error}")
+        failures += machine.differences
     failures += complaints.found + [text_of(failure) for failure in loop.failures if not is_of_disk(failure)]
     history = workload.history()
     return Outcome(seed, check(history), failures, history, coverage, loop.now)
@@ -155,6 +165,7 @@ async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
     if machine.broker is not None:
         await ensure_quiet(machine.broker)
     await workload.read_all()
+    await workload.outlive_all()
     if machine.has_tables:
         await _publish_all(workload)
     await machine.stop()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from faircopy.storage.files import WriteFailure
@@ -56,6 +57,7 @@ class SimulatedStore(StateStore):
         before_write: Callable[[], None],
     ) -> None:
         self._contents = contents
+        self._waiting = deque()
         self._before_write = before_write
         self._chosen = chosen
         self._writer = SimulatedThreads(loop, 1, chosen)
@@ -80,8 +82,8 @@ class SimulatedStore(StateStore):
             return None
         return found.keys[at], found.values[found.keys[at]]
 
-    def _write(self, decide: Callable[[], Iterable[Change]]) -> None:
-        changes = list(decide())
+    def _write(self, decisions: Sequence[Callable[[], Iterable[Change]]]) -> None:
+        changes = [change for decide in decisions for change in decide()]
         try:
             self._before_write()
         except Crash:

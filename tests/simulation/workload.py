@@ -21,12 +21,15 @@ from tests.checker.history import (
     Send,
     Snapshot,
     Transaction,
+    Value,
 )
+from tests.simulation import aging
 from tests.simulation.administrator import FOREIGN, PARTITION, Administrator
+from tests.simulation.aging import Aging
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
-from tests.simulation.machine import DIRECTORY, Machine
+from tests.simulation.machine import DIRECTORY, EARLY_SECONDS_A_BOOT, Machine
 from tests.simulation.member import SimulatedMember
 from tests.simulation.network import Disconnected, Remote
 from tests.simulation.producer import GaveUp, Refused, SimulatedProducer
@@ -97,6 +100,10 @@ class Workload:
         self._snapshots: list[Snapshot] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopping = False
+        self._identities: set[tuple[int, int]] = set()
+        self._aging = Aging(
+            self._remote(Life("aging")), self._random(), loop.time, lambda: machine.boots * EARLY_SECONDS_A_BOOT
+        )
         self._readers: list[SimulatedConsumer] = []
         self._keep: list[object] = []
 
@@ -110,6 +117,8 @@ class Workload:
             # Both topics in one table, which then shows transactions whole.
             await administrator.make_topic(name, partitions, {"plain.table": TABLE})
         self._spawn(self._administer(administrator))
+        await administrator.make_topic(aging.TOPIC, 1, aging.SETTINGS)
+        self._spawn(self._aging.run(lambda: self._is_stopping, self._machine.clock.wall_ms))
         for transactional_id in TRANSACTIONAL_IDS:
             self._spawn(self._transactional(transactional_id))
         self._spawn(self._plain())
@@ -167,7 +176,7 @@ class Workload:
 
     async def _instance(self, name: str, transactional_id: str, life: Life, chosen: random.Random) -> None:
         remote = self._remote(life)
-        producer = SimulatedProducer(remote, transactional_id, chosen)
+        producer = SimulatedProducer(remote, transactional_id, chosen, self._identities)
         try:
             await producer.begin_life()
             while not self._is_stopping:
@@ -224,11 +233,11 @@ class Workload:
         partitions = chosen.sample(PARTITIONS, chosen.randint(1, len(PARTITIONS)))
         try:
             await producer.add_partitions(partitions)
-            for _ in range(chosen.randint(1, 4)):
-                name = chosen.choice(partitions)
-                values = [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
-                attempt.sends += [Send(name, value) for value in values]
-                await producer.send(name, list(values), self._machine.clock.wall_ms())
+            for _ in range(chosen.randint(1, 2)):
+                sends = [(chosen.choice(partitions), self._new_values(chosen)) for _ in range(chosen.randint(1, 6))]
+                attempt.sends += [Send(name, value) for name, values in sends for value in values]
+                for batch in await producer.send_all(sends, self._machine.clock.wall_ms()):
+                    batch.offset()
             if chosen.random() < SHORT_CHANCE:
                 self._coverage.hit("producer: in a topic that may go at any time")
                 await producer.add_partitions([PARTITION])
@@ -270,7 +279,7 @@ class Workload:
     async def _plain(self) -> None:
         chosen = self._random()
         while not self._is_stopping:
-            producer = SimulatedProducer(self._remote(Life("plain")), None, chosen)
+            producer = SimulatedProducer(self._remote(Life("plain")), None, chosen, self._identities)
             try:
                 await producer.begin_life()
                 while not self._is_stopping:
@@ -279,20 +288,31 @@ class Workload:
             except (Refused, GaveUp) as error:
                 self._coverage.hit(f"plain producer: ended by {error}")
 
+    def _new_values(self, chosen: random.Random) -> list[Value]:
+        return [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
+
     async def _plain_send(self, producer: SimulatedProducer, chosen: random.Random) -> None:
-        """One batch, which is atomic as a transaction is."""
+        """Some batches, each of which is atomic as a transaction is."""
         name = chosen.choice(PARTITIONS)
-        values = [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
+        sends = [(name, self._new_values(chosen)) for _ in range(chosen.randint(1, 7))]
+        attempts = [self._plain_attempt(name, values) for _, values in sends]
+        batches = await producer.send_all(sends, self._machine.clock.wall_ms())
+        for attempt, batch in zip(attempts, batches, strict=True):
+            if batch.is_written:
+                attempt.sends = with_offsets(attempt.sends, batch.base_offset)
+                attempt.finish(Result.OK, self._loop.now)
+            elif isinstance(batch.error, Refused) and batch.error.is_certain:
+                attempt.finish(Result.FAILED, self._loop.now)
+        written = [batch.base_offset for batch in batches if batch.is_written and batch.base_offset >= 0]
+        assert written == sorted(written), f"batches of {name} were sent in order, and stand at {written}"
+        for batch in batches:
+            batch.offset()
+
+    def _plain_attempt(self, name: str, values: list[Value]) -> Attempt:
         attempt = Attempt("plain", None, self._loop.now, self._loop.now)
         attempt.sends = [Send(name, value) for value in values]
         self._attempts.append(attempt)
-        try:
-            offset = await producer.send(name, list(values), self._machine.clock.wall_ms())
-        except Refused as error:
-            attempt.finish(Result.FAILED if error.is_certain else Result.UNKNOWN, self._loop.now)
-            raise
-        attempt.sends = [Send(name, value, offset + number) for number, value in enumerate(values)]
-        attempt.finish(Result.OK, self._loop.now)
+        return attempt
 
     async def _reader(self, is_committed: bool) -> None:
         name = f"reader of {'committed' if is_committed else 'all'}"
@@ -373,6 +393,10 @@ class Workload:
             offset = await consumer.committed(MEMBERS_GROUP, name)
             self._told.append(Committed(MEMBERS_GROUP, name, asked, self._loop.now, offset))
 
+    async def outlive_all(self) -> None:
+        """Wait until what has a short retention is gone. Raises AssertionError."""
+        await self._aging.ensure_all_goes()
+
     @property
     def messages(self) -> int:
         """How many messages the final reads found."""
@@ -382,6 +406,13 @@ class Workload:
         """All that was done, in order of its begin."""
         transactions = [attempt.operation(self._loop.now) for attempt in self._attempts]
         return [*transactions, *self._polls, *self._told, *self._snapshots, *self._finals]
+
+
+def with_offsets(sends: list[Send], base_offset: int) -> list[Send]:
+    """The messages of a batch with their offsets; of one that was written long ago the broker tells none."""
+    if base_offset < 0:
+        return sends
+    return [send._replace(offset=base_offset + number) for number, send in enumerate(sends)]
 
 
 def group_of(process: str) -> str:

@@ -94,7 +94,7 @@ class BrokerProcess(SoakProcess):
         self._next: asyncio.Task[Process] | None = None
         self._arguments = [str(self.full), *(["--mutant", mutant] if mutant else [])]
         self._arguments += ["--data-dir", str(self.data_directory), "--listen", "127.0.0.1:0"]
-        for setting in (f"advertised.listener=127.0.0.1:{proxy_port}", *settings):
+        for setting in (f"advertised.listeners=127.0.0.1:{proxy_port}", *settings):
             self._arguments += ["--set", setting]
 
     async def _import(self) -> Process:

@@ -1,0 +1,93 @@
+"""Members of groups while the broker is restarted: they notice nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faircopy.client.connection import Connection
+from faircopy.wire.api_keys import ApiKey
+from tests.broker_process import BrokerProcess, eventually
+from tests.clients.adapter import Client
+from tests.clients.conftest import CLIENTS
+from tests.clients.talk import Talk, commit_values, create_topic
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker for each test, which restarts it; its log tells of each new generation."""
+    process = BrokerProcess(tmp_path, "plain.enabled=false", "group.min.session.timeout.ms=500")
+    process.arguments = ("-v",)
+    with process:
+        yield process
+        assert "Traceback" not in process.log
+
+
+def generations(broker: BrokerProcess, group: str) -> int:
+    """How many generations the group ever began."""
+    return broker.log.count(f"group '{group}' has generation")
+
+
+def described(address: str, group: str) -> Any:
+    """The group as administrators see it."""
+    with Connection(address) as connection:
+        asked = {"groups": [group], "include_authorized_operations": False}
+        return connection.ask(ApiKey.DESCRIBE_GROUPS, 4, asked).groups[0]
+
+
+def members_of(address: str, group: str) -> list[tuple[str, str | None, bytes]]:
+    """The members of a stable group, with what each is assigned."""
+    found = described(address, group)
+    assert (found.group_state, found.protocol_type) == ("Stable", "consumer")
+    return sorted((m.member_id, m.group_instance_id, bytes(m.member_assignment)) for m in found.members)
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
+@pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
+def test_no_group_rebalances(broker: BrokerProcess, client: Client, topic: str, is_static: bool, kill: bool) -> None:
+    create_topic(broker.address, topic, PARTITIONS)
+    with Talk(client, broker.address) as talk:
+        named: list[dict[str, str]] = [{"instance_id": f"i{n}"} if is_static else {} for n in range(2)]
+        members = [talk.member(topic, topic, **name) for name in named]
+        eventually(lambda: all(member.share for member in members))
+        eventually(lambda: described(broker.address, topic).group_state == "Stable")
+        before, began = members_of(broker.address, topic), generations(broker, topic)
+        shares = [set(member.share) for member in members]
+        broker.restart(kill=kill)
+        assert members_of(broker.address, topic) == before
+        producer = talk.transactional(topic)
+        for number in range(PARTITIONS):
+            commit_values(producer, (topic, number), [b"%d" % number])
+        for member, share in zip(members, shares, strict=True):
+            eventually(lambda member=member, share=share: len(member.values) == len(share))
+            offsets = {(each.topic, each.partition): each.offset + 1 for each in member.found}
+            member.do(lambda member=member, offsets=offsets: member.consumer.commit(offsets))
+        time.sleep(1)  # several heartbeats
+        assert [member.share for member in members] == shares
+        assert members_of(broker.address, topic) == before
+        assert generations(broker, topic) == began
+
+
+def test_members_that_do_not_come_back_are_missed_after_a_restart(broker: BrokerProcess, topic: str) -> None:
+    create_topic(broker.address, topic, PARTITIONS)
+    with Talk(CLIENTS[0], broker.address) as talk:
+        member = talk.member(topic, topic)
+        eventually(lambda: member.share)
+        broker.kill()
+        talk.close(member)
+    broker.start()
+    assert members_of(broker.address, topic)
+    eventually(lambda: described(broker.address, topic).group_state == "Empty")
+    broker.restart()
+    found = described(broker.address, topic)
+    assert (found.group_state, found.protocol_type, found.members) == ("Empty", "consumer", [])
+    with Connection(broker.address) as connection:
+        assert connection.ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": [topic]}).results[0].error_code == 0
+    broker.restart()
+    assert described(broker.address, topic).group_state == "Dead"

@@ -1,0 +1,125 @@
+"""State is the fold of the journals and nothing else: what they say when folded anew is what the broker has in memory.
+
+Looked at right before a broker dies, so with transactions open, prepared and held. A journal of which something is
+appended and not yet written is left out: its tail dies with the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, cast
+
+from faircopy.broker.broker import Broker
+from faircopy.broker.offsets_journals import OffsetsPartition
+from faircopy.broker.transactions.metadata_journal import MetadataJournal
+from faircopy.copier.checkpoint import decode_checkpoint, restore
+from faircopy.copier.fold import PartitionState
+from faircopy.copier.group_offsets import GroupOffsets
+from faircopy.copier.partition import Partition
+from faircopy.journal.journal import Journal
+from faircopy.storage.disk import Disk
+from faircopy.verify.journal_files import JournalFiles, open_journal
+
+NOT_FOLDED = {
+    "changed",  # what the next checkpoint has to store
+    "changed_producers",
+    "changed_transactions",
+    "_first_deadline_ms",  # when to look for expired transactions again
+}
+
+
+def differences(broker: Broker) -> Iterator[str]:
+    """Where what is in memory is not what the journals say. Changes nothing."""
+    for home in broker.journals:
+        if is_written(home.journal):
+            yield from compare(f"transactions of journal {home.number}", home.table, table_of(broker, home))
+    for partition in [*broker.offsets.partitions, *broker.catalog.partitions()]:
+        if partition.failure is None and is_written(partition.journal):
+            files = files_of(partition.journal, partition.identity)
+            yield from compare(f"state of {partition.name}", partition.state, state_of(broker, partition, files))
+            if isinstance(partition, OffsetsPartition) and is_shown(partition.journal):
+                yield from compare_offsets(broker, partition)
+
+
+def is_written(journal: Journal) -> bool:
+    return journal.written_position == journal.next_position
+
+
+def is_shown(journal: Journal) -> bool:
+    return journal.durable_position == journal.next_position
+
+
+def files_of(journal: Journal, identity: bytes) -> JournalFiles:
+    return open_journal(journal.directory, identity, lambda _bytes: None)[0]
+
+
+def table_of(broker: Broker, home: MetadataJournal) -> Any:
+    files = files_of(home.journal, home.identity)
+    anew = MetadataJournal(home.number, cast(Journal, files), broker.store, cast(Disk, None))
+    anew.recover()
+    return anew.table
+
+
+def state_of(broker: Broker, partition: Partition, files: JournalFiles) -> PartitionState:
+    state, store, identity = PartitionState(), broker.store, partition.identity
+    value = store.get("checkpoints", identity)
+    if value is not None:
+        scanned = (store.scan(name, identity) for name in ("producers", "transactions"))
+        state = restore(decode_checkpoint(value), *scanned)
+    has_batches = not isinstance(partition, OffsetsPartition)
+    for recovered in files.entries(state.position) if files.segments else ():
+        state.fold(recovered.entry, recovered.payload, has_batches=has_batches)
+    return state
+
+
+def compare_offsets(broker: Broker, partition: OffsetsPartition) -> Iterator[str]:
+    """The table of group offsets, and the offsets of undecided transactions."""
+    files = files_of(partition.journal, partition.identity)
+    anew = GroupOffsets(partition.identity, cast(Journal, files), broker.store)
+    anew.load()
+    value = broker.store.get("checkpoints", partition.identity)
+    state = PartitionState()
+    if value is not None:
+        scanned = (broker.store.scan(name, partition.identity) for name in ("producers", "transactions"))
+        state = restore(decode_checkpoint(value), *scanned)
+    for recovered in files.entries(state.position) if files.segments else ():
+        effect = state.fold(recovered.entry, recovered.payload, has_batches=False)
+        if effect is not None:
+            anew.recover(effect, recovered)
+    for transaction_id, transaction in state.transactions.items():
+        if transaction.is_undecided and transaction.drafts:
+            anew.recover_open(transaction_id, transaction.head)
+    table = partition.table
+    for name in ("_committed", "_unstable", "_kept"):
+        yield from compare(f"{name} of {partition.name}", getattr(table, name), getattr(anew, name))
+    yield from compare_members(broker, partition)
+
+
+def compare_members(broker: Broker, partition: OffsetsPartition) -> Iterator[str]:
+    """Groups that have members, and say that they are stored as they are."""
+    for group_id, group in broker.groups._registry.groups.items():
+        if broker.offsets.partition_of(group_id) is partition and group.is_stored:
+            kept = partition.table.kept().get(group_id)
+            stored = kept.metadata._replace(changed_ms=0) if kept is not None else None
+            yield from compare(f"group {group_id!r}", group.metadata, stored)
+
+
+def compare(what: str, live: Any, anew: Any) -> Iterator[str]:
+    """The paths at which two values differ."""
+    live, anew = plain(live), plain(anew)
+    if isinstance(live, dict) and isinstance(anew, dict):
+        for key in dict.fromkeys((*live, *anew)):
+            yield from compare(f"{what}, {key}", live.get(key, "nothing"), anew.get(key, "nothing"))
+    elif live != anew:
+        yield f"{what} is {live}, and {anew} when the journal is folded anew"
+
+
+def plain(value: Any) -> Any:
+    """An object as a dict of its fields; what has no order without one."""
+    if isinstance(value, Enum | tuple):
+        return value
+    if isinstance(value, list):
+        return sorted(value)
+    names = getattr(type(value), "__slots__", None) or getattr(value, "__dict__", {})
+    return {name: getattr(value, name) for name in names if name not in NOT_FOLDED} if names else value
