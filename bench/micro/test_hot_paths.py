@@ -5,18 +5,22 @@ python -m pytest bench/micro --benchmark-only
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import cramjam
 import pytest
 
 from faircopy.copier.fold import PartitionState
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind, TransactionId, encode_header
+from faircopy.wire import batch as batches
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.batch import check_produced, read_header
+from faircopy.wire.batch import HEADER, check_produced, read_header
 from faircopy.wire.fetch import FetchResult, encode_fetch_response
 from faircopy.wire.messages import decode_request, encode_request, encode_response, read_request_header
 from faircopy.wire.produce import ProduceResult, encode_produce_response, read_produce_request
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.record_count import Budget, is_counted
+from faircopy.wire.records import Message, build_batch, with_crc
 
 BATCH = build_batch([Message(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0)
 TRANSACTION = TransactionId(1, 0, 1)
@@ -39,6 +43,52 @@ def test_read_produce_of_16_kib(benchmark: Any) -> None:
 
 def test_check_batch_of_16_kib(benchmark: Any) -> None:
     benchmark(check_produced, memoryview(BATCH))
+
+
+SHAPES = {
+    "160 of 100 B": (160, 100),
+    "16 of 1 KiB": (16, 1024),
+    "1,000 of 1 KiB": (1_000, 1024),
+    "1 of 1 KiB": (1, 1024),
+}
+CODECS = {
+    "none": (0, bytes),
+    "gzip": (1, cramjam.gzip.compress),
+    "snappy": (2, cramjam.snappy.compress_raw),
+    "lz4": (3, cramjam.lz4.compress),
+    "zstd": (4, cramjam.zstd.compress),
+}
+
+
+def batch_of(shape: str, codec: str, *, varied: bool = False) -> memoryview:
+    """Records of one size, or of sizes from half of it to one and a half, half of each being noise."""
+    count, size = SHAPES[shape]
+    random = Random(1)
+    sizes = [random.randint(size // 2, size * 3 // 2) if varied else size for _ in range(count)]
+    plain = build_batch([Message(random.randbytes(each // 2) + bytes(each - each // 2)) for each in sizes])
+    number, encode = CODECS[codec]
+    section = bytes(encode(plain[batches.HEADER_BYTES :]))
+    header = read_header(plain)._replace(attributes=number, length=batches.HEADER_BYTES - 12 + len(section))
+    return memoryview(with_crc(HEADER.pack(*header) + section))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_check_batch(benchmark: Any, shape: str) -> None:
+    benchmark(check_produced, batch_of(shape, "none"))
+
+
+@pytest.mark.parametrize("sizes", ["even", "varied"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_count_records(benchmark: Any, shape: str, sizes: str) -> None:
+    batch = batch_of(shape, "none", varied=sizes == "varied")
+    benchmark(lambda: is_counted(batch, read_header(batch), Budget()))
+
+
+@pytest.mark.parametrize("codec", list(CODECS)[1:])
+@pytest.mark.parametrize("shape", ["160 of 100 B", "16 of 1 KiB"])
+def test_count_compressed_records(benchmark: Any, shape: str, codec: str) -> None:
+    batch = batch_of(shape, codec)
+    benchmark(lambda: is_counted(batch, read_header(batch), Budget()))
 
 
 def test_encode_entry_of_16_kib(benchmark: Any) -> None:

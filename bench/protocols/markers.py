@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from faircopy.broker.catalog import HostedPartition
 from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.broker.handlers.fetch import READ_COMMITTED
+from faircopy.broker.handlers.fetch_answer import READ_COMMITTED
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.broker.transactions.table import Transaction
 from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, NO_FENCE, CopyBatch, PartitionState, Standing

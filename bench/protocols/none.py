@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from faircopy.broker.catalog import HostedPartition
 from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.broker.transactions.connections import Sent
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.copier.partition import Appended, Partition
 from faircopy.journal.entry import TransactionId
@@ -35,11 +36,11 @@ class NoCoordinator(TransactionCoordinator):
         producer_id: int,
         epoch: int,
         partitions: Iterable[Partition],
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
         for partition in partitions:
-            partition.open_transaction(TransactionId(producer_id, epoch, 0))
+            partition.open_transaction(TransactionId(producer_id, epoch, 0), transactional_id)
 
     async def end(
         self,
@@ -48,7 +49,7 @@ class NoCoordinator(TransactionCoordinator):
         epoch: int,
         *,
         commit: bool,
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
         """Nothing is decided, and nothing undone."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from faircopy.broker.catalog import HostedPartition
 from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.broker.transactions.connections import Sent
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.table import Transaction
@@ -115,11 +116,11 @@ class RemoteCoordinator(TransactionCoordinator):
         producer_id: int,
         epoch: int,
         partitions: Iterable[Partition],
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
         partitions = list(partitions)
-        await super().add_partitions(transactional_id, producer_id, epoch, partitions, connection, fenced)
+        await super().add_partitions(transactional_id, producer_id, epoch, partitions, sent, fenced)
         home = self.journal_of(transactional_id)
         current = home.table.producers[transactional_id].current
         assert current is not None
@@ -160,7 +161,7 @@ class RemoteCoordinator(TransactionCoordinator):
         walk = Walk(stock.journal, stock.transaction, read_from_disk)
         return await disk.run(lambda: [walk.payload(waiting.entry) for waiting in stock.batches])
 
-    def _discard(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int) -> None:
+    def _discard(self, home: MetadataJournal, transaction: Transaction) -> None:
         self._leave(transaction)
         self._stocks.pop(transaction.id, None)
         self._finish(home, transaction, Kind.ABORTED)

@@ -16,7 +16,8 @@ class Faircopy:
 
     def __init__(self, directory: Path, protocol: str = LOCAL_COPY, durability: str = "fsync", *settings: str) -> None:
         # Tables for Spark are measured with Spark; here they would be work that the others do not have.
-        chosen = [f"durability={durability}", "plain.enabled=false", *settings]
+        # The reserve of a full disk would count among what messages take on disk.
+        chosen = [f"durability={durability}", "plain.enabled=false", "disk.reserve.bytes=0", *settings]
         if protocol != LOCAL_COPY:
             chosen.append(f"commit.protocol=bench.protocols.{protocol.replace('-', '_')}:PROTOCOL")
         directory.mkdir(parents=True, exist_ok=True)
