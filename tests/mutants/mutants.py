@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 from unittest import mock
 
@@ -470,12 +471,20 @@ def ack_a_repeated_commit_at_once() -> Iterator[Any]:
 def hand_out_epochs_at_once() -> Iterator[Any]:
     """InitProducerId is answered before the epoch is durable: after a loss of power two instances may have it."""
 
-    async def init_producer(self: TransactionCoordinator, *arguments: Any) -> Any:
-        with mock.patch.object(Journal, "durable", lambda journal: asyncio.sleep(0)):
-            return await real(self, *arguments)
+    real, really_durable = TransactionCoordinator.init_producer, Journal.durable
+    is_asked: ContextVar[bool] = ContextVar("is_asked", default=False)
 
-    real = TransactionCoordinator.init_producer
-    with replaced(TransactionCoordinator, "init_producer", init_producer):
+    async def init_producer(self: TransactionCoordinator, *arguments: Any) -> Any:
+        is_asked.set(True)
+        try:
+            return await real(self, *arguments)
+        finally:
+            is_asked.set(False)
+
+    def durable(self: Journal) -> Any:
+        return asyncio.sleep(0) if is_asked.get() else really_durable(self)
+
+    with replaced(TransactionCoordinator, "init_producer", init_producer), replaced(Journal, "durable", durable):
         yield
 
 

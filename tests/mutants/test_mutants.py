@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -34,6 +36,32 @@ BY_TESTS = {
     "trust_drafts": "tests/unit/copier/test_partition.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
 }
+
+
+def attributes() -> dict[tuple[str, str], object]:
+    """What the modules of faircopy, and their classes, consist of."""
+    modules = {name: module for name, module in sys.modules.items() if name.startswith("faircopy.")}
+    classes = {
+        f"{value.__module__}.{value.__qualname__}": value
+        for module in modules.values()
+        for value in vars(module).values()
+        if inspect.isclass(value) and value.__module__.startswith("faircopy.")
+    }
+    return {
+        (owner, name): value
+        for owner, each in (modules | classes).items()
+        for name, value in vars(each).items()
+        if callable(value) or isinstance(value, property)
+    }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_broken() -> Iterator[None]:
+    """A mutant that outlives its test would have others fail that come long after it."""
+    before = attributes()
+    yield
+    after = attributes()
+    assert [name for name, value in before.items() if after.get(name) is not value] == []
 
 
 def test_there_are_enough() -> None:
