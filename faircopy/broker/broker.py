@@ -392,9 +392,9 @@ class Broker:
             ApiKey.DESCRIBE_GROUPS: lambda request, context: groups.describe_groups(request, context.pace),
             ApiKey.LIST_GROUPS: without_context(groups.list_groups),
             ApiKey.DELETE_GROUPS: lambda request, context: groups.delete_groups(request, context.pace),
-            ApiKey.OFFSET_COMMIT: without_context(groups.offset_commit),
+            ApiKey.OFFSET_COMMIT: lambda request, context: groups.offset_commit(request, context.pace),
             ApiKey.OFFSET_FETCH: lambda request, context: groups.offset_fetch(request, context.pace),
-            ApiKey.OFFSET_DELETE: without_context(groups.offset_delete),
+            ApiKey.OFFSET_DELETE: lambda request, context: groups.offset_delete(request, context.pace),
             ApiKey.INSPECT: Inspection(self).inspect,
             ApiKey.BACKUP: self.backups.backup,
         }

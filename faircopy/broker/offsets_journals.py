@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol
 
@@ -146,7 +147,7 @@ class OffsetsJournals:
         committed = self.partition_of(group).table.committed(group)
         await self._withdraw(group, committed, deletes_group=True)
 
-    async def delete(self, group: str, partitions: Collection[TopicPartition] | None) -> None:
+    async def delete(self, group: str, partitions: AbstractSet[TopicPartition] | None) -> None:
         """Take away a group's offsets: all, or those of some partitions; durable when done."""
         committed = self.partition_of(group).table.committed(group)
         await self._withdraw(

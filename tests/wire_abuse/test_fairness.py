@@ -72,6 +72,11 @@ LARGE: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
         PRODUCER | {"topics": [{"name": "t", "partitions": list(range(MANY))}]},
     ),
     "offsets to commit": (ApiKey.OFFSET_COMMIT, 5, SIMPLE_CONSUMER | {"topics": OFFSETS}),
+    "offsets to delete": (
+        ApiKey.OFFSET_DELETE,
+        0,
+        {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": n} for n in range(MANY)]}]},
+    ),
     "offsets in a transaction": (
         ApiKey.TXN_OFFSET_COMMIT,
         2,

@@ -21,6 +21,7 @@ from faircopy.broker.groups.members import (
 from faircopy.broker.groups.membership import Group
 from faircopy.broker.groups.offset_requests import (
     HasPartition,
+    asked_for,
     delete_offsets,
     fetch_offsets,
     sort_offsets,
@@ -200,16 +201,16 @@ class GroupCoordinator:
 
     # -- offsets -------------------------------------------------------------------------------------------------
 
-    async def offset_commit(self, request: Message) -> Body:
+    async def offset_commit(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetCommit. Returns when the offsets are durable."""
+        offsets = await sort_offsets(request.topics, self._has_partition, pace)
         error = self._commit_error(request, is_transactional=False)
-        accepted, body = sort_offsets(request.topics, error, self._has_partition)
-        if accepted and (error := await error_of(self._offsets.commit(request.group_id, accepted))):
-            _, body = sort_offsets(request.topics, error, self._has_partition)
-        return body
+        if not error and (accepted := offsets.accepted):
+            error = await error_of(self._offsets.commit(request.group_id, accepted))
+        return await offsets.answer(request.topics, error, pace)
 
     def check_txn_offset_commit(self, request: Message) -> ErrorCode:
-        """Whether the group of a TxnOffsetCommit lets its sender commit (KIP-447); see also `sort_offsets`."""
+        """Whether the group of a TxnOffsetCommit lets its sender commit (KIP-447)."""
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
         return self._commit_error(request, is_transactional=True)
@@ -238,10 +239,11 @@ class GroupCoordinator:
             return unsettled_offsets(topics)
         return await fetch_offsets(self._offsets, group_id, topics, stable, pace)
 
-    async def offset_delete(self, request: Message) -> Body:
+    async def offset_delete(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetDelete (KIP-496)."""
+        asked = await asked_for(request.topics, pace)
         group = self._registry.find(request.group_id)
-        return await delete_offsets(self._offsets, group, request)
+        return await delete_offsets(self._offsets, group, request, asked, pace)
 
     # -- administration ------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from faircopy.broker.groups.membership import Group
 from faircopy.broker.groups.offsets import (
@@ -27,22 +27,43 @@ HasPartition = Callable[[str, int], bool]
 Body = dict[str, Any]
 
 
-def sort_offsets(
-    topics: Iterable[Message], group_error: ErrorCode, has_partition: HasPartition
-) -> tuple[list[OffsetToCommit], Body]:
-    """The offsets of an OffsetCommit or TxnOffsetCommit that may be committed, and the body of the response.
+class SortedOffsets(NamedTuple):
+    """The partitions of an OffsetCommit or TxnOffsetCommit: what may be committed of each, or why nothing may."""
 
-    With a `group_error`, that of the whole group, none may.
-    """
-    accepted: list[OffsetToCommit] = []
-    bodies = []
-    for topic in topics:
-        rows = [_to_commit(topic.name, p) for p in topic.partitions]
-        errors = [group_error or _refusal(row, has_partition) for row in rows]
-        accepted += [row for row, error in zip(rows, errors, strict=True) if not error]
-        answers = [_error_body(row.partition, e) for row, e in zip(rows, errors, strict=True)]
-        bodies.append({"name": topic.name, "partitions": answers})
-    return accepted, {"topics": bodies}
+    partitions: dict[TopicPartition, OffsetToCommit | ErrorCode]
+
+    @property
+    def accepted(self) -> list[OffsetToCommit]:
+        """What may be committed."""
+        return [row for row in self.partitions.values() if isinstance(row, OffsetToCommit)]
+
+    async def answer(self, topics: Iterable[Message], error: ErrorCode, pace: Pace) -> Body:
+        """The body of the response, with `error` where nothing else was wrong, or NONE."""
+        bodies = [
+            {
+                "name": topic.name,
+                "partitions": [
+                    _error_body(p.partition_index, self._error(topic.name, p.partition_index, error))
+                    async for p in pace.through(topic.partitions)
+                ],
+            }
+            async for topic in pace.through(topics)
+        ]
+        return {"topics": bodies}
+
+    def _error(self, topic: str, partition: int, error: ErrorCode) -> ErrorCode:
+        row = self.partitions[topic, partition]
+        return error if isinstance(row, OffsetToCommit) else row
+
+
+async def sort_offsets(topics: Iterable[Message], has_partition: HasPartition, pace: Pace) -> SortedOffsets:
+    """Tell what may be committed from what may not. Of a partition that is named twice, the last offset counts."""
+    partitions: dict[TopicPartition, OffsetToCommit | ErrorCode] = {}
+    async for topic in pace.over(topics):
+        async for p in pace.over(topic.partitions):
+            row = _to_commit(topic.name, p)
+            partitions[row.topic, row.partition] = _refusal(row, has_partition) or row
+    return SortedOffsets(partitions)
 
 
 def _to_commit(topic: str, p: Message) -> OffsetToCommit:
@@ -126,7 +147,14 @@ def _offset_body(
     }
 
 
-async def delete_offsets(store: OffsetStore, group: Group | None, request: Message) -> Body:
+async def asked_for(topics: Iterable[Message], pace: Pace) -> set[TopicPartition]:
+    """The partitions that an OffsetDelete names."""
+    return {(t.name, p.partition_index) async for t in pace.over(topics) async for p in pace.over(t.partitions)}
+
+
+async def delete_offsets(
+    store: OffsetStore, group: Group | None, request: Message, asked: Iterable[TopicPartition], pace: Pace
+) -> Body:
     """Answer an OffsetDelete; `group` is the request's, if it has members. Durable when done."""
     members = group.members.values() if group is not None else ()
     if group is None and not store.fetch(request.group_id):
@@ -135,12 +163,15 @@ async def delete_offsets(store: OffsetStore, group: Group | None, request: Messa
         return {"error_code": ErrorCode.NON_EMPTY_GROUP, "topics": []}
     subscribed = subscribed_topics(members)
     errors = {topic.name: _delete_error(topic.name, subscribed) for topic in request.topics}
-    free = [(t.name, p.partition_index) for t in request.topics if not errors[t.name] for p in t.partitions]
+    free = {key for key in asked if not errors[key[0]]}
     if free and (error := await error_of(store.delete(request.group_id, free))):
         return {"error_code": error, "topics": []}
     bodies = [
-        {"name": t.name, "partitions": [_error_body(p.partition_index, errors[t.name]) for p in t.partitions]}
-        for t in request.topics
+        {
+            "name": t.name,
+            "partitions": [_error_body(p.partition_index, errors[t.name]) async for p in pace.through(t.partitions)],
+        }
+        async for t in pace.through(request.topics)
     ]
     return {"error_code": ErrorCode.NONE, "topics": bodies}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
@@ -49,7 +49,7 @@ class OffsetStore(Protocol):
     def unstable(self, group_id: str) -> AbstractSet[TopicPartition]:
         """Partitions for which an undecided transaction holds an offset of this group (KIP-447)."""
 
-    def delete(self, group_id: str, partitions: Collection[TopicPartition] | None) -> Awaitable[None]:
+    def delete(self, group_id: str, partitions: AbstractSet[TopicPartition] | None) -> Awaitable[None]:
         """Forget the offsets of these partitions, or all (None). Durable when done."""
 
     def groups(self) -> Iterable[str]:
@@ -129,7 +129,7 @@ class MemoryOffsetStore:
     def unstable(self, group_id: str) -> AbstractSet[TopicPartition]:
         return self.pending.get(group_id, set())
 
-    async def delete(self, group_id: str, partitions: Collection[TopicPartition] | None) -> None:
+    async def delete(self, group_id: str, partitions: AbstractSet[TopicPartition] | None) -> None:
         kept = self._offsets.get(group_id, {})
         for partition in list(kept) if partitions is None else partitions:
             kept.pop(partition, None)

@@ -138,12 +138,11 @@ class TransactionHandlers:
 
     async def txn_offset_commit(self, request: Message, context: Context) -> Body:
         """TxnOffsetCommit: drafts in the group's offsets partition."""
-        accepted, body = sort_offsets(request.topics, self._check_member(request), self._has_partition)
-        if accepted:
-            code = await self._commit_draft(request, accepted, context)
-            if code is not ErrorCode.NONE:
-                _, body = sort_offsets(request.topics, code, self._has_partition)
-        return body
+        offsets = await sort_offsets(request.topics, self._has_partition, context.pace)
+        error = self._check_member(request)
+        if not error and (accepted := offsets.accepted):
+            error = await self._commit_draft(request, accepted, context)
+        return await offsets.answer(request.topics, error, context.pace)
 
     async def _commit_draft(self, request: Message, rows: list[OffsetToCommit], context: Context) -> ErrorCode:
         identity = (request.transactional_id, request.producer_id, request.producer_epoch)

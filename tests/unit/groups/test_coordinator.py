@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from faircopy.broker.groups.coordinator import GroupCoordinator
 from faircopy.broker.groups.members import GroupLimits
 from faircopy.broker.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
 from faircopy.broker.groups.offsets import MemoryOffsetStore, OffsetToCommit, TopicPartition
+from faircopy.broker.pace import NO_PACE
 from faircopy.journal.journal import JournalFull
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
@@ -27,6 +29,7 @@ from faircopy.wire.messages import (
     read_request_header,
 )
 
+OFFSET = {"committed_offset": 5, "committed_leader_epoch": 2}
 JOIN = {
     "session_timeout_ms": 10_000,
     "rebalance_timeout_ms": 60_000,
@@ -441,14 +444,24 @@ async def test_transactional_commits_are_checked_against_the_group(broker: Broke
     assert check(3, "") == ErrorCode.INVALID_GROUP_ID
 
 
-def test_offsets_of_a_transaction_are_sorted_like_others() -> None:
-    partition = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": 2}
-    topics = [{"name": "t", "partitions": [partition]}]
+@run
+async def test_offsets_of_a_transaction_are_sorted_like_others(broker: Broker) -> None:
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, **OFFSET}, {"partition_index": 1, **OFFSET}]}]
     body = {"transactional_id": "x", "group_id": "g", "producer_id": 1, "producer_epoch": 0, "topics": topics}
-    request = Broker().request(ApiKey.TXN_OFFSET_COMMIT, 3, body)
-    accepted, answer = sort_offsets(request.topics, ErrorCode.NONE, lambda topic, partition: True)
-    assert accepted == [OffsetToCommit("t", 0, 5, 2, "")]
+    request = broker.request(ApiKey.TXN_OFFSET_COMMIT, 3, body)
+    offsets = await sort_offsets(request.topics, lambda topic, partition: partition == 0, NO_PACE)
+    assert offsets.accepted == [OffsetToCommit("t", 0, 5, 2, "")]
+    answer = await offsets.answer(request.topics, ErrorCode.COORDINATOR_NOT_AVAILABLE, NO_PACE)
+    errors = [p["error_code"] for p in answer["topics"][0]["partitions"]]
+    assert errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     encode_response(ApiKey.TXN_OFFSET_COMMIT, 3, 1, answer)
+
+
+@run
+async def test_of_a_partition_that_is_named_twice_the_last_offset_counts(broker: Broker) -> None:
+    partitions = [{"partition_index": 0, "committed_offset": offset} for offset in (7, 9)]
+    assert await broker.commit(topics=[{"name": "t", "partitions": partitions}]) == ErrorCode.NONE
+    assert broker.store.fetch("g")["t", 0].offset == 9
 
 
 @run
@@ -546,7 +559,7 @@ class FullStore(MemoryOffsetStore):
     async def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> None:
         raise JournalFull("no space is left")
 
-    async def delete(self, group_id: str, partitions: Collection[TopicPartition] | None) -> None:
+    async def delete(self, group_id: str, partitions: AbstractSet[TopicPartition] | None) -> None:
         raise JournalFull("no space is left")
 
 
