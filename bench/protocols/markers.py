@@ -19,8 +19,15 @@ from faircopy.broker.commit_protocol import CommitProtocol
 from faircopy.broker.handlers.fetch_answer import READ_COMMITTED
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.broker.transactions.table import Transaction
-from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, NO_FENCE, CopyBatch, PartitionState, Standing
-from faircopy.copier.fold import Transaction as OpenTransaction
+from faircopy.copier.fold import (
+    APPLY_PAYLOAD,
+    DISCARD_PAYLOAD,
+    NO_FENCE,
+    CopyBatch,
+    PartitionState,
+    Standing,
+)
+from faircopy.copier.fold import Transaction as FoldedTransaction
 from faircopy.copier.partition import Appended, Done, Partition
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
@@ -67,10 +74,10 @@ class MarkedState(PartitionState):
     """The fold that copies drafts at once. It holds nothing back, so the journal need not keep them."""
 
     def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
-        self.transactions.setdefault(entry.transaction, OpenTransaction())
+        self.transactions.setdefault(entry.transaction, FoldedTransaction())
         return self.fold_plain(entry, header)
 
-    def fold_apply(self, entry: Entry, finished: int) -> CopyBatch | None:  # type: ignore[override]
+    def fold_apply(self, entry: Entry, finished: int, turn: int) -> CopyBatch | None:  # type: ignore[override]
         return self._end(entry, finished, Standing.APPLIED)
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> CopyBatch | None:  # type: ignore[override]
@@ -84,7 +91,7 @@ class MarkedState(PartitionState):
         self._advance(entry, finished)
         if known is not None and not known.is_undecided:
             return None
-        self._decide(entry.transaction, standing)
+        self._decide(entry.transaction, FoldedTransaction(standing))
         self.next_offset += 1
         return CopyBatch(entry, self.next_offset - 1)
 
@@ -130,10 +137,10 @@ class MarkedPartition(HostedPartition):
     def _when_acked(self, ack: Done) -> None:
         self.journal.when_durable(ack)
 
-    def apply(self, transaction: TransactionId, finished: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, finished: int, turn: int, done: Done) -> None:
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished), transaction=transaction)
-        self._mark(transaction, self.state.fold_apply(entry, finished), COMMIT, done)
+        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, turn), transaction=transaction)
+        self._mark(transaction, self.state.fold_apply(entry, finished, turn), COMMIT, done)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         self._close(transaction)

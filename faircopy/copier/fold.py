@@ -16,10 +16,11 @@ from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
 
 PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number
-APPLY_PAYLOAD = struct.Struct("<q")  # finished number
+APPLY_PAYLOAD = struct.Struct("<qq")  # finished number, turn
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
 NOTHING_FINISHED = -1
+NO_TURN = -1
 NOBODY = -1
 NO_FENCE = -1
 """In a DISCARD after a crash: the producer keeps its epoch, and may go on with any sequence, since some were lost."""
@@ -36,9 +37,12 @@ class Standing(IntEnum):
 
 
 class Transaction:
-    """One transaction in one partition. The drafts themselves are on the journal's reverse list."""
+    """One transaction in one partition. The drafts themselves are on the journal's reverse list.
 
-    __slots__ = ("drafts", "first", "head", "records", "size", "standing")
+    `turn`, once it is applied: its place in the order in which the coordinator had transactions applied.
+    """
+
+    __slots__ = ("drafts", "first", "head", "records", "size", "standing", "turn")
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Transaction:
         drafts: int = 0,
         records: int = 0,
         size: int = 0,
+        turn: int = NO_TURN,
     ) -> None:
         self.standing = standing
         self.head = head
@@ -55,6 +60,7 @@ class Transaction:
         self.drafts = drafts
         self.records = records
         self.size = size
+        self.turn = turn
 
     @property
     def is_undecided(self) -> bool:
@@ -165,7 +171,7 @@ class PartitionState:
         self.prepared.add(entry.transaction)
         self._advance(entry, finished)
 
-    def fold_apply(self, entry: Entry, finished: int) -> CopyTransaction | None:
+    def fold_apply(self, entry: Entry, finished: int, turn: int) -> CopyTransaction | None:
         transaction = self.transactions.get(entry.transaction)
         self._advance(entry, finished)
         if transaction is None or transaction.standing is Standing.APPLIED:
@@ -180,7 +186,7 @@ class PartitionState:
             transaction.size,
         )
         self.next_offset += transaction.records
-        self._decide(entry.transaction, Standing.APPLIED)
+        self._decide(entry.transaction, Transaction(Standing.APPLIED, turn=turn))
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
@@ -190,7 +196,7 @@ class PartitionState:
             transaction is None or transaction.standing is not Standing.APPLIED,
             "I4: what was applied is never discarded",
         )
-        self._decide(entry.transaction, Standing.DISCARDED)
+        self._decide(entry.transaction, Transaction(Standing.DISCARDED))
         producer = self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch)
         if fence_epoch == NO_FENCE:
             producer.forget_sequences()
@@ -208,9 +214,9 @@ class PartitionState:
         self.changed_transactions.add(entry.transaction)
         self._forget_finished(entry.transaction.producer_id, finished)
 
-    def _decide(self, transaction: TransactionId, standing: Standing) -> None:
+    def _decide(self, transaction: TransactionId, outcome: Transaction) -> None:
         """Keep the outcome until the coordinator has it for good: it may ask or decide again."""
-        self.transactions[transaction] = Transaction(standing)
+        self.transactions[transaction] = outcome
         self.prepared.discard(transaction)
         producer = self._producer(transaction.producer_id, transaction.producer_epoch)
         if transaction not in producer.decided:

@@ -127,7 +127,7 @@ def sound_entries() -> list[Written]:
     writer.add(Kind.DRAFT, batch * 3, records=1, transaction=aborted, durable=first)
     writer.add(Kind.DRAFT, batch, records=1, transaction=committed, previous=first)
     writer.add(Kind.PREPARED, PREPARED_PAYLOAD.pack(2, -1), transaction=committed)
-    writer.add(Kind.APPLY, APPLY_PAYLOAD.pack(-1), transaction=committed, durable=writer.position)
+    writer.add(Kind.APPLY, APPLY_PAYLOAD.pack(-1, 0), transaction=committed, durable=writer.position)
     writer.add(Kind.DISCARD, DISCARD_PAYLOAD.pack(1, -1), transaction=aborted, durable=writer.position)
     writer.add(Kind.TRIM, TRIM_PAYLOAD.pack(1), durable=writer.position)
     for _ in range(3):

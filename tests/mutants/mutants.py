@@ -15,6 +15,7 @@ from unittest import mock
 from faircopy.broker.handlers import offsets as offset_handlers
 from faircopy.broker.offsets_journals import OffsetsJournals
 from faircopy.broker.plain_tables import PlainTables
+from faircopy.broker.transactions import order
 from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.broker.transactions.finished import FinishedNumbers
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
@@ -127,18 +128,18 @@ def apply_twice() -> Iterator[Any]:
     """I4: an APPLY of what is applied takes effect again."""
     real_decide, real_apply = fold.PartitionState._decide, fold.PartitionState.fold_apply
 
-    def decide(self: fold.PartitionState, transaction: Any, standing: fold.Standing) -> None:
+    def decide(self: fold.PartitionState, transaction: Any, outcome: fold.Transaction) -> None:
         before = self.transactions.get(transaction)
-        real_decide(self, transaction, standing)
-        if before is not None and standing is fold.Standing.APPLIED:
-            before.standing = standing
+        real_decide(self, transaction, outcome)
+        if before is not None and outcome.standing is fold.Standing.APPLIED:
+            before.standing = outcome.standing
             self.transactions[transaction] = before
 
-    def fold_apply(self: fold.PartitionState, entry: Any, finished: int) -> Any:
+    def fold_apply(self: fold.PartitionState, entry: Any, finished: int, turn: int) -> Any:
         known = self.transactions.get(entry.transaction)
         if known is not None and known.standing is fold.Standing.APPLIED:
             known.standing = fold.Standing.PREPARED
-        return real_apply(self, entry, finished)
+        return real_apply(self, entry, finished, turn)
 
     with (
         replaced(fold.PartitionState, "_decide", decide),
@@ -283,6 +284,13 @@ def apply_in_any_order() -> Iterator[Any]:
         return [transaction]
 
     with replaced(GroupOrder, "durable", durable):
+        yield
+
+
+@mutant
+def apply_again_in_any_turn() -> Iterator[Any]:
+    """G0: after a crash between the participants, groups go on in another order than before."""
+    with replaced(order, "in_turn", lambda decided: [item for _, _, item in decided]):
         yield
 
 

@@ -1,4 +1,4 @@
-"""One simulation: a machine, its clients and its faults, all from one seed; then the checker."""
+"""One simulation: a machine, its clients and its faults, all from one seed; then the checker, and `verify`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import STEADY_NOTE_INTERVAL_MS, Machine
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS
 from tests.simulation.quiet import ensure_quiet
+from tests.simulation.verification import findings_of
 from tests.simulation.workload import Workload
 
 STORM_SECONDS = 60.0
@@ -119,13 +120,18 @@ def simulate(seed: int) -> Outcome:
             mock.patch.object(compaction, "MANY_FILES", MERGED_FILES),
             mock.patch.object(broker, "STEADY_NOTE_INTERVAL_MS", STEADY_NOTE_INTERVAL_MS),
         ):
-            return loop.run(_simulate(seed, loop, coverage, complaints))
+            machine, outcome = loop.run(_simulate(seed, loop, coverage, complaints))
     finally:
         gc.enable()
         loop.close()
+    if not outcome.failures:  # else its broker may have ended in the middle of something
+        outcome.failures.extend(findings_of(machine))
+    return outcome
 
 
-async def _simulate(seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints) -> Outcome:
+async def _simulate(
+    seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints
+) -> tuple[Machine, Outcome]:
     chosen = random.Random(seed)
     settings = settings_of(chosen)
     failures: list[str] = []
@@ -145,7 +151,7 @@ async def _simulate(seed: int, loop: VirtualLoop, coverage: Coverage, complaints
         failures += machine.differences
     failures += complaints.found + [text_of(failure) for failure in loop.failures if not is_of_disk(failure)]
     history = workload.history()
-    return Outcome(seed, check(history), failures, history, coverage, loop.now)
+    return machine, Outcome(seed, check(history), failures, history, coverage, loop.now)
 
 
 async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from faircopy.broker.transactions.connections import Kind as RequestKind
 from faircopy.broker.transactions.connections import LateRequest, ProducerConnections, Sent
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
+from faircopy.broker.transactions.order import in_turn
 from faircopy.broker.transactions.table import (
     ABORT_PHASES,
     MAX_EPOCH,
@@ -27,7 +28,7 @@ from faircopy.broker.transactions.table import (
     next_epoch,
     prepare_abort,
 )
-from faircopy.copier.fold import NO_FENCE, Standing
+from faircopy.copier.fold import NO_FENCE, NO_TURN, Standing
 from faircopy.copier.partition import Appended, Partition
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import FaircopyError
@@ -78,6 +79,7 @@ class TransactionCoordinator:
         self._options = options
         # The high half is this coordinator's incarnation, so a number that a crash forgot is never used again (I4).
         self._next_number = incarnation << 32
+        self._next_turn = incarnation << 32
         self._acks: dict[TransactionId, asyncio.Future[None]] = {}
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
         self._connections = ProducerConnections()
@@ -399,11 +401,18 @@ class TransactionCoordinator:
         """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
         finished = home.finished_numbers.of(transaction.id.producer_id)
         participants = self._partitions(transaction)
+        turn = self._turn_of(transaction)
+        if turn == NO_TURN:
+            turn, self._next_turn = self._next_turn, self._next_turn + 1
         done = self._countdown(home, transaction, Kind.COMMITTED, len(participants))
         for partition in participants:
             # One that has failed is not counted down: it is sent APPLY again when it was repaired and restarted.
             if partition.failure is None:
-                partition.apply(transaction.id, finished, done)
+                partition.apply(transaction.id, finished, turn, done)
+
+    def _turn_of(self, transaction: Transaction) -> int:
+        """The turn that a transaction had before a crash; NO_TURN if no participant knows of any."""
+        return max((each.turn_of(transaction.id) for each in self._partitions(transaction)), default=NO_TURN)
 
     def _countdown(
         self, home: MetadataJournal, transaction: Transaction, kind: Kind, waiting: int
@@ -491,14 +500,17 @@ class TransactionCoordinator:
         `is_clean` says that the last run ended in order, with every draft durable: then open transactions go on.
         `lost_power` says that what was written, but not fsynced, may be lost.
         """
+        promised: list[tuple[MetadataJournal, Transaction]] = []
         for home in self.journals:
             for transaction in sorted(home.table.transactions.values(), key=lambda each: each.prepared_position):
-                self._recover_transaction(home, transaction, is_clean)
+                if self._is_to_be_applied(home, transaction, is_clean):
+                    promised.append((home, transaction))
             if lost_power and home.table.producers:
                 # The begin of any transaction may be lost, with its drafts: nobody may go on as if nothing were.
                 home.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
             if not is_clean:
                 self._may_have_begun.update(home.table.producers)
+        self._apply_in_turn(promised)
         known = {
             (txid, participant)
             for home in self.journals
@@ -508,10 +520,11 @@ class TransactionCoordinator:
         for partition in partitions:
             self._discard_unknown(partition, known)
 
-    def _recover_transaction(self, home: MetadataJournal, transaction: Transaction, is_clean: bool) -> None:
+    def _is_to_be_applied(self, home: MetadataJournal, transaction: Transaction, is_clean: bool) -> bool:
+        """Whether a transaction is decided for good; any other is aborted, or goes on."""
         match transaction.phase:
             case Phase.PREPARE_COMMIT:
-                self._recover_prepared(home, transaction)
+                return self._recover_prepared(home, transaction)
             case Phase.PREPARE_ABORT:
                 self._discard(home, transaction)
             case Phase.ONGOING if is_clean:
@@ -519,22 +532,28 @@ class TransactionCoordinator:
                     partition.open_transaction(transaction.id, transaction.transactional_id)
             case _:
                 self._abort(home, transaction, NO_FENCE, untold=True)
+        return False
 
-    def _recover_prepared(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """Commit or abort; or leave it until a participant that has failed is repaired, and its group's later ones with
-        it (P5).
+    def _recover_prepared(self, home: MetadataJournal, transaction: Transaction) -> bool:
+        """Whether to commit. If not it is aborted, or waits until a participant that has failed is repaired, and its
+        group's later ones with it (P5).
         """
         is_promised = self._is_promised(transaction)
         if is_promised is False:
             self._abort(home, transaction, NO_FENCE, untold=True)
-            return
-        group = group_of(transaction.transactional_id)
-        home.order.decided(group, transaction.id)
+            return False
+        home.order.decided(group_of(transaction.transactional_id), transaction.id)
         if is_promised is None:
             self._undecided.add(transaction.id)
-            return
-        for released in home.order.durable(group, transaction.id):
-            self._apply(home, home.table.transactions[released])
+        return bool(is_promised)
+
+    def _apply_in_turn(self, promised: list[tuple[MetadataJournal, Transaction]]) -> None:
+        """Go on where a crash came between the participants, in the order of before."""
+        groups = [group_of(transaction.transactional_id) for _, transaction in promised]
+        rows = [(group, self._turn_of(each[1]), (group, *each)) for group, each in zip(groups, promised, strict=True)]
+        for group, home, transaction in in_turn(rows):
+            for released in home.order.durable(group, transaction.id):
+                self._apply(home, home.table.transactions[released])
 
     def _is_promised(self, transaction: Transaction) -> bool | None:
         """Whether every participant has its PREPARED; a lost one means that no ack was given. None if one that has

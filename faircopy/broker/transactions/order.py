@@ -1,13 +1,20 @@
-"""Order within a group (P5): transactions become visible in the order in which their journal decided to commit them.
+"""The order in which transactions become visible: within a group (P5) that in which their journal decided to commit
+them, and between groups, on one broker, the same in every partition.
 
 Pure.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Sequence
+from typing import TypeVar
 
+from faircopy.copier.fold import NO_TURN
 from faircopy.journal.entry import TransactionId
+
+Item = TypeVar("Item")
 
 
 class GroupOrder:
@@ -35,3 +42,20 @@ class GroupOrder:
         if not waiting:
             del self._waiting[group]
         return released
+
+
+def in_turn(decided: Sequence[tuple[str, int, Item]]) -> list[Item]:
+    """Who goes first when a crash came while transactions were applied: each is (group, turn, item), and each group's
+    stand in its order. NO_TURN is that of one that no partition has applied.
+
+    In every partition what is applied is the first of what the broker meant to apply there. So those with a turn go on
+    in that order, or partitions would differ. One without is in no log yet, and may go anywhere, but before the later
+    ones of its group.
+    """
+    latest: dict[str, float] = {}
+    turns = []
+    for group, turn, _ in reversed(decided):
+        latest[group] = min(latest.get(group, math.inf), math.inf if turn == NO_TURN else turn)
+        turns.append(latest[group])
+    turns.reverse()
+    return [decided[number][2] for number in sorted(range(len(decided)), key=turns.__getitem__)]
