@@ -402,7 +402,7 @@ class LogCopier:
 
     def _sync_blocking(self, segments: list[LogSegment]) -> None:
         for segment in segments:
-            segment.file.sync()
+            segment.sync()
         sync_directory(self.log.directory)
 
     def stored(self) -> None:

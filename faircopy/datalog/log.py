@@ -152,7 +152,7 @@ class DataLog:
         if self.segments and (self.segments[-1].size == 0 or self._has_room(self.segments[-1], size)):
             segment = self.segments[-1]
         else:
-            segment = LogSegment(self.directory / file_name(base_offset), base_offset, 0)
+            segment = LogSegment(self.directory / file_name(base_offset), base_offset, 0, is_new=True)
             self.segments.append(segment)
             self._must_roll = False
         if not self._unsynced or self._unsynced[-1] is not segment:

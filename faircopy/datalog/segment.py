@@ -18,24 +18,25 @@ def file_name(base_offset: int) -> str:
 
 
 class LogSegment:
-    """One segment file; opened when it is first needed, since most old ones never are.
+    """One segment file; opened when it is first needed, since most old ones never are. Made then, if `is_new`.
 
     `checked` tells which of its bytes may be shown: those that this process wrote, and others once they are checked.
     `began_ms` and `written_ms` are when it was first and last written to, as far as that was noted (`datalog.ages`):
     of its first `stamped_bytes`.
     """
 
-    __slots__ = ("_file", "base_offset", "began_ms", "checked", "path", "size", "stamped_bytes", "written_ms")
+    __slots__ = ("_file", "base_offset", "began_ms", "checked", "is_new", "path", "size", "stamped_bytes", "written_ms")
 
-    def __init__(self, path: Path, base_offset: int, size: int, file: File | None = None) -> None:
+    def __init__(self, path: Path, base_offset: int, size: int, *, is_new: bool = False) -> None:
         self.path = path
+        self.is_new = is_new
         self.base_offset = base_offset
         self.size = size  # bytes that are placed; all of them are written once their offsets are visible
         self.checked = CheckedBytes(size)
         self.began_ms: int | None = None
         self.written_ms: int | None = None
         self.stamped_bytes = 0
-        self._file = file
+        self._file: File | None = None
 
     @classmethod
     def found(cls, path: Path) -> LogSegment:
@@ -55,10 +56,19 @@ class LogSegment:
 
     @property
     def file(self) -> File:
-        """The open file. Made if it is new."""
-        if self._file is None:
-            self._file = File(self.path, create=not exists(self.path))
-        return self._file
+        """The open file. Raises StorageFailure, also if the file was deleted: readers may come too late."""
+        file = self._file
+        if file is None:
+            # A new one may be there all the same: a crash has left it, and it is written again.
+            self._file = file = File(self.path, create=self.is_new and not exists(self.path))
+            self.is_new = False
+        return file
+
+    def sync(self) -> None:
+        """Make durable what this process has written. Blocks."""
+        file = self._file
+        if file is not None:  # else nothing was, or it is deleted
+            file.sync()
 
     def discard(self) -> None:
         """Close and delete the file. Blocks: giving back the blocks of a large file takes milliseconds."""

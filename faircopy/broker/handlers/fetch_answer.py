@@ -13,7 +13,7 @@ from faircopy.datalog.check import check_up_to
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import FileRange
+from faircopy.storage.files import FileRange, Shortage
 from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult
@@ -73,6 +73,17 @@ class FetchPlanner:
             code = ErrorCode.UNKNOWN_LEADER_EPOCH
         return FetchResult(asked.topic, asked.partition, code, -1, -1, -1, [])
 
+    def failure_of(self, read: ToRead, error: FaircopyError) -> ErrorCode:
+        """What to tell of a partition that could not be read. If it is damaged it is stopped."""
+        partition = read.partition
+        if self.catalog.find(partition.name.topic, partition.name.partition) is not partition:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if read.plan.offset < partition.log.start_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE  # it went while it was read
+        if not isinstance(error, Shortage):
+            self.catalog.stop(partition, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
 
 class Answer:
     """An answer in the making: what is told of each partition, and what is read for it."""
@@ -113,8 +124,8 @@ class Answer:
         """Put in what was read for a partition, or why it can't be."""
         result = self.results[read.number]
         if isinstance(outcome, FaircopyError):
-            self._planner.catalog.stop(read.partition, outcome)
-            self.results[read.number] = result._replace(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            code = self._planner.failure_of(read, outcome)
+            self.results[read.number] = result._replace(error_code=code)
         else:
             aborted = read.partition.aborted_in(outcome, read.plan.offset) if self._isolation_level else ()
             self.results[read.number] = result._replace(records=[outcome], aborted=aborted)

@@ -62,12 +62,14 @@ class OffsetHandlers:
             return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
         if asked.current_leader_epoch > LEADER_EPOCH:
             return answer | {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
+        start_offset = partition.log.start_offset
         try:
             return answer | {"error_code": 0} | await self._find(partition, asked.timestamp, isolation_level)
         except NotCaughtUp:
             return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
         except FaircopyError as error:
-            if isinstance(error, DamagedLog | DamagedState):
+            # What goes while it is searched is not damaged, and the client asks again.
+            if isinstance(error, DamagedLog | DamagedState) and partition.log.start_offset == start_offset:
                 self._catalog.stop(partition, error)
             return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
 

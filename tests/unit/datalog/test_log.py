@@ -16,7 +16,7 @@ from faircopy.datalog.log import DataLog, OffsetOutOfRange
 from faircopy.datalog.read import read_batches, read_from_cache, read_from_disk
 from faircopy.datalog.time_search import find_in_batch, find_time
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import NotCached
+from faircopy.storage.files import NotCached, StorageFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.compression import ZSTD
@@ -117,6 +117,31 @@ def test_what_is_placed_but_not_shown_is_not_read(tmp_path: Path) -> None:
         assert plan is not None
         with contextlib.suppress(NotCached):
             assert b"hidden" in read_batches(plan, 1 << 20, read_from_cache)
+        store.close()
+
+    asyncio.run(main())
+
+
+def test_a_segment_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
+    """A checkpoint may sync, and a reader may open, what retention deletes meanwhile."""
+
+    async def main() -> None:
+        store = StateStore(tmp_path / "state", asyncio.get_running_loop())
+        log = DataLog(tmp_path / "log", b"i" * 20, store, segment_bytes=1)
+        log.open(None, 0, 0)
+        append(log, 0, 1, 10, 0)
+        append(log, 1, 1, 10, 0)
+        plan = log.plan_read(0)
+        assert plan is not None
+        log.trim(1)
+        gone, _ = log.take_gone(1)
+        for segment in gone:
+            segment.discard()
+        for segment in log.take_unsynced():
+            segment.sync()
+        with pytest.raises(StorageFailure):
+            read_batches(plan, 1 << 20, read_from_disk)
+        assert [path.name for path in (tmp_path / "log").iterdir()] == [log.segments[0].path.name]
         store.close()
 
     asyncio.run(main())

@@ -1,0 +1,62 @@
+"""A partition that can't be read now is not taken for damaged: it is stopped for that alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from faircopy.broker.handlers.fetch_answer import FetchPlanner, ToRead
+from faircopy.copier.partition import PartitionName
+from faircopy.datalog.log import Place
+from faircopy.datalog.read import DamagedLog, ReadPlan
+from faircopy.errors import FaircopyError
+from faircopy.storage.files import NoDescriptors, StorageFailure
+from faircopy.wire.error_codes import ErrorCode
+
+
+class StubCatalog:
+    """One partition, whose log begins at offset 10."""
+
+    def __init__(self) -> None:
+        self.partition = SimpleNamespace(name=PartitionName("t", 0), log=SimpleNamespace(start_offset=10))
+        self.found: Any = self.partition
+        self.stopped: list[FaircopyError] = []
+
+    def find(self, topic: str, number: int) -> Any:
+        assert (topic, number) == ("t", 0)
+        return self.found
+
+    def stop(self, partition: Any, error: FaircopyError) -> None:
+        assert partition is self.partition
+        self.stopped.append(error)
+
+
+def told(catalog: StubCatalog, offset: int, error: FaircopyError) -> ErrorCode:
+    plan = ReadPlan(cast(Any, None), Place(offset, offset, 0), offset, 100)
+    read = ToRead(0, cast(Any, catalog.partition), plan, 100)
+    return FetchPlanner(cast(Any, catalog), cast(Any, None)).failure_of(read, error)
+
+
+@pytest.mark.parametrize("error", [DamagedLog("it ends too early"), StorageFailure("no such file")])
+def test_what_went_while_it_was_read_is_out_of_range(error: FaircopyError) -> None:
+    catalog = StubCatalog()
+    assert told(catalog, 9, error) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert catalog.stopped == []
+    assert told(catalog, 10, error) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert catalog.stopped == [error]
+
+
+def test_without_descriptors_readers_come_again() -> None:
+    catalog = StubCatalog()
+    assert told(catalog, 10, NoDescriptors("too many open files")) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert catalog.stopped == []
+
+
+@pytest.mark.parametrize("made_again", [None, SimpleNamespace()])
+def test_a_topic_that_went_while_it_was_read_is_unknown(made_again: Any) -> None:
+    catalog = StubCatalog()
+    catalog.found = made_again
+    assert told(catalog, 10, StorageFailure("no such file")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert catalog.stopped == []
