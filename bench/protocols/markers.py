@@ -77,7 +77,7 @@ class MarkedState(PartitionState):
         self.transactions.setdefault(entry.transaction, FoldedTransaction())
         return self.fold_plain(entry, header)
 
-    def fold_apply(self, entry: Entry, finished: int, turn: int) -> CopyBatch | None:  # type: ignore[override]
+    def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyBatch | None:  # type: ignore[override]
         return self._end(entry, finished, Standing.APPLIED)
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> CopyBatch | None:  # type: ignore[override]
@@ -137,10 +137,10 @@ class MarkedPartition(HostedPartition):
     def _when_acked(self, ack: Done) -> None:
         self.journal.when_durable(ack)
 
-    def apply(self, transaction: TransactionId, finished: int, turn: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, turn), transaction=transaction)
-        self._mark(transaction, self.state.fold_apply(entry, finished, turn), COMMIT, done)
+        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
+        self._mark(transaction, self.state.fold_apply(entry, finished, rank), COMMIT, done)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         self._close(transaction)

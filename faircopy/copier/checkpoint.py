@@ -4,7 +4,7 @@
     producers     identity, producer id i64                  -> epoch i16, is forgotten u8, last position u64;
                                                                 first i32, last i32, base offset i64 each
     transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
-                                                                drafts u32, records u64, size u64, turn i64
+                                                                drafts u32, records u64, size u64, rank i64
     spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16, number i64
 
 Integers are big-endian, so that keys sort as numbers. Producers and transactions are stored as they change.
@@ -121,7 +121,7 @@ def encode_transaction(transaction: Transaction) -> bytes:
         transaction.drafts,
         transaction.records,
         transaction.size,
-        transaction.turn,
+        transaction.rank,
     )
 
 

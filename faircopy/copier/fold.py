@@ -16,11 +16,11 @@ from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
 
 PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number
-APPLY_PAYLOAD = struct.Struct("<qq")  # finished number, turn
+APPLY_PAYLOAD = struct.Struct("<qq")  # finished number, rank
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
 NOTHING_FINISHED = -1
-NO_TURN = -1
+NO_RANK = -1
 NOBODY = -1
 NO_FENCE = -1
 """In a DISCARD after a crash: the producer keeps its epoch, and may go on with any sequence, since some were lost."""
@@ -39,10 +39,10 @@ class Standing(IntEnum):
 class Transaction:
     """One transaction in one partition. The drafts themselves are on the journal's reverse list.
 
-    `turn`, once it is applied: its place in the order in which the coordinator had transactions applied.
+    `rank`, once it is applied: its place in the order in which the coordinator had transactions applied.
     """
 
-    __slots__ = ("drafts", "first", "head", "records", "size", "standing", "turn")
+    __slots__ = ("drafts", "first", "head", "rank", "records", "size", "standing")
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Transaction:
         drafts: int = 0,
         records: int = 0,
         size: int = 0,
-        turn: int = NO_TURN,
+        rank: int = NO_RANK,
     ) -> None:
         self.standing = standing
         self.head = head
@@ -60,7 +60,7 @@ class Transaction:
         self.drafts = drafts
         self.records = records
         self.size = size
-        self.turn = turn
+        self.rank = rank
 
     @property
     def is_undecided(self) -> bool:
@@ -171,7 +171,7 @@ class PartitionState:
         self.prepared.add(entry.transaction)
         self._advance(entry, finished)
 
-    def fold_apply(self, entry: Entry, finished: int, turn: int) -> CopyTransaction | None:
+    def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyTransaction | None:
         transaction = self.transactions.get(entry.transaction)
         self._advance(entry, finished)
         if transaction is None or transaction.standing is Standing.APPLIED:
@@ -186,7 +186,7 @@ class PartitionState:
             transaction.size,
         )
         self.next_offset += transaction.records
-        self._decide(entry.transaction, Transaction(Standing.APPLIED, turn=turn))
+        self._decide(entry.transaction, Transaction(Standing.APPLIED, rank=rank))
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:

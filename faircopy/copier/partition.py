@@ -22,7 +22,7 @@ from faircopy.copier.checkpoint import (
 from faircopy.copier.fold import (
     APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
-    NO_TURN,
+    NO_RANK,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
     Effect,
@@ -258,25 +258,25 @@ class Partition:
         self.state.fold_prepared(entry, finished)
         self.journal.when_durable(done)
 
-    def turn_of(self, transaction: TransactionId) -> int:
-        """Which turn a transaction had when it was applied here; NO_TURN if it was not, or is forgotten."""
+    def rank_of(self, transaction: TransactionId) -> int:
+        """Which rank a transaction had when it was applied here; NO_RANK if it was not, or is forgotten."""
         known = self.state.transactions.get(transaction)
-        return known.turn if known is not None else NO_TURN
+        return known.rank if known is not None else NO_RANK
 
-    def apply(self, transaction: TransactionId, finished: int, turn: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
         """Make a prepared transaction visible; `done()` when the decision is durable. Doing it again does nothing.
 
-        `turn` is its place in the order in which the coordinator has transactions applied.
+        `rank` is its place in the order in which the coordinator has transactions applied.
         """
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, turn), transaction=transaction)
+        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
         self._applying += 1
 
         def applied() -> None:
             self._applying -= 1
             done()
 
-        self._release(self.state.fold_apply(entry, finished, turn), applied)
+        self._release(self.state.fold_apply(entry, finished, rank), applied)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and take nothing from its producer below `fence_epoch` any more."""

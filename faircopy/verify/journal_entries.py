@@ -73,8 +73,8 @@ def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
             drafts, finished = PREPARED_PAYLOAD.unpack(payload)
             return {"drafts": drafts, "finished": finished}
         case Kind.APPLY:
-            finished, turn = APPLY_PAYLOAD.unpack(payload)
-            return {"finished": finished, "turn": turn}
+            finished, rank = APPLY_PAYLOAD.unpack(payload)
+            return {"finished": finished, "rank": rank}
         case Kind.DISCARD:
             fence, finished = DISCARD_PAYLOAD.unpack(payload)
             return {"fence": fence, "finished": finished}

@@ -135,11 +135,11 @@ def apply_twice() -> Iterator[Any]:
             before.standing = outcome.standing
             self.transactions[transaction] = before
 
-    def fold_apply(self: fold.PartitionState, entry: Any, finished: int, turn: int) -> Any:
+    def fold_apply(self: fold.PartitionState, entry: Any, finished: int, rank: int) -> Any:
         known = self.transactions.get(entry.transaction)
         if known is not None and known.standing is fold.Standing.APPLIED:
             known.standing = fold.Standing.PREPARED
-        return real_apply(self, entry, finished, turn)
+        return real_apply(self, entry, finished, rank)
 
     with (
         replaced(fold.PartitionState, "_decide", decide),
@@ -288,9 +288,9 @@ def apply_in_any_order() -> Iterator[Any]:
 
 
 @mutant
-def apply_again_in_any_turn() -> Iterator[Any]:
+def apply_again_in_any_order() -> Iterator[Any]:
     """G0: after a crash between the participants, groups go on in another order than before."""
-    with replaced(order, "in_turn", lambda decided: [item for _, _, item in decided]):
+    with replaced(order, "by_rank", lambda decided: [item for _, _, item in decided]):
         yield
 
 

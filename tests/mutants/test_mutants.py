@@ -34,7 +34,7 @@ BY_TESTS = {
     "believe_the_page_cache": "tests/crash_states/test_failures.py",
     "recover_what_may_be_lost": "tests/crash_states/test_failures.py",
     "trust_drafts": "tests/unit/copier/test_partition.py",
-    "apply_again_in_any_turn": "tests/unit/transactions/test_turns.py",
+    "apply_again_in_any_order": "tests/unit/transactions/test_ranks.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
 }
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from faircopy.broker.transactions.connections import Kind as RequestKind
 from faircopy.broker.transactions.connections import LateRequest, ProducerConnections, Sent
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.order import in_turn
+from faircopy.broker.transactions.order import by_rank
 from faircopy.broker.transactions.table import (
     ABORT_PHASES,
     MAX_EPOCH,
@@ -28,7 +28,7 @@ from faircopy.broker.transactions.table import (
     next_epoch,
     prepare_abort,
 )
-from faircopy.copier.fold import NO_FENCE, NO_TURN, Standing
+from faircopy.copier.fold import NO_FENCE, NO_RANK, Standing
 from faircopy.copier.partition import Appended, Partition
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import FaircopyError
@@ -79,7 +79,7 @@ class TransactionCoordinator:
         self._options = options
         # The high half is this coordinator's incarnation, so a number that a crash forgot is never used again (I4).
         self._next_number = incarnation << 32
-        self._next_turn = incarnation << 32
+        self._next_rank = incarnation << 32
         self._acks: dict[TransactionId, asyncio.Future[None]] = {}
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
         self._connections = ProducerConnections()
@@ -401,18 +401,18 @@ class TransactionCoordinator:
         """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
         finished = home.finished_numbers.of(transaction.id.producer_id)
         participants = self._partitions(transaction)
-        turn = self._turn_of(transaction)
-        if turn == NO_TURN:
-            turn, self._next_turn = self._next_turn, self._next_turn + 1
+        rank = self._rank_of(transaction)
+        if rank == NO_RANK:
+            rank, self._next_rank = self._next_rank, self._next_rank + 1
         done = self._countdown(home, transaction, Kind.COMMITTED, len(participants))
         for partition in participants:
             # One that has failed is not counted down: it is sent APPLY again when it was repaired and restarted.
             if partition.failure is None:
-                partition.apply(transaction.id, finished, turn, done)
+                partition.apply(transaction.id, finished, rank, done)
 
-    def _turn_of(self, transaction: Transaction) -> int:
-        """The turn that a transaction had before a crash; NO_TURN if no participant knows of any."""
-        return max((each.turn_of(transaction.id) for each in self._partitions(transaction)), default=NO_TURN)
+    def _rank_of(self, transaction: Transaction) -> int:
+        """The rank that a transaction had before a crash; NO_RANK if no participant knows of any."""
+        return max((each.rank_of(transaction.id) for each in self._partitions(transaction)), default=NO_RANK)
 
     def _countdown(
         self, home: MetadataJournal, transaction: Transaction, kind: Kind, waiting: int
@@ -510,7 +510,7 @@ class TransactionCoordinator:
                 home.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
             if not is_clean:
                 self._may_have_begun.update(home.table.producers)
-        self._apply_in_turn(promised)
+        self._apply_by_rank(promised)
         known = {
             (txid, participant)
             for home in self.journals
@@ -547,11 +547,11 @@ class TransactionCoordinator:
             self._undecided.add(transaction.id)
         return bool(is_promised)
 
-    def _apply_in_turn(self, promised: list[tuple[MetadataJournal, Transaction]]) -> None:
+    def _apply_by_rank(self, promised: list[tuple[MetadataJournal, Transaction]]) -> None:
         """Go on where a crash came between the participants, in the order of before."""
         groups = [group_of(transaction.transactional_id) for _, transaction in promised]
-        rows = [(group, self._turn_of(each[1]), (group, *each)) for group, each in zip(groups, promised, strict=True)]
-        for group, home, transaction in in_turn(rows):
+        rows = [(group, self._rank_of(each[1]), (group, *each)) for group, each in zip(groups, promised, strict=True)]
+        for group, home, transaction in by_rank(rows):
             for released in home.order.durable(group, transaction.id):
                 self._apply(home, home.table.transactions[released])
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TypeVar
 
-from faircopy.copier.fold import NO_TURN
+from faircopy.copier.fold import NO_RANK
 from faircopy.journal.entry import TransactionId
 
 Item = TypeVar("Item")
@@ -44,18 +44,18 @@ class GroupOrder:
         return released
 
 
-def in_turn(decided: Sequence[tuple[str, int, Item]]) -> list[Item]:
-    """Who goes first when a crash came while transactions were applied: each is (group, turn, item), and each group's
-    stand in its order. NO_TURN is that of one that no partition has applied.
+def by_rank(decided: Sequence[tuple[str, int, Item]]) -> list[Item]:
+    """Who goes first when a crash came while transactions were applied: each is (group, rank, item), and each group's
+    stand in its order. NO_RANK is that of one that no partition has applied.
 
-    In every partition what is applied is the first of what the broker meant to apply there. So those with a turn go on
+    In every partition what is applied is the first of what the broker meant to apply there. So those with a rank go on
     in that order, or partitions would differ. One without is in no log yet, and may go anywhere, but before the later
     ones of its group.
     """
     latest: dict[str, float] = {}
-    turns = []
-    for group, turn, _ in reversed(decided):
-        latest[group] = min(latest.get(group, math.inf), math.inf if turn == NO_TURN else turn)
-        turns.append(latest[group])
-    turns.reverse()
-    return [decided[number][2] for number in sorted(range(len(decided)), key=turns.__getitem__)]
+    ranks = []
+    for group, rank, _ in reversed(decided):
+        latest[group] = min(latest.get(group, math.inf), math.inf if rank == NO_RANK else rank)
+        ranks.append(latest[group])
+    ranks.reverse()
+    return [decided[number][2] for number in sorted(range(len(decided)), key=ranks.__getitem__)]

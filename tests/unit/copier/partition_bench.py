@@ -110,8 +110,8 @@ class PartitionBench:
     async def prepare(self, transaction: TransactionId) -> None:
         await self.done(lambda done: self.partition.prepare(transaction, -1, done))
 
-    async def apply(self, transaction: TransactionId, finished: int = -1, turn: int = 0) -> None:
-        await self.done(lambda done: self.partition.apply(transaction, finished, turn, done))
+    async def apply(self, transaction: TransactionId, finished: int = -1, rank: int = 0) -> None:
+        await self.done(lambda done: self.partition.apply(transaction, finished, rank, done))
 
     async def discard(self, transaction: TransactionId, finished: int = -1) -> None:
         await self.done(lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done))

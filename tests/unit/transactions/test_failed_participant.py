@@ -18,7 +18,7 @@ from faircopy.broker.transactions.finished import FinishedNumbers
 from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.broker.transactions.order import GroupOrder
 from faircopy.broker.transactions.table import NewEntry, TransactionRefused, TransactionTable
-from faircopy.copier.fold import NO_TURN, Standing, Transaction
+from faircopy.copier.fold import NO_RANK, Standing, Transaction
 from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
@@ -66,10 +66,10 @@ class StubPartition:
         known = self.transactions.get(transaction)
         return known.standing if known is not None else None
 
-    def turn_of(self, transaction: TransactionId) -> int:
-        return NO_TURN
+    def rank_of(self, transaction: TransactionId) -> int:
+        return NO_RANK
 
-    def apply(self, transaction: TransactionId, _finished: int, _turn: int, done: Callable[[], None]) -> None:
+    def apply(self, transaction: TransactionId, _finished: int, _rank: int, done: Callable[[], None]) -> None:
         self.decisions.append(("apply", transaction))
         done()
 

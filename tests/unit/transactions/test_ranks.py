@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.broker.transactions.order import in_turn
-from faircopy.copier.fold import NO_TURN
+from faircopy.broker.transactions.order import by_rank
+from faircopy.copier.fold import NO_RANK
 
 PARTITIONS = 4
 transactions = st.lists(
@@ -36,8 +36,8 @@ def test_what_is_applied_again_goes_on_in_the_order_of_before(
     meant = [[number for number, (_, parts) in enumerate(planned) if n in parts] for n in range(PARTITIONS)]
     logs = [log[:count] for log, count in zip(meant, written, strict=True)]
     applied = {number for log in logs for number in log}
-    rows = [(group, number if number in applied else NO_TURN, number) for number, (group, _) in enumerate(planned)]
-    again = in_turn(sorted(rows, key=lambda row: row[0]))  # each group has another journal
+    rows = [(group, number if number in applied else NO_RANK, number) for number, (group, _) in enumerate(planned)]
+    again = by_rank(sorted(rows, key=lambda row: row[0]))  # each group has another journal
     assert sorted(again) == list(range(len(planned)))
     for group in "ab":
         of_group = [number for number in again if planned[number][0] == group]
