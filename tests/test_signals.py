@@ -23,6 +23,14 @@ from tests.broker_process import BrokerProcess, environment, eventually
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 
+@pytest.fixture(autouse=True)
+def _hangups_are_heard() -> Iterator[None]:
+    """Tests under nohup would hand on that SIGHUP is ignored, and a broker keeps to that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def produce(address: str, topic: str, count: int) -> None:
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
     for number in range(count):
@@ -62,17 +70,10 @@ def test_under_nohup_a_terminal_that_closes_does_not_stop_it(tmp_path: Path) -> 
         assert end_offset(address, "t") == 10
 
 
-def hear_hangups() -> None:
-    """Tests under nohup would hand on that SIGHUP is ignored, and a broker keeps to that."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 @contextmanager
 def broker_on(directory: Path, command: list[str]) -> Iterator[subprocess.Popen[str]]:
     with (directory / "broker.log").open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(), preexec_fn=hear_hangups
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment())
     assert process.stdout is not None
     try:
         yield process

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faircopy.storage.descriptors import DESCRIPTORS, share_out
+from faircopy.storage import files as files_module
+from faircopy.storage.descriptors import Descriptors, share_out
 from faircopy.storage.files import File, WriteFailure, failure
 from faircopy.storage.system import System, mount
 
@@ -46,11 +47,13 @@ def failures() -> list[BaseException]:
 
 
 @pytest.fixture
-def system(failures: list[BaseException]) -> Iterator[Counting]:
+def system(failures: list[BaseException], monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
+    descriptors = Descriptors()  # other tests' files may still be among those of this process
+    monkeypatch.setattr(files_module, "DESCRIPTORS", descriptors)
     with mount(made := Counting()):
-        DESCRIPTORS.limit(8, lambda work: work(), failures.append)
+        descriptors.limit(8, lambda work: work(), failures.append)
         yield made
-        DESCRIPTORS.unlimit()
+        descriptors.unlimit()
 
 
 def make_files(directory: Path, count: int = FILES) -> list[File]:
