@@ -83,7 +83,7 @@ def silent_member(connection: Connection, topic: str) -> None:
     metadata = struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", -1)
     joining: dict[str, Any] = {
         "group_id": topic,
-        "session_timeout_ms": 1_000,
+        "session_timeout_ms": 4_000,  # long enough for the other member to be seen with its share
         "rebalance_timeout_ms": 5_000,
         "member_id": "",
         "protocol_type": "consumer",
