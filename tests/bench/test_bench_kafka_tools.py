@@ -1,0 +1,94 @@
+"""Kafka's own tools: what they print is read, and nothing is taken for a figure that is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.kafka_tools.output import (
+    Consumed,
+    EndToEnd,
+    Unreadable,
+    consumed,
+    end_to_end,
+    produced,
+    transaction_version,
+)
+
+# As version 4.3.1 printed it; of the metrics some lines.
+PRODUCED_IN_TRANSACTIONS = """\
+Warmup first 80000 records. Steady state results will print after the complete test summary.
+In steady state.
+232322 records sent, 46464.4 records/sec (45.38 MB/sec), 8.6 ms avg latency, 35.0 ms max latency.
+400000 records sent, 40000.000000 records/sec (39.06 MB/sec), 8.98 ms avg latency, 73.00 ms max latency, \
+8 ms 50th, 18 ms 95th, 24 ms 99th, 34 ms 99.9th.
+320000 steady state records sent, 47846.889952 records/sec (46.73 MB/sec), 8.38 ms avg latency, \
+35.00 ms max latency, 7 ms 50th, 16 ms 95th, 22 ms 99th, 33 ms 99.9th.
+
+Metric Name                                                                        Value
+producer-metrics:txn-begin-time-ns-total:{client-id=perf-producer-client}        : 12061470.000
+producer-metrics:txn-commit-time-ns-total:{client-id=perf-producer-client}       : 5898119040.000
+producer-metrics:txn-init-time-ns-total:{client-id=perf-producer-client}         : 520947180.000
+"""
+PRODUCED_WITHOUT_WARM_UP = """\
+4000 records sent, 2509.410289 records/sec (0.24 MB/sec), 12.40 ms avg latency, 335.00 ms max latency, \
+5 ms 50th, 58 ms 95th, 96 ms 99th, 100 ms 99.9th.
+producer-metrics:txn-commit-time-ns-total:{client-id=perf-producer-client}       : 0.000
+"""
+END_TO_END = """\
+0\t221.510942
+1000\t7.8455129999999995
+Avg latency: 2.4347 ms
+Percentiles: 50th = 1, 99th = 13, 99.9th = 34
+"""
+CONSUMED = """\
+start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, \
+fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
+2026-11-22 13:10:07:703, 2026-11-22 13:10:13:471, 390.6250, 67.7228, 400000, 69348.1276, 3748, 2000, \
+193.3787, 198019.8020
+"""
+FEATURES = """\
+Feature: streams.version      SupportedMinVersion: 0  SupportedMaxVersion: 1  FinalizedVersionLevel: 1  Epoch: 18
+Feature: transaction.version  SupportedMinVersion: 0  SupportedMaxVersion: 3  FinalizedVersionLevel: 2  Epoch: 18
+"""
+
+
+def test_figures_of_a_producer_are_those_after_the_warm_up() -> None:
+    found = produced(PRODUCED_IN_TRANSACTIONS)
+    assert found.records == 400_000
+    assert found.records_per_second == pytest.approx(47846.889952)
+    assert (found.p50_ms, found.p95_ms, found.p99_ms) == (7, 16, 22)
+
+
+def test_time_in_commits_is_a_share_of_the_whole_run() -> None:
+    assert produced(PRODUCED_IN_TRANSACTIONS).commit_share == pytest.approx(0.5898119)
+    assert produced(PRODUCED_WITHOUT_WARM_UP).commit_share == 0
+
+
+def test_a_producer_without_a_warm_up() -> None:
+    found = produced(PRODUCED_WITHOUT_WARM_UP)
+    assert (found.records, found.p50_ms, found.p95_ms, found.p99_ms) == (4000, 5, 58, 96)
+
+
+def test_end_to_end_is_read() -> None:
+    assert end_to_end(END_TO_END) == EndToEnd(1, 13, 34)
+
+
+def test_a_consumer_is_not_charged_with_the_begin_of_its_group() -> None:
+    assert consumed(CONSUMED) == Consumed(400_000, 200_000.0)
+
+
+def test_the_version_of_transactions_is_the_one_in_force() -> None:
+    assert transaction_version(FEATURES) == 2
+    assert transaction_version("") == 0
+
+
+def test_what_has_no_figures_is_said() -> None:
+    cut = PRODUCED_IN_TRANSACTIONS.partition("400000 records")[0]
+    for read, text in (
+        (produced, cut),
+        (produced, PRODUCED_IN_TRANSACTIONS.replace("txn-commit", "other")),
+        (end_to_end, "Avg latency: 2.4347 ms\n"),
+        (consumed, CONSUMED.splitlines()[0]),
+    ):
+        with pytest.raises(Unreadable):
+            read(text)
