@@ -28,8 +28,9 @@ class Unreadable(RuntimeError):
 class Produced(NamedTuple):
     """A run of ProducerPerformance.
 
-    `records` are all; rate and latencies are of those after the warm-up. A latency is from the call of send to the
-    record's ack. `commit_share` is the part of the run that the producer spent in calls of commitTransaction.
+    `records` are all; rate and latencies are of those after the warm-up. A latency is from the call of send
+    to the record's ack. `commit_share` is the part of the run that the producer spent in calls of
+    commitTransaction.
     """
 
     records: int
@@ -77,7 +78,7 @@ def end_to_end(text: str) -> EndToEnd:
     found = END_TO_END.search(text)
     if found is None:
         raise Unreadable(f"EndToEndLatency has no percentiles in:\n{text}")
-    return EndToEnd(*map(int, found.group("p50", "p99", "p999")))
+    return EndToEnd(*map(int, found.groups()))
 
 
 def consumed(text: str) -> Consumed:

@@ -16,7 +16,7 @@ SECONDS_MAX = 180.0
 
 
 class Tools:
-    """The newest published tools of Kafka 4. Raises Unavailable where they or a Java for them can't be had."""
+    """The newest of Kafka 4 that were published. Raises Unavailable where they or a Java can't be had."""
 
     def __init__(self) -> None:
         self._java = java()
@@ -24,7 +24,7 @@ class Tools:
 
     @property
     def version(self) -> str:
-        """That of the tools and of their client, which may be older than the broker's. Raises RuntimeError."""
+        """That of the tools and their client, which may be older than the broker's. Raises RuntimeError."""
         for jar in self._jars.glob(f"{LIBRARY}[0-9]*.jar"):
             return jar.stem.removeprefix(LIBRARY)
         raise RuntimeError(f"there are no tools in {self._jars}: delete it, and they are fetched again")
@@ -33,7 +33,7 @@ class Tools:
         """What a tool prints. Raises RuntimeError if it fails, or does not end in time."""
         command = [str(self._java), HEAP, "-cp", f"{self._jars}/*", f"{PACKAGE}.{tool}", *arguments]
         try:
-            run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS_MAX)
+            run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"{tool} did not end within {SECONDS_MAX:.0f} s") from None
         if run.returncode:

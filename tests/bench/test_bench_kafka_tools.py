@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from bench.kafka_tools.output import (
@@ -13,6 +16,13 @@ from bench.kafka_tools.output import (
     produced,
     transaction_version,
 )
+from bench.kafka_tools.tools import Tools
+from bench.measures import kafka_tools
+from bench.measures.kafka_tools import Case, Work, consume, measure, produce
+from bench.results import ToolProduce, ToolTotals
+from bench.systems.choice import factory_of
+from bench.systems.maven import Unavailable
+from bench.systems.system import high_water_bytes, memory_bytes, peak_memory_bytes
 
 # As version 4.3.1 printed it; of the metrics some lines.
 PRODUCED_IN_TRANSACTIONS = """\
@@ -92,3 +102,75 @@ def test_what_has_no_figures_is_said() -> None:
     ):
         with pytest.raises(Unreadable):
             read(text)
+
+
+# -- the measure ----------------------------------------------------------------------------------------------------
+
+
+class Scripted(Tools):
+    """Tools that print what the test says, and remember what they were asked."""
+
+    def __init__(self, **printed: str) -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self._printed = printed
+
+    def run(self, tool: str, *arguments: str) -> str:
+        self.asked.append((tool, *arguments))
+        return self._printed[tool]
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that the measure makes."""
+    made: list[str] = []
+    monkeypatch.setattr(kafka_tools, "make_topic", lambda _address, name, _partitions: made.append(name))
+    return made
+
+
+def test_who_loses_records_has_no_figures(topics: list[str]) -> None:
+    tools = Scripted(ProducerPerformance=PRODUCED_WITHOUT_WARM_UP, ConsumerPerformance=CONSUMED)
+    with pytest.raises(RuntimeError, match="4,000 of 4,001 records came through"):
+        produce(tools, "broker:1", Case(5, 4001), "lossy")
+    with pytest.raises(RuntimeError, match="400,000 of 399,999 records came through"):
+        consume(tools, "broker:1", Case(5, 399_999))
+    assert topics == ["lossy"]
+
+
+def test_a_producer_is_asked_for_transactions_only_where_there_are_some(topics: list[str]) -> None:
+    tools = Scripted(ProducerPerformance=PRODUCED_WITHOUT_WARM_UP)
+    for case in (Case(5, 4000, per_second=2000), Case(0, 4000)):
+        produce(tools, "broker:1", case, case.topic)
+    paced, plain = tools.asked
+    assert "--transaction-duration-ms 5" in " ".join(paced)
+    assert "--throughput 2000" in " ".join(paced)
+    assert "--transaction" not in " ".join(plain)
+    assert "--throughput -1" in " ".join(plain)
+    assert topics == ["tools-5-ms-2000-a-second", "tools-0-ms-unlimited"]
+
+
+def test_the_peak_of_memory_is_what_linux_remembers() -> None:
+    peak = peak_memory_bytes(os.getpid())
+    assert memory_bytes(os.getpid()) <= peak < 1 << 40
+    assert high_water_bytes("VmPeak:\t  9 kB\nVmHWM:\t  2048 kB\nVmRSS:\t  7 kB\n") == 2 << 20
+    assert high_water_bytes("Name:\tkthreadd\n") == 0
+
+
+@pytest.mark.parametrize("name", ["local-copy os", "kafka"])
+def test_the_tools_with_a_broker(name: str, tmp_path: Path) -> None:
+    """All of them, few records: Kafka is served transactions v2, faircopy v1."""
+    work = Work(Case(5, 500), [Case(100, 2000), Case(0, 2000, 4000)], end_to_end_records=100)
+    try:
+        rows = measure(tmp_path, [factory_of(name)], work, lambda _doing: None)
+    except Unavailable as reason:
+        if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
+            pytest.fail(f"{reason} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
+        pytest.skip(str(reason))
+    totals = rows[-1]
+    assert isinstance(totals, ToolTotals)
+    runs = [row for row in rows if isinstance(row, ToolProduce)]
+    found = [(run.system, run.transaction_ms, run.offered_per_second) for run in runs]
+    assert found == [(name, 100, 0), (name, 0, 4000)]
+    assert totals.transaction_version == (2 if name == "kafka" else 0)
+    assert totals.cpu_seconds > 0.1
+    assert totals.peak_memory_bytes > 20 << 20
+    assert runs[0].commit_share > runs[1].commit_share == 0

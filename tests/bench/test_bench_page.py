@@ -114,7 +114,7 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
     page = written(quick(), tmp_path)
     ElementTree.fromstring(page)
     assert "growth: the quick profile" in page
-    assert page.count("This run did not measure this") == 7
+    assert page.count("This run did not measure this") == 8
     assert "Not all was measured. system kafka: no Java 17 or newer was found." in section_of(page, "latency")
     assert "starts of system kafka: no Java 17 or newer was found." in section_of(page, "starts")
 
@@ -128,6 +128,7 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
         ("growth", {"growth"}),
         ("growth: kafka with 1,000 partitions", {"growth"}),
         ("Spark", {"spark"}),
+        ("tools", {"tools"}),
         ("systems", OF_RUNNING_SYSTEMS),
         ("system kafka fsync", OF_RUNNING_SYSTEMS),
         ("latency", {"latency", "scaling", "plain-latency"}),
@@ -184,6 +185,25 @@ def test_what_a_result_file_says_is_text(tmp_path: Path) -> None:
     assert "<script" not in page
     assert "<b>" not in page
     assert "cores 2, list 1, two" in page
+
+
+def test_a_file_from_before_a_measure_makes_its_page(tmp_path: Path) -> None:
+    results = full()
+    del results.rows["ToolProduce"], results.rows["ToolTotals"]
+    section = section_of(written(results, tmp_path), "tools")
+    assert "This run did not measure this" in section
+    assert "<table" not in section
+
+
+def test_the_second_client_is_shown_with_its_protocol(page: str) -> None:
+    section = section_of(page, "tools")
+    rows = re.findall(r"<tr>.*?</tr>", section, re.DOTALL)
+    lines = [" ".join(re.sub(r"<[^>]*>|&#160;", " ", row).split()) for row in rows]
+    assert "kafka v2 1 8 15 190 45.6 820 4.1.0" in lines
+    assert "local-copy fsync v1 1 8 15 190 7.56 136 4.1.0" in lines
+    assert "5 5,000 local-copy os 5.12 3 6 12 40.0" in lines
+    assert "Send to ack, p99: transactions of 5 ms" in section
+    assert "The commit is not in it" in section
 
 
 # -- targets --------------------------------------------------------------------------------------------------------
