@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.kafka_tools import tools as tools_module
 from bench.kafka_tools.output import (
     Consumed,
     EndToEnd,
@@ -146,6 +147,25 @@ def test_a_producer_is_asked_for_transactions_only_where_there_are_some(topics: 
     assert "--transaction" not in " ".join(plain)
     assert "--throughput -1" in " ".join(plain)
     assert topics == ["tools-5-ms-2000-a-second", "tools-0-ms-unlimited"]
+
+
+def test_without_maven_the_tools_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tools_module, "CACHE", tmp_path)
+    monkeypatch.setattr(tools_module, "java", lambda: Path("/usr/bin/java"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="no mvn on PATH to fetch kafka-tools from Maven Central"):
+        measure(tmp_path, [], Work(Case(5, 1), [Case(5, 1)], 1), lambda _doing: None)
+
+
+def test_a_tool_that_fails_says_what_it_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failing = tmp_path / "java"
+    failing.write_text("#!/bin/sh\necho no broker; echo at all >&2; exit 3\n")
+    failing.chmod(0o755)
+    (tmp_path / "kafka-tools").mkdir()
+    monkeypatch.setattr(tools_module, "CACHE", tmp_path)
+    monkeypatch.setattr(tools_module, "java", lambda: failing)
+    with pytest.raises(RuntimeError, match="EndToEndLatency ended with 3; it said:\nno broker\nat all"):
+        Tools().run("EndToEndLatency")
 
 
 def test_the_peak_of_memory_is_what_linux_remembers() -> None:
