@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bench.measures import kafka_tools
 from bench.measures.growth import Sizes
+from bench.measures.kafka_tools import Work
 from bench.measures.latency import Cell
 from bench.measures.stall import Spans
 from bench.measures.throughput import WITHOUT_TRANSACTIONS, Case
@@ -18,6 +20,8 @@ PACED = Cell(4, 1, pause_ms=50, least=60)
 RIVALS = ["remote-copy fsync", "markers fsync", "parallel-prepare fsync", "none fsync"]
 
 FLOOR_OS = "none os"
+# Far below what any of the systems can take, so that latency is not that of a full queue.
+PACED_PER_SECOND = 5_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,14 @@ class SparkPlan:
 
 
 @dataclass(frozen=True)
+class ToolsPlan:
+    """Which systems Kafka's own tools are run with, and what they do."""
+
+    systems: list[str]
+    work: Work
+
+
+@dataclass(frozen=True)
 class Profile:
     """One run. What is None is not measured."""
 
@@ -100,6 +112,7 @@ class Profile:
     start: StartPlan
     growth: GrowthPlan | None = None
     spark: SparkPlan | None = None
+    tools: ToolsPlan | None = None
     has_distance: bool = True
     warm_up_seconds: float = 4.0
     rivals: list[str] = field(default_factory=lambda: [*RIVALS, FLOOR_OS, "kafka fsync"])
@@ -138,6 +151,17 @@ FULL = Profile(
         ["local-copy fsync", "kafka"], Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]), seconds=2.0
     ),
     SparkPlan(rows=200_000, live_seconds=8.0, rounds=3),
+    ToolsPlan(
+        ["local-copy fsync", "local-copy os", "kafka"],
+        Work(
+            kafka_tools.Case(5, 100_000),
+            [
+                *(kafka_tools.Case(*case) for case in ((100, 250_000), (5, 150_000), (0, 300_000))),
+                *(kafka_tools.Case(each, 25_000, PACED_PER_SECOND) for each in (100, 5, 0)),
+            ],
+            end_to_end_records=4_000,
+        ),
+    ),
 )
 
 QUICK = Profile(

@@ -184,6 +184,46 @@ class SparkSource:
 
 
 @dataclass(frozen=True)
+class ToolProduce:
+    """A run of Kafka's ProducerPerformance, to one partition; `transaction_ms` is 0 without transactions.
+
+    `offered_per_second` limits the records, 0 does not. Latencies are whole milliseconds, from the call of send to
+    the record's ack, which comes before that of the commit. `commit_share` is the part of the run that the producer
+    spent in calls of commitTransaction.
+    """
+
+    system: str
+    transaction_ms: int
+    offered_per_second: int
+    record_bytes: int
+    produced_bytes_per_second: float
+    p50_ms: int
+    p95_ms: int
+    p99_ms: int
+    commit_share: float
+
+
+@dataclass(frozen=True)
+class ToolTotals:
+    """One broker under all of Kafka's tools.
+
+    `transaction_version` is the one that it has in force, 0 if it names none: from 2 on Kafka's producer speaks
+    transactions v2. The delivery of one plain record at a time is EndToEndLatency's, the rate of reading
+    ConsumerPerformance's. CPU is the broker's over all tools, memory the most that it ever had.
+    """
+
+    system: str
+    tools_version: str
+    transaction_version: int
+    delivery_p50_ms: int
+    delivery_p99_ms: int
+    delivery_p999_ms: int
+    consumed_bytes_per_second: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
 class Distance:
     """The model's latency of a protocol, with or without replicas, at one distance, disk and number of partitions.
 
@@ -223,7 +263,8 @@ class Checked:
 MEASURES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, Distance, Checked
+        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, ToolProduce, ToolTotals,
+        Distance, Checked,
     )
 }  # fmt: skip
 
@@ -266,7 +307,10 @@ def save(results: Results, path: Path) -> None:
 
 
 def load(path: Path) -> Results:
-    """Read a result file. Raises ValueError if it is of another format."""
+    """Read a result file. One that is older than a measure has no rows of it.
+
+    Raises ValueError if it is of another format.
+    """
     document = json.loads(path.read_text())
     if document.get("format") != FORMAT:
         raise ValueError(f"{path} has format {document.get('format')}; this benchmark reads {FORMAT}: run it again")
@@ -274,7 +318,8 @@ def load(path: Path) -> Results:
     results.systems = [System(**system) for system in document["systems"]]
     results.floors = [Floor(**floor) for floor in document["floors"]]
     results.skipped = [Skipped(**skipped) for skipped in document["skipped"]]
-    results.rows = {name: [restored(kind, row) for row in document[name]] for name, kind in MEASURES.items()}
+    for name, kind in MEASURES.items():
+        results.rows[name] = [restored(kind, row) for row in document.get(name, [])]
     return results
 
 

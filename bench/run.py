@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from bench import distance, floors
-from bench.measures import abort_cost, growth, latency, spark_source, stall, start, throughput
+from bench.measures import abort_cost, growth, kafka_tools, latency, spark_source, stall, start, throughput
 from bench.profile import Profile
 from bench.protocols.correctness import check
 from bench.results import Floor, Results, Skipped
@@ -50,6 +50,8 @@ class Run:
             yield "growth", self._growth
         if self._profile.spark is not None:
             yield "Spark", self._spark
+        if self._profile.tools is not None:
+            yield "tools", self._tools
         yield "systems", self._start_all
         yield "latency", self._latency
         yield "stall", self._stall
@@ -153,6 +155,12 @@ class Run:
         place = self._directory / "spark"
         place.mkdir()
         self.results.add(*spark_source.measure(place, plan.rows, plan.live_seconds, plan.rounds, progress))
+
+    def _tools(self, progress: Progress) -> None:
+        plan = self._profile.tools
+        assert plan is not None
+        factories = [factory_of(name) for name in plan.systems]
+        self.results.add(*kafka_tools.measure(self._directory, factories, plan.work, progress))
 
     def _latency(self, progress: Progress) -> None:
         plan = self._profile.latency

@@ -31,7 +31,6 @@ def limits(results: Results) -> list[Limit]:
     found: Iterable[Limit | None] = (
         ready(results),
         idle_memory(results),
-        commit(results),
         commit_of_many(results),
         visible(results),
         plain_produce(results),
@@ -74,24 +73,14 @@ def idle_memory(results: Results) -> Limit | None:
     return Limit("memory when idle", mebibytes, "MiB", None, "", "under 90 MiB", mebibytes < 90)
 
 
-def commit(results: Results) -> Limit | None:
-    latency = of_partitions(results, 4, "flushed_commit_to_ack")
-    floor = next((each.value for each in results.floors if each.name == "parallel fdatasync of 5 files"), None)
-    if latency is None or floor is None:
-        return None
-    measured = latency.p50_ms
-    ratio = measured / floor
-    name = "commit call to ack, 4 partitions, flushed before, fsync, p50"
-    return Limit(name, measured, "ms", ratio, "one parallel fdatasync of 5 files", "at most 4 times", ratio <= 4)
-
-
 def commit_of_many(results: Results) -> Limit | None:
     one, many = (of_partitions(results, partitions, "flushed_commit_to_ack") for partitions in (1, 16))
     if one is None or many is None:
         return None
     measured = many.p50_ms
     ratio = measured / one.p50_ms
-    return Limit("the same, 16 partitions", measured, "ms", ratio, "1 partition", "at most 4 times", ratio <= 4)
+    name = "commit call to ack, flushed before, fsync, 16 partitions, p50"
+    return Limit(name, measured, "ms", ratio, "1 partition", "at most 4 times", ratio <= 4)
 
 
 def visible(results: Results) -> Limit | None:

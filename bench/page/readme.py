@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
-from bench.page.targets import (
+from bench.page.figures import (
     committed_mb_per_second,
     idle_mib,
     latency_ms,
@@ -88,7 +88,7 @@ ROWS: list[tuple[str, Shown]] = [
     ("the same, all flushed before the call", pair("flushed_commit_to_ack")),
     ("send to delivery in such transactions, p50 / p99 ms", pair("end_to_end")),
     ("others' delivery while a transaction hangs for 30 s, p99 ms", one(stalled_p99_ms)),
-    ("transactions of one message, one producer, 1/s", one(transactions_per_second)),
+    ("transactions of one message, one producer, 1/s", one(transactions_per_second(1, 1))),
     ("plain produce, 1 KiB, MB/s", one(produced_mb_per_second)),
     ("the same with a commit each 100 ms", one(committed_mb_per_second)),
     ("committed rows read, 50 % aborted, 1/s", one(rows_per_second)),

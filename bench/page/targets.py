@@ -1,21 +1,39 @@
-"""What faircopy aims at against Apache Kafka with its own defaults, and whether a run met it."""
+"""What faircopy aims at, beside Apache Kafka with its own defaults, and whether a run met it.
+
+Where the client's own time is most of a figure, the aim is a multiple of the floor: of what the same client
+takes with the same broker without a commit protocol. A part of Kafka's figure could be less than that.
+"""
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from bench.results import AbortCost, Histogram, Latency, Results, Stall, Start, Throughput
+from bench.page.figures import (
+    PARALLEL_SYNC,
+    Figure,
+    durability_of,
+    floor_and_sync,
+    floor_of,
+    hundred_percent,
+    idle_mib,
+    latency_ms,
+    loaded_mib,
+    overhead_percent,
+    produced_mb_per_second,
+    rows_per_second,
+    stalled_p99_ms,
+    tool_latency_ms,
+    tools_cpu_seconds,
+    tools_mib,
+    transactions_per_second,
+    unstalled_p99_ms,
+)
+from bench.results import Results
 
 KAFKA = "kafka"
-DURABILITIES = ("fsync", "os")
-KIB = 1024
 PACE_MS = 50
-
-Figure = Callable[[Results, str], float | None]
+NEAR = 1.2  # the aim where the client is the floor
 
 
 @dataclass(frozen=True)
@@ -23,8 +41,8 @@ class Target:
     """One figure of faircopy under one durability, beside Kafka's. Figures that were not measured are None.
 
     `floor` is what the same broker shows without a commit protocol: client, network and loop by themselves.
-    What is held against the limit is `ratio`: to Kafka's figure, or to what `aim` says. `verdict` is met, missed or not
-    measured.
+    What is held against the limit is `ratio`: to Kafka's figure, or to what `aim` says. `verdict` is met, missed
+    or not measured.
     """
 
     figure: str
@@ -39,37 +57,44 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Aim:
+    """A limit of the ratio to a reference, which is Kafka's figure if none is named."""
+
+    limit: float
+    of: str = "Kafka's"
+    reference: Figure | None = None
+
+
+@dataclass(frozen=True)
 class Goal:
-    """What is aimed at: limits are of the ratio, for fsync and for os."""
+    """What is aimed at with a figure, under fsync and under os."""
 
     figure: str
     unit: str
     measure: Figure
     is_at_most: bool
-    limits: tuple[float, float]
-    of: str = "Kafka's"
-    reference: Figure | None = None
+    fsync: Aim
+    os: Aim
     has_floor: bool = False
 
 
 def targets(results: Results) -> list[Target]:
     """All targets, each under both durabilities."""
     return [
-        target(results, goal, durability, limit)
+        target(results, goal, aim, system)
         for goal in GOALS
-        for durability, limit in zip(DURABILITIES, goal.limits, strict=True)
+        for aim, system in ((goal.fsync, "local-copy fsync"), (goal.os, "local-copy os"))
     ]
 
 
-def target(results: Results, goal: Goal, durability: str, limit: float) -> Target:
+def target(results: Results, goal: Goal, aim: Aim, system: str) -> Target:
     """One goal under one durability."""
-    system = f"local-copy {durability}"
     ours, kafka = goal.measure(results, system), goal.measure(results, KAFKA)
-    ratio = ratio_of(ours, goal.reference(results, system) if goal.reference else kafka)
-    floor = goal.measure(results, f"none {durability}") if goal.has_floor else None
-    aim = f"at {'most' if goal.is_at_most else 'least'} {limit_text(limit, goal.of)}"
-    outcome = verdict(ratio, limit, goal.is_at_most)
-    return Target(goal.figure, durability, goal.unit, ours, kafka, floor, ratio, aim, outcome)
+    ratio = ratio_of(ours, aim.reference(results, system) if aim.reference else kafka)
+    floor = floor_of(goal.measure)(results, system) if goal.has_floor else None
+    wanted = f"at {'most' if goal.is_at_most else 'least'} {limit_text(aim.limit, aim.of)}"
+    outcome = verdict(ratio, aim.limit, goal.is_at_most)
+    return Target(goal.figure, durability_of(system), goal.unit, ours, kafka, floor, ratio, wanted, outcome)
 
 
 def ratio_of(ours: float | None, reference: float | None) -> float | None:
@@ -85,135 +110,78 @@ def verdict(ratio: float | None, limit: float, is_at_most: bool) -> str:
 
 
 def limit_text(limit: float, of: str) -> str:
-    """Such as "1/3 of Kafka's", "1.5 times Kafka's"."""
-    if limit >= 1:
+    """Such as "1/3 of Kafka's", "Kafka's", "1.5 times Kafka's"."""
+    if limit == 1:
+        return of
+    if limit > 1:
         return f"{limit:g} times {of}"
     is_simple = math.isclose(1 / limit, round(1 / limit))
     return f"1/{1 / limit:.0f} of {of}" if is_simple else f"{limit:g} of {of}"
 
 
-# -- figures: each takes the results and a system -------------------------------------------------------------------
+# -- goals -----------------------------------------------------------------------------------------
 
 
-def row_of(results: Results, kind: type[Any], system: str, **where: int) -> Any | None:
-    """The first row of a system that is about this."""
-    for row in results.of(kind):
-        if row.system == system and all(getattr(row, name) == value for name, value in where.items()):
-            return row
-    return None
+def of_kafka(fsync: float, os: float) -> tuple[Aim, Aim]:
+    return Aim(fsync), Aim(os)
 
 
-def of_some(histogram: Histogram, percentile: str) -> float | None:
-    """A percentile; None of nothing at all, whose percentiles are zero and would win."""
-    return float(getattr(histogram, percentile)) if histogram.count else None
+def near_floor(measure: Figure) -> Aim:
+    """For a latency that is mostly the client's own time."""
+    return Aim(NEAR, "the floor", floor_of(measure))
 
 
-def latency_ms(which: str, percentile: str, pause_ms: int = 0) -> Figure:
-    """A figure of transactions over four partitions by one producer, who pauses so long between two."""
-
-    def measure(results: Results, system: str) -> float | None:
-        row = row_of(results, Latency, system, partitions=4, producers=1, pause_ms=pause_ms)
-        return row and of_some(getattr(row, which), percentile)
-
-    return measure
+def latency(figure: str, measure: Figure, fsync: Aim | None = None, os: Aim | None = None) -> Goal:
+    """A latency of transactions; it should be near the floor where no other aim is given."""
+    aims = (fsync or near_floor(measure), os or near_floor(measure))
+    return Goal(figure, "ms", measure, True, *aims, has_floor=True)
 
 
-def stalled_p99_ms(results: Results, system: str) -> float | None:
-    row = row_of(results, Stall, system)
-    return row and of_some(row.during, "p99_ms")
+def flushed(figure: str, measure: Figure) -> Goal:
+    """A commit alone, for which the floor makes nothing durable."""
+    limit = f"the floor and {NEAR} times a {PARALLEL_SYNC}"
+    return latency(figure, measure, fsync=Aim(1, limit, floor_and_sync(measure, NEAR)))
 
 
-def unstalled_p99_ms(results: Results, system: str) -> float | None:
-    row = row_of(results, Stall, system)
-    return row and of_some(row.before, "p99_ms")
+def rate(figure: str, partitions: int, producers: int, *, has_floor: bool = False) -> Goal:
+    measure = transactions_per_second(partitions, producers)
+    return Goal(figure, "1/s", measure, False, *of_kafka(1, 1), has_floor=has_floor)
 
 
-def produced_mb_per_second(results: Results, system: str, commit_every_ms: int = 0) -> float | None:
-    row = row_of(results, Throughput, system, commit_every_ms=commit_every_ms, message_bytes=KIB)
-    return row and statistics.median(row.produced_bytes_per_second) / 1e6
-
-
-def committed_mb_per_second(results: Results, system: str) -> float | None:
-    """The same with a commit each 100 ms."""
-    return produced_mb_per_second(results, system, 100)
-
-
-def overhead_percent(results: Results, system: str) -> float | None:
-    """By how much a commit each 100 ms slows one producer down."""
-    with_commits, plain = committed_mb_per_second(results, system), produced_mb_per_second(results, system)
-    return 100 * (1 - with_commits / plain) if with_commits and plain else None
-
-
-def hundred_percent(results: Results, system: str) -> float:
-    return 100.0
-
-
-def transactions_per_second(results: Results, system: str) -> float | None:
-    row = row_of(results, Latency, system, partitions=1, producers=1, pause_ms=0)
-    return row and statistics.median(row.per_second)
-
-
-def rows_per_second(results: Results, system: str) -> float | None:
-    row = row_of(results, AbortCost, system, aborted_percent=50)
-    return row and row.delivered / statistics.median(row.seconds)
-
-
-def idle_mib(results: Results, system: str) -> float | None:
-    row = row_of(results, Start, system)
-    return row and row.idle_memory_bytes / 2**20
-
-
-def loaded_mib(results: Results, system: str) -> float | None:
-    peaks = [row.peak_memory_bytes for row in results.of(Throughput) if row.system == system]
-    return max(peaks) / 2**20 if peaks else None
-
+COMMIT = "commit call to ack, 4 partitions"
+PACED = f"the same, {PACE_MS} ms after the last"
+FLUSHED = "the same, flushed before the call"
+SECOND = "with Kafka's own client"
+BEFORE = Aim(1.05, "its own before", unstalled_p99_ms)
+OVERHEAD = Aim(1 / 10, "its speed without", hundred_percent)
 
 GOALS = [
+    latency(f"{COMMIT}, p50", latency_ms("commit_to_ack", "p50_ms")),
+    latency(f"{COMMIT}, p99", latency_ms("commit_to_ack", "p99_ms"), *of_kafka(1 / 2, 1 / 3)),
+    latency(f"{PACED}, p50", latency_ms("commit_to_ack", "p50_ms", PACE_MS)),
+    latency(f"{PACED}, p99", latency_ms("commit_to_ack", "p99_ms", PACE_MS), fsync=Aim(1 / 2)),
+    flushed(f"{FLUSHED}, p50", latency_ms("flushed_commit_to_ack", "p50_ms")),
+    flushed(f"{FLUSHED}, p99", latency_ms("flushed_commit_to_ack", "p99_ms")),
+    latency("end to end in transactions of 4 partitions, p50", latency_ms("end_to_end", "p50_ms")),
+    Goal("others' delivery while a transaction hangs, p99", "ms", stalled_p99_ms, True, BEFORE, BEFORE),
+    Goal("plain produce, messages of 1 KiB", "MB/s", produced_mb_per_second, False, *of_kafka(0.7, 1.2)),
+    Goal("what a commit each 100 ms costs a producer", "%", overhead_percent, True, OVERHEAD, OVERHEAD),
+    rate("transactions of one message, one producer", 1, 1, has_floor=True),
+    rate("transactions of 4 partitions, 8 producers", 4, 8, has_floor=True),
+    rate("transactions of 64 partitions, 64 producers", 64, 64),
+    Goal("committed rows read, 50 % aborted", "rows/s", rows_per_second, False, *of_kafka(1.5, 1.5)),
+    Goal("memory when idle", "MiB", idle_mib, True, *of_kafka(1 / 4, 1 / 4)),
+    Goal("memory under load, peak", "MiB", loaded_mib, True, *of_kafka(1 / 4, 1 / 4)),
     *(
         Goal(
-            f"{figure}, {percentile}",
+            f"{SECOND}, transactions of 5 ms, send to ack, {percentile}",
             "ms",
-            latency_ms(which, f"{percentile}_ms", pause_ms),
+            tool_latency_ms(5, f"{percentile}_ms"),
             True,
-            limits,
-            has_floor=True,
+            *of_kafka(1, 1),
         )
-        for figure, which, pause_ms in (
-            ("commit call to ack, 4 partitions", "commit_to_ack", 0),
-            (f"the same, {PACE_MS} ms after the last", "commit_to_ack", PACE_MS),
-            ("the same, flushed before the call", "flushed_commit_to_ack", 0),
-        )
-        for percentile, limits in (("p50", (1 / 3, 1 / 5)), ("p99", (1 / 2, 1 / 3)))
+        for percentile in ("p50", "p99")
     ),
-    Goal(
-        "end to end in transactions of 4 partitions, p50",
-        "ms",
-        latency_ms("end_to_end", "p50_ms"),
-        True,
-        (1 / 2, 1 / 3),
-        has_floor=True,
-    ),
-    Goal(
-        "others' delivery while a transaction hangs, p99",
-        "ms",
-        stalled_p99_ms,
-        True,
-        (1.05, 1.05),
-        "its own before",
-        unstalled_p99_ms,
-    ),
-    Goal("plain produce, messages of 1 KiB", "MB/s", produced_mb_per_second, False, (0.7, 1.2)),
-    Goal(
-        "what a commit each 100 ms costs a producer",
-        "%",
-        overhead_percent,
-        True,
-        (1 / 10, 1 / 10),
-        "its speed without",
-        hundred_percent,
-    ),
-    Goal("transactions of one message, one producer", "1/s", transactions_per_second, False, (3, 5), has_floor=True),
-    Goal("committed rows read, 50 % aborted", "rows/s", rows_per_second, False, (1.5, 1.5)),
-    Goal("memory when idle", "MiB", idle_mib, True, (1 / 4, 1 / 4)),
-    Goal("memory under load, peak", "MiB", loaded_mib, True, (1 / 4, 1 / 4)),
+    Goal(f"{SECOND}, CPU of the broker", "s", tools_cpu_seconds, True, *of_kafka(1, 1)),
+    Goal(f"{SECOND}, memory of the broker, peak", "MiB", tools_mib, True, *of_kafka(1 / 4, 1 / 4)),
 ]

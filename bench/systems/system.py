@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -54,6 +55,17 @@ def family(pid: int) -> list[psutil.Process]:
 def memory_bytes(pid: int) -> int:
     """Resident memory of a process and its children."""
     return sum(int(process.memory_info().rss) for process in family(pid))
+
+
+def peak_memory_bytes(pid: int) -> int:
+    """The most resident memory that a process and its children each ever had."""
+    return sum(high_water_bytes(Path(f"/proc/{process.pid}/status").read_text()) for process in family(pid))
+
+
+def high_water_bytes(status: str) -> int:
+    """VmHWM of what Linux says of a process, which is in kibibytes."""
+    found = re.search(r"^VmHWM:\s*(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) << 10 if found else 0
 
 
 def cpu_seconds(pid: int) -> float:

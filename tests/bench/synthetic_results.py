@@ -22,6 +22,8 @@ from bench.results import (
     Start,
     System,
     Throughput,
+    ToolProduce,
+    ToolTotals,
 )
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -80,6 +82,7 @@ def full(seed: int = 7) -> Results:
         add_throughput(results, rng, each)
         add_aborts(results, rng, each)
         add_growth(results, rng, each)
+        add_tools(results, rng, each)
     add_distance(results)
     return results
 
@@ -234,6 +237,23 @@ def add_growth(results: Results, rng: random.Random, each: Character) -> None:
                     0.3 * grown ** (0.4 if of == "partitions" else 0.05) * rng.uniform(0.95, 1.05),
                 )
             )  # fmt: skip
+
+
+def add_tools(results: Results, rng: random.Random, each: Character) -> None:
+    """Kafka's tools print whole milliseconds, and no plain message waits longer than for its batch."""
+    for transaction_ms in (0, 5, 100):
+        for offered in (0, 5_000):
+            p50_ms = 3 if not transaction_ms else round(each.commit_ms) + 1
+            results.add(
+                ToolProduce(
+                    each.name, transaction_ms, offered, KIB,
+                    offered * KIB or each.mb_per_second * 1e6 * rng.uniform(0.9, 1.1),
+                    p50_ms, 2 * p50_ms, 4 * p50_ms, 0.4 if transaction_ms else 0.0,
+                )
+            )  # fmt: skip
+    version = 2 if each.is_kafka else 0
+    memory_bytes = int(each.idle_mib * 2 * MIB)
+    results.add(ToolTotals(each.name, "4.1.0", version, 1, 8, 15, 1.9e8, each.idle_mib / 9, memory_bytes))
 
 
 def add_distance(results: Results) -> None:

@@ -14,11 +14,12 @@ from bench.page.sections.starts import starts
 from bench.page.sections.summary import summary
 from bench.page.sections.systems import systems
 from bench.page.sections.throughput import throughput
+from bench.page.sections.tools import tools
 from bench.results import Results
 
 IN_ORDER = (
-    summary, systems, latency, scaling, plain_latency, stall, throughput, aborts, spark, starts, growth, distance,
-    floors,
+    summary, systems, latency, scaling, plain_latency, stall, throughput, tools, aborts, spark, starts,
+    growth, distance, floors,
 )  # fmt: skip
 
 

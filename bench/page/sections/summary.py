@@ -35,10 +35,11 @@ def sentence(found: list[Target]) -> str:
 
 def table(found: list[Target]) -> Table:
     """A row for each target."""
-    columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "No protocol", "Ratio", "Aim", "Verdict"]
+    columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "Floor", "Ratio", "Aim", "Verdict"]
     return Table(
-        "The ratio is what is held against the aim: to Kafka's figure, or to what the aim names. No protocol is the "
-        "same broker with nothing behind the requests of a transaction: below it no broker can be with this client.",
+        "The ratio is what is held against the aim: to Kafka's figure, or to what the aim names. The floor is "
+        "the system none with the same durability, a broker with nothing behind the requests of a "
+        "transaction: what the client takes by itself.",
         columns,
         [row(each) for each in found],
         is_cards=True,
