@@ -98,6 +98,7 @@ class Run:
             except Unavailable as error:
                 self._cannot_be_had(f"system {name}", error)
                 continue
+            self._peers[name] = peer  # before it is started, so that whoever ends this run ends the peer, too
             try:
                 peer.start()
                 check(peer.address, self._seed, may_abort=not name.startswith("none"))
@@ -106,9 +107,8 @@ class Run:
                 latency.warm_up(peer, WARM_UP_CELL, self._profile.warm_up_seconds)
             except FAILURES as error:
                 self._fail(f"system {name}", error)
-                peer.stop()
+                self._peers.pop(name).stop()
                 continue
-            self._peers[name] = peer
             self.results.systems.append(peer.about)
 
     def _running(self, names: Iterable[str]) -> list[Peer]:
