@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
-from faircopy.journal.recovery import Recovered, ensure_torn, read_entries
+from faircopy.journal.recovery import Recovered, ensure_torn, is_blank_from, read_entries
 from faircopy.journal.segment import HEADER, HEADER_BYTES, SUFFIX, DamagedJournal, Segment
 from faircopy.storage.files import File, list_files
 from faircopy.verify.findings import Advance, Finding
@@ -31,16 +31,12 @@ class JournalFiles:
         self.segments = segments
         self.end = segments[0].base if segments else 0
         self._advance = advance
+        self._bytes = sum(segment.allocated for segment in segments)
         self._told = 0
 
     @property
     def start_position(self) -> int:
         return self.segments[0].base if self.segments else 0
-
-    @property
-    def bytes(self) -> int:
-        """Of all files, the space behind the entries included."""
-        return sum(segment.allocated for segment in self.segments)
 
     def segment_of(self, position: int) -> Segment:
         """The segment that holds `position`. Raises DamagedJournal."""
@@ -60,10 +56,21 @@ class JournalFiles:
                 self._told, untold = self._told + untold, 0
             yield recovered
 
+    def leave_out_below(self, position: int) -> bool:
+        """Leave out the segments up to `end`, if that is below `position`, from where on the journal is needed, and a
+        later segment follows a gap: a crash has brought back some of those that were deleted. False if it is not so.
+        """
+        here = self.segment_of(self.end)
+        later = [segment for segment in self.segments if segment.base > self.end]
+        if not later or later[0].base > position or not is_blank_from([here], self.end):
+            return False
+        self.segments = later
+        return True
+
     def finish(self) -> None:
         """Count as checked what was not read: there was no need to."""
-        self._advance(max(self.bytes - self._told, 0))
-        self._told = self.bytes
+        self._advance(max(self._bytes - self._told, 0))
+        self._told = self._bytes
 
     # -- as a Journal --------------------------------------------------------------------------------------------
 
@@ -114,10 +121,13 @@ def open_journal(directory: Path, identity: bytes | None, advance: Advance) -> t
     return JournalFiles(directory, segments, advance), findings
 
 
-def check_below(files: JournalFiles, checkpoint: int) -> Iterator[Finding]:
-    """Check the entries below a checkpoint, one of which must end there (I6)."""
-    for recovered in files.entries(files.start_position):
-        if recovered.entry.end >= checkpoint:
+def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[Finding]:
+    """Check the entries below a checkpoint, one of which must end there (I6). None may be missing from `needed` on."""
+    while True:
+        for recovered in files.entries(files.start_position):
+            if recovered.entry.end >= checkpoint:
+                break
+        if files.end >= checkpoint or not files.leave_out_below(needed):
             break
     if files.end < checkpoint:
         where = files.segment_of(files.end)

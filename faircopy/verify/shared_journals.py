@@ -30,15 +30,17 @@ def check_metadata_journal(number: int, directory: Path, store: StateStore, adva
         position = int(json.loads(value)["position"]) if value is not None else 0
         # It only reads: what a Journal is written with is not needed.
         journal = MetadataJournal(number, cast(Journal, files), store, cast(Disk, None))
-        yield from check_folded(files, position, journal.recover)
+        yield from check_folded(files, position, position, journal.recover)
     files.finish()
 
 
-def check_folded(files: JournalFiles, position: int, fold: object) -> Iterator[Finding]:
-    """What lies below a checkpoint's position, and what `fold` says of the rest."""
+def check_folded(files: JournalFiles, needed: int, position: int, fold: object) -> Iterator[Finding]:
+    """What lies below a checkpoint's position, where entries are needed from `needed` on, and what `fold` says of the
+    rest.
+    """
     assert callable(fold)
     if files.segments and files.start_position < position:
-        yield from check_below(files, position)
+        yield from check_below(files, needed, position)
     try:
         fold()
     except FaircopyError as error:
@@ -65,7 +67,9 @@ class OffsetsCheck:
                 self._state = restore(
                     decode_checkpoint(value), scan("producers", self._identity), scan("transactions", self._identity)
                 )
-            yield from check_folded(self._files, self._state.position, self._recover)
+            position = self._state.position
+            needed = min(position, self._state.first_needed_position)
+            yield from check_folded(self._files, needed, position, self._recover)
         self._files.finish()
 
     def _recover(self) -> None:
