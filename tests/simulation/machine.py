@@ -97,6 +97,10 @@ class Machine:
     def _now_ns(self) -> int:
         return self.clock.wall_ms() * 1_000_000
 
+    def bury(self) -> None:
+        """Let go of the brokers that have died: their coroutines end with them, and still need the loop for that."""
+        self._graveyard.clear()
+
     # -- the broker's surroundings -------------------------------------------------------------------------------
 
     def _surroundings(self) -> Surroundings:

@@ -121,6 +121,8 @@ def simulate(seed: int) -> Outcome:
             mock.patch.object(broker, "STEADY_NOTE_INTERVAL_MS", STEADY_NOTE_INTERVAL_MS),
         ):
             machine, outcome = loop.run(_simulate(seed, loop, coverage, complaints))
+            machine.bury()
+            gc.collect()
     finally:
         gc.enable()
         loop.close()
