@@ -80,6 +80,7 @@ class TransactionCoordinator:
         # The high half is this coordinator's incarnation, so a number that a crash forgot is never used again (I4).
         self._next_number = incarnation << 32
         self._next_rank = incarnation << 32
+        self._ranks_of_before: dict[TransactionId, int] = {}  # of those that a crash left applied in part
         self._acks: dict[TransactionId, asyncio.Future[None]] = {}
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
         self._connections = ProducerConnections()
@@ -401,7 +402,7 @@ class TransactionCoordinator:
         """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
         finished = home.finished_numbers.of(transaction.id.producer_id)
         participants = self._partitions(transaction)
-        rank = self._rank_of(transaction)
+        rank = self._ranks_of_before.pop(transaction.id, NO_RANK)
         if rank == NO_RANK:
             rank, self._next_rank = self._next_rank, self._next_rank + 1
         done = self._countdown(home, transaction, Kind.COMMITTED, len(participants))
@@ -409,10 +410,6 @@ class TransactionCoordinator:
             # One that has failed is not counted down: it is sent APPLY again when it was repaired and restarted.
             if partition.failure is None:
                 partition.apply(transaction.id, finished, rank, done)
-
-    def _rank_of(self, transaction: Transaction) -> int:
-        """The rank that a transaction had before a crash; NO_RANK if no participant knows of any."""
-        return max((each.rank_of(transaction.id) for each in self._partitions(transaction)), default=NO_RANK)
 
     def _countdown(
         self, home: MetadataJournal, transaction: Transaction, kind: Kind, waiting: int
@@ -549,10 +546,15 @@ class TransactionCoordinator:
 
     def _apply_by_rank(self, promised: list[tuple[MetadataJournal, Transaction]]) -> None:
         """Go on where a crash came between the participants, in the order of before."""
-        groups = [group_of(transaction.transactional_id) for _, transaction in promised]
-        rows = [(group, self._rank_of(each[1]), (group, *each)) for group, each in zip(groups, promised, strict=True)]
-        for group, home, transaction in by_rank(rows):
-            for released in home.order.durable(group, transaction.id):
+        rows = []
+        for home, transaction in promised:
+            ranks = [partition.rank_of(transaction.id) for partition in self._partitions(transaction)]
+            rank = max(ranks, default=NO_RANK)
+            if rank != NO_RANK:
+                self._ranks_of_before[transaction.id] = rank
+            rows.append((group_of(transaction.transactional_id), rank, (home, transaction)))
+        for home, transaction in by_rank(rows):
+            for released in home.order.durable(group_of(transaction.transactional_id), transaction.id):
                 self._apply(home, home.table.transactions[released])
 
     def _is_promised(self, transaction: Transaction) -> bool | None:
