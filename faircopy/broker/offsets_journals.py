@@ -19,6 +19,7 @@ from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
+from faircopy.storage.waiting import tell
 from faircopy.wire.murmur2 import partition_for
 
 OFFSETS_TOPIC = "__consumer_offsets"  # what people call it, as in Kafka; no topic can have this name
@@ -206,7 +207,7 @@ class OffsetsJournals:
         changes = self._changes(rows)
         payload = encode_offsets(group, changes)
         done: asyncio.Future[None] = self._loop.create_future()
-        written = once_known(transaction, lambda _base_offset: done.set_result(None))
+        written = once_known(transaction, lambda _base_offset: tell(done))
         partition.append_draft(payload, None, len(changes), transaction, written)
         partition.table.note_draft(transaction, payload)
         return done
@@ -227,5 +228,5 @@ class OffsetsJournals:
         partition = self.partition_of(group)
         partition.ensure_writable()
         done: asyncio.Future[None] = self._loop.create_future()
-        partition.append_plain(payload, None, records, lambda _base_offset: done.set_result(None))
+        partition.append_plain(payload, None, records, lambda _base_offset: tell(done))
         return done

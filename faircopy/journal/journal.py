@@ -40,6 +40,7 @@ from faircopy.storage.files import (
     sync_directory,
 )
 from faircopy.storage.space_watch import SpaceWatch
+from faircopy.storage.waiting import tell
 
 INLINE_WRITE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 8 << 20
@@ -335,11 +336,7 @@ class Journal:
         if or_told is not None:
             or_told.append(future)
 
-        def tell() -> None:
-            if not future.done():
-                future.set_result(None)
-
-        when(tell)
+        when(lambda: tell(future))
         await future
 
     async def sync(self) -> None:

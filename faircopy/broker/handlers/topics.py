@@ -17,6 +17,7 @@ from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic,
 from faircopy.errors import FaircopyError
 from faircopy.storage.clock import Clock
 from faircopy.storage.files import space_around
+from faircopy.storage.waiting import tell
 from faircopy.wire.error_codes import ErrorCode
 
 CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
@@ -197,7 +198,7 @@ class TopicHandlers:
         if not 0 <= offset <= log.end_offset:
             return answer | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        partition.trim(offset, lambda: done.set_result(None))
+        partition.trim(offset, lambda: tell(done))
         await done
         return answer | {"low_watermark": max(log.start_offset, offset), "error_code": ErrorCode.NONE}
 

@@ -36,6 +36,7 @@ from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import JournalFull
 from faircopy.storage.clock import Clock
+from faircopy.storage.waiting import tell
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.murmur2 import partition_for
 
@@ -392,8 +393,7 @@ class TransactionCoordinator:
 
     def _decision_is_durable(self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None]) -> None:
         self._acks.pop(transaction.id, None)
-        if not ack.done():
-            ack.set_result(None)
+        tell(ack)
         for released in home.order.durable(group_of(transaction.transactional_id), transaction.id):
             # The ack is written in the loop's next tick: nothing that follows is to stand in its way.
             self._loop.call_soon(self._loop.call_soon, self._apply, home, home.table.transactions[released])
@@ -438,8 +438,7 @@ class TransactionCoordinator:
         home.journal.when_durable_lazily(home.finished_numbers.once_durable(producer))
         if not producer.ending:
             for settled in self._settled.pop(transaction.transactional_id, ()):
-                if not settled.done():
-                    settled.set_result(None)
+                tell(settled)
 
     # -- abort ---------------------------------------------------------------------------------------------------
 
