@@ -29,6 +29,8 @@ from faircopy.wire.fetch import AbortedTransaction
 log = logging.getLogger(__name__)
 
 PARTITIONS_MAX = 100_000
+OPENERS = 3
+"""Threads that open partitions. More would wait for each other rather than for the disk: most of it is Python."""
 OPENED_AT_ONCE = 8  # by one thread, before the loop is told
 
 
@@ -111,6 +113,10 @@ def settings_text(configs: Mapping[str, str]) -> str:
     return "".join(f", {key}={value}" for key, value in configs.items())
 
 
+Unopened = tuple[HostedTopic, int]
+"""A partition that is to be opened: its topic and number."""
+
+
 class Catalog:
     """All topics of this broker."""
 
@@ -180,12 +186,20 @@ class Catalog:
         topics = [HostedTopic(topic, self._settings) for topic in self._topics.load()]
         places = [(hosted, number) for hosted in topics for number in range(hosted.topic.partitions)]
         parts = [places[at : at + OPENED_AT_ONCE] for at in range(0, len(places), OPENED_AT_ONCE)]
-        opened = await asyncio.gather(*(self._disk.run(self._open_some, part) for part in parts))
-        found = iter([partition for part in opened for partition in part])
+        opened: dict[int, list[HostedPartition]] = {}
+        waiting = iter(enumerate(parts))
+        await asyncio.gather(*(self._open_parts(waiting, opened) for _ in range(OPENERS)))
+        found = (partition for number in range(len(parts)) for partition in opened[number])
         for hosted in topics:
             self._host(hosted, [next(found) for _ in range(hosted.topic.partitions)])
 
-    def _open_some(self, places: Sequence[tuple[HostedTopic, int]]) -> list[HostedPartition]:
+    async def _open_parts(
+        self, waiting: Iterator[tuple[int, Sequence[Unopened]]], opened: dict[int, list[HostedPartition]]
+    ) -> None:
+        for number, places in waiting:
+            opened[number] = await self._disk.run(self._open_some, places)
+
+    def _open_some(self, places: Sequence[Unopened]) -> list[HostedPartition]:
         return [self._open(*place) for place in places]
 
     def _host(self, hosted: HostedTopic, partitions: list[HostedPartition]) -> None:

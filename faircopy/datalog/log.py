@@ -74,6 +74,7 @@ class DataLog:
         self._recent: deque[Place] = deque(maxlen=RECENT_BATCHES)
         self._unsynced: list[LogSegment] = []
         self._gone: list[LogSegment] = []
+        self._found_paths: list[Path] = []
         # Not a set: those are called in the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
 
@@ -85,6 +86,7 @@ class DataLog:
         """
         make_directory(self.directory)
         found = [self._found(path) for path in list_files(self.directory, SUFFIX)]
+        self._found_paths = [segment.path for segment in found]
         if end is not None:
             self.segments = [segment for segment in found if segment.base_offset <= end.segment_base]
             self._begin_again_at(end)
@@ -121,7 +123,7 @@ class DataLog:
     def cut(self) -> None:
         """Drop what the files hold behind the log's end, once the fold has written all it knows. Blocks."""
         kept = {segment.path for segment in (*self._gone, *self.segments)}
-        dropped = [path for path in list_files(self.directory, SUFFIX) if path not in kept]
+        dropped = [path for path in self._found_paths if path not in kept]
         for path in dropped:
             delete_file(path)
         for segment in self.segments:

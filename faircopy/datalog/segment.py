@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.datalog.checked import CheckedBytes
-from faircopy.storage.files import File, delete_file, exists, size_of
+from faircopy.storage.files import File, delete_file, exists, reaches, size_of
 from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_header
 
 SUFFIX = ".log"
@@ -78,7 +78,7 @@ class LogSegment:
 
 def holds_batch(path: Path, byte: int, offset: int) -> bool:
     """Whether a sound batch of this offset stands at a byte of a file. Blocks."""
-    if not exists(path):
+    if not reaches(path, byte + HEADER_BYTES):
         return False
     file = File(path, read_only=True)
     head = file.read(HEADER_BYTES, byte)

@@ -35,9 +35,10 @@ from faircopy.storage.files import (
     NoSpace,
     Shortage,
     delete_file,
-    list_files,
+    list_directory,
     make_directory,
     sync_directory,
+    with_suffix,
 )
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.storage.waiting import tell
@@ -135,10 +136,10 @@ class Journal:
     def open(self) -> None:
         """Find the segments of an existing journal. Blocks. Raises DamagedJournal, StorageFailure."""
         make_directory(self.directory)
-        for leftover in list_files(self.directory, ".tmp"):
+        found = list_directory(self.directory)
+        for leftover in with_suffix(".tmp", found):
             delete_file(leftover)
-        paths = list_files(self.directory, SUFFIX)
-        self._segments = [Segment.open(path, self._identity) for path in paths]
+        self._segments = [Segment.open(path, self._identity) for path in with_suffix(SUFFIX, found)]
 
     def recover(
         self, start: int, fold: Callable[[Recovered], None], ensure_whole: Callable[[], None] = lambda: None
@@ -173,9 +174,10 @@ class Journal:
                 self._sync_what_was_found()
             self._fold_one(fold, recovered)
             end = recovered.entry.end
-        ensure_torn(self._segments, end, known_durable=start, lost_power=self._options.lost_power)
-        ensure_whole()
         self.was_torn = not is_blank_from(self._segments, end)
+        if self.was_torn:
+            ensure_torn(self._segments, end, known_durable=start, lost_power=self._options.lost_power)
+        ensure_whole()
         if self.was_torn:
             self._cut(end)
         self.next_position = self.written_position = self.synced_position = self._sync_up_to = end

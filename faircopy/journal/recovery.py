@@ -32,8 +32,10 @@ class Window:
         """`size` bytes at `position`, or fewer where the file ends."""
         at = position - self._first
         if at < 0 or at + size > len(self._data):
-            wanted = max(size, WINDOW_BYTES)
-            self._data = memoryview(self._segment.opened.read(wanted, self._segment.at(position)))
+            byte = self._segment.at(position)
+            # No more than there is: to find the end of a file takes one more read.
+            wanted = max(size, min(WINDOW_BYTES, self._segment.allocated - byte))
+            self._data = memoryview(self._segment.opened.read(wanted, byte))
             self._first, at = position, 0
         return self._data[at : at + size]
 
@@ -100,8 +102,8 @@ def is_blank_from(segments: Sequence[Segment], end: int) -> bool:
     last = segments[-1]
     at, size = last.at(end), last.opened.size()
     while at < size:
-        piece = last.opened.read(WINDOW_BYTES, at)
-        if piece != ZEROS[: len(piece)]:
+        piece = last.opened.read(min(WINDOW_BYTES, size - at), at)
+        if not ZEROS.startswith(piece):
             return False
         at += len(piece)
     return True

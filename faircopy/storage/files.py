@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
@@ -295,6 +295,12 @@ def exists(path: Path) -> bool:
     return mounted().status(path) is not None
 
 
+def reaches(path: Path, byte: int) -> bool:
+    """Whether a file is there, and has so many bytes at least."""
+    status = mounted().status(path)
+    return status is not None and status.size >= byte
+
+
 def size_of(path: Path) -> int:
     """Size of a file that is there."""
     status = mounted().status(path)
@@ -358,12 +364,13 @@ def delete_tree(path: Path, *, durable: bool = True) -> None:
 
 def list_directory(path: Path) -> list[Path]:
     """What is in a directory, sorted by name; nothing if it is not there."""
-    if not is_directory(path):
-        return []
     try:
-        return sorted(path / name for name in mounted().list(path))
+        names = mounted().list(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     except OSError as error:
         raise read_failure(f"listing {path}", error) from error
+    return [path / name for name in sorted(names)]
 
 
 def read_file(path: Path) -> bytes:
@@ -385,4 +392,9 @@ def write_file(path: Path, content: bytes) -> None:
 
 def list_files(path: Path, suffix: str) -> list[Path]:
     """The files of a directory with this suffix, sorted by name."""
-    return [child for child in list_directory(path) if child.suffix == suffix]
+    return with_suffix(suffix, list_directory(path))
+
+
+def with_suffix(suffix: str, paths: Iterable[Path]) -> list[Path]:
+    """Those of the files that have this suffix."""
+    return [path for path in paths if path.suffix == suffix]
