@@ -139,6 +139,10 @@ class OffsetsJournals:
         """What was stored last of a group, and not deleted."""
         return self.partition_of(group).table.kept().get(group)
 
+    def is_being_deleted(self, group: str) -> bool:
+        """Whether a deletion is on its way to disk: who comes now comes to another group."""
+        return self.partition_of(group).table.is_being_deleted(group)
+
     def kept_groups(self) -> Iterable[tuple[str, KeptGroup]]:
         """All groups that are stored."""
         return [item for partition in self.partitions for item in partition.table.kept().items()]
@@ -222,7 +226,10 @@ class OffsetsJournals:
     async def _append(self, group: str, changes: list[OffsetChange], *, deletes_group: bool = False) -> None:
         if changes or deletes_group:
             payload = encode_offsets(group, changes, deletes_group=deletes_group)
-            await self._append_payload(group, payload, len(changes) + deletes_group)
+            appended = self._append_payload(group, payload, len(changes) + deletes_group)
+            if deletes_group:
+                self.partition_of(group).table.note_deletion(group)
+            await appended
 
     def _append_payload(self, group: str, payload: bytes, records: int) -> asyncio.Future[None]:
         partition = self.partition_of(group)

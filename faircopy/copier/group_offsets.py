@@ -19,6 +19,7 @@ Or it says who is in a group (`copier/group_metadata.py`). A group that is delet
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
@@ -118,6 +119,7 @@ class GroupOffsets:
         self._committed: dict[str, dict[TopicIdPartition, GroupOffset]] = {}
         self._unstable: dict[TransactionId, set[tuple[str, TopicIdPartition]]] = {}
         self._kept: dict[str, KeptGroup] = {}
+        self._deletions: Counter[str] = Counter()  # that were appended and are not applied, by group
         self._changed: set[tuple[str, TopicIdPartition | None]] = set()  # without a place: who is in the group
         self._storing: set[tuple[str, TopicIdPartition | None]] = set()
 
@@ -153,6 +155,14 @@ class GroupOffsets:
         """A transaction was discarded."""
         self._unstable.pop(transaction, None)
 
+    def note_deletion(self, group: str) -> None:
+        """The deletion of a group was appended: what comes behind it in the journal is of another group."""
+        self._deletions[group] += 1
+
+    def is_being_deleted(self, group: str) -> bool:
+        """Whether the deletion of a group is appended, and not yet seen in the table."""
+        return group in self._deletions
+
     def _apply(self, payload: Buffer) -> None:
         change = decode_change(payload)
         self._apply_offsets(change.group, change.offsets)
@@ -174,6 +184,7 @@ class GroupOffsets:
     def _keep(self, group: str, metadata: GroupMetadata | None, payload: Buffer) -> None:
         if metadata is None:
             self._kept.pop(group, None)
+            self._deletions -= Counter((group,))  # which keeps only those above zero
         else:
             protocol_type, has_members = metadata.protocol_type or "", bool(metadata.members)
             self._kept[group] = KeptGroup(bytes(payload), protocol_type, has_members, metadata.changed_ms)

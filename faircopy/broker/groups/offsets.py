@@ -61,6 +61,9 @@ class OffsetStore(Protocol):
     def kept_group(self, group_id: str) -> Kept | None:
         """What was stored last of a group, and not deleted."""
 
+    def is_being_deleted(self, group_id: str) -> bool:
+        """Whether a deletion is on its way to disk: who comes now comes to another group."""
+
     def kept_groups(self) -> Iterable[tuple[str, Kept]]:
         """All that are stored."""
 
@@ -147,6 +150,10 @@ class MemoryOffsetStore:
 
     def kept_group(self, group_id: str) -> KeptInMemory | None:
         return self._kept.get(group_id)
+
+    def is_being_deleted(self, group_id: str) -> bool:
+        """Never: a deletion is over at once."""
+        return False
 
     def kept_groups(self) -> Iterable[tuple[str, KeptInMemory]]:
         return list(self._kept.items())

@@ -74,7 +74,9 @@ class GroupRegistry:
         if group is not None:
             return group
         kept = self._store.kept_group(group_id)
-        return None if kept is None else Group.restored(group_id, self._limits, kept.metadata, self.now_ms())
+        if kept is None or self._store.is_being_deleted(group_id):
+            return None
+        return Group.restored(group_id, self._limits, kept.metadata, self.now_ms())
 
     def find_or_make(self, group_id: str) -> Group:
         """The group of this id, or a new one."""
