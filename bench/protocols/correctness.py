@@ -87,7 +87,23 @@ def run(address: str, topic: str, number: int, seed: int, sent: Sent, may_abort:
             note(sent, number, values)
         else:
             sent.aborted.update(value for _, value in values)
-            producer.abort_transaction(60)
+            producer = after_abort(producer, address, f"{topic}-{number}")
+
+
+def after_abort(producer: Producer, address: str, transactional_id: str) -> Producer:
+    """Abort. Returns the producer to go on with: another one where the client takes the abort's refusal for final.
+
+    librdkafka does, when an abort overtakes the registration of the transaction's partitions
+    (https://github.com/confluentinc/librdkafka/issues/4849).
+    """
+    try:
+        producer.abort_transaction(60)
+    except KafkaException as error:
+        refusal = error.args[0]
+        if not (refusal.fatal() and refusal.code() == KafkaError.INVALID_TXN_STATE):
+            raise
+        return producer_of(address, transactional_id)
+    return producer
 
 
 def has_committed(producer: Producer) -> bool:
