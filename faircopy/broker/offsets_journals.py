@@ -11,7 +11,14 @@ from typing import Protocol
 from faircopy.broker.groups.offsets import CommittedOffset, TopicPartition
 from faircopy.copier.fold import Standing
 from faircopy.copier.group_metadata import GroupMetadata, encode_group
-from faircopy.copier.group_offsets import GroupOffset, GroupOffsets, KeptGroup, OffsetChange, encode_offsets
+from faircopy.copier.group_offsets import (
+    GroupOffset,
+    GroupOffsets,
+    KeptGroup,
+    OffsetChange,
+    UnderWay,
+    encode_offsets,
+)
 from faircopy.copier.partition import Appended, Done, Partition, PartitionName
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
@@ -133,7 +140,7 @@ class OffsetsJournals:
     def store_group(self, group: str, metadata: GroupMetadata) -> asyncio.Future[None]:
         """Store who is in a group; durable when done. Raises JournalFull."""
         payload = encode_group(group, metadata._replace(changed_ms=self._clock.steady_ms()))
-        return self._append_payload(group, payload, 1)
+        return self._append_payload(group, payload, UnderWay())
 
     def kept_group(self, group: str) -> KeptGroup | None:
         """What was stored last of a group, and not deleted."""
@@ -149,14 +156,13 @@ class OffsetsJournals:
 
     async def delete_group(self, group: str) -> None:
         """Forget a group and its offsets; durable when done. Raises JournalFull."""
-        committed = self.partition_of(group).table.committed(group)
-        await self._withdraw(group, committed, deletes_group=True)
+        await self._withdraw(group, self.partition_of(group).table.places(group), deletes_group=True)
 
     async def delete(self, group: str, partitions: AbstractSet[TopicPartition] | None) -> None:
         """Take away a group's offsets: all, or those of some partitions; durable when done."""
-        committed = self.partition_of(group).table.committed(group)
+        places = self.partition_of(group).table.places(group)
         await self._withdraw(
-            group, [place for place in committed if partitions is None or self._topic_ids.name_of(place) in partitions]
+            group, [place for place in places if partitions is None or self._topic_ids.name_of(place) in partitions]
         )
 
     async def _withdraw(self, group: str, places: Iterable[TopicIdPartition], *, deletes_group: bool = False) -> None:
@@ -179,14 +185,14 @@ class OffsetsJournals:
         kept_groups = (group for group, _ in self.kept_groups())
         for group in dict.fromkeys((*kept_groups, *self.groups())):
             await asyncio.sleep(0)
-            kept = self.kept_group(group)
-            if is_active(group) or (kept is not None and kept.changed_ms >= oldest_ms):
+            kept, table = self.kept_group(group), self.partition_of(group).table
+            is_used = is_active(group) or table.is_changing(group)
+            if is_used or (kept is not None and kept.changed_ms >= oldest_ms):
                 continue
-            table = self.partition_of(group).table
             committed = table.committed(group)
             expired = [place for place, offset in committed.items() if offset.committed_ms < oldest_ms]
-            is_over = len(expired) == len(committed) and not table.unstable(group)
-            await self._withdraw(group, expired, deletes_group=kept is not None and is_over)
+            is_over = kept is not None and len(expired) == len(committed)
+            await self._withdraw(group, expired, deletes_group=is_over)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
@@ -226,14 +232,13 @@ class OffsetsJournals:
     async def _append(self, group: str, changes: list[OffsetChange], *, deletes_group: bool = False) -> None:
         if changes or deletes_group:
             payload = encode_offsets(group, changes, deletes_group=deletes_group)
-            appended = self._append_payload(group, payload, len(changes) + deletes_group)
-            if deletes_group:
-                self.partition_of(group).table.note_deletion(group)
-            await appended
+            await self._append_payload(group, payload, UnderWay(changes, deletes_group))
 
-    def _append_payload(self, group: str, payload: bytes, records: int) -> asyncio.Future[None]:
+    def _append_payload(self, group: str, payload: bytes, change: UnderWay) -> asyncio.Future[None]:
         partition = self.partition_of(group)
         partition.ensure_writable()
         done: asyncio.Future[None] = self._loop.create_future()
+        records = max(len(change.offsets) + change.deletes_group, 1)
         partition.append_plain(payload, None, records, lambda _base_offset: tell(done))
+        partition.table.note_plain(group, change)
         return done

@@ -19,8 +19,8 @@ Or it says who is in a group (`copier/group_metadata.py`). A group that is delet
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -59,6 +59,13 @@ class GroupChange(NamedTuple):
     offsets: list[OffsetChange]
     has_metadata: bool = False
     metadata: GroupMetadata | None = None
+
+
+class UnderWay(NamedTuple):
+    """A change of a group that is appended, and not in the table yet."""
+
+    offsets: Sequence[OffsetChange] = ()
+    deletes_group: bool = False
 
 
 class KeptGroup(NamedTuple):
@@ -119,7 +126,7 @@ class GroupOffsets:
         self._committed: dict[str, dict[TopicIdPartition, GroupOffset]] = {}
         self._unstable: dict[TransactionId, set[tuple[str, TopicIdPartition]]] = {}
         self._kept: dict[str, KeptGroup] = {}
-        self._deletions: Counter[str] = Counter()  # that were appended and are not applied, by group
+        self._under_way: dict[str, deque[UnderWay]] = {}  # appended without a transaction, and not applied yet
         self._changed: set[tuple[str, TopicIdPartition | None]] = set()  # without a place: who is in the group
         self._storing: set[tuple[str, TopicIdPartition | None]] = set()
 
@@ -155,16 +162,32 @@ class GroupOffsets:
         """A transaction was discarded."""
         self._unstable.pop(transaction, None)
 
-    def note_deletion(self, group: str) -> None:
-        """The deletion of a group was appended: what comes behind it in the journal is of another group."""
-        self._deletions[group] += 1
+    def note_plain(self, group: str, appended: UnderWay) -> None:
+        """A change without a transaction was appended: it comes into the table when it is durable."""
+        self._under_way.setdefault(group, deque()).append(appended)
+
+    def is_changing(self, group: str) -> bool:
+        """Whether a change of a group is on its way into the table, or may be: its transaction is not over."""
+        return group in self._under_way or bool(self.pending(group))
 
     def is_being_deleted(self, group: str) -> bool:
-        """Whether the deletion of a group is appended, and not yet seen in the table."""
-        return group in self._deletions
+        """Whether the deletion of a group is on its way: what is appended now is of another one."""
+        return any(appended.deletes_group for appended in self._under_way.get(group, ()))
 
-    def _apply(self, payload: Buffer) -> None:
-        change = decode_change(payload)
+    def places(self, group: str) -> Iterable[TopicIdPartition]:
+        """Partitions for which a group has committed an offset, or is about to without a transaction."""
+        under_way = (change.place for appended in self._under_way.get(group, ()) for change in appended.offsets)
+        return dict.fromkeys((*self.committed(group), *under_way))
+
+    def _end_plain(self, group: str) -> None:
+        """The earliest of a group's changes is in the table. After a restart none was under way."""
+        under_way = self._under_way.get(group)
+        if under_way is not None:
+            under_way.popleft()
+            if not under_way:
+                del self._under_way[group]
+
+    def _apply(self, change: GroupChange, payload: Buffer) -> None:
         self._apply_offsets(change.group, change.offsets)
         if change.has_metadata:
             self._keep(change.group, change.metadata, payload)
@@ -184,7 +207,6 @@ class GroupOffsets:
     def _keep(self, group: str, metadata: GroupMetadata | None, payload: Buffer) -> None:
         if metadata is None:
             self._kept.pop(group, None)
-            self._deletions -= Counter((group,))  # which keeps only those above zero
         else:
             protocol_type, has_members = metadata.protocol_type or "", bool(metadata.members)
             self._kept[group] = KeptGroup(bytes(payload), protocol_type, has_members, metadata.changed_ms)
@@ -196,7 +218,9 @@ class GroupOffsets:
     def push(self, effect: Effect, payload: Buffer | None) -> None:
         if isinstance(effect, CopyBatch):
             assert payload is not None
-            self._apply(payload)
+            change = decode_change(payload)
+            self._apply(change, payload)
+            self._end_plain(change.group)
         elif isinstance(effect, CopyTransaction):
             self._apply_transaction(effect)
             self.note_end(effect.transaction)
@@ -205,7 +229,7 @@ class GroupOffsets:
         walk = Walk(self._journal, effect.transaction, read_from_disk)
         for draft in walk.collect(effect.head, keep_bytes=effect.size):
             assert draft.payload is not None
-            self._apply(draft.payload)
+            self._apply(decode_change(draft.payload), draft.payload)
 
     def push_barrier(self, reached: Callable[[], None]) -> None:
         reached()

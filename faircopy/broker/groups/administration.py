@@ -76,6 +76,8 @@ class GroupAdministration:
 
     async def delete(self, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets. Durable when done."""
+        if not await self._offsets.settle(group_id):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         group = self._registry.groups.get(group_id)
         if group is None and not self._is_kept(group_id):
             return ErrorCode.GROUP_ID_NOT_FOUND

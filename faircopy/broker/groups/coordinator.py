@@ -242,6 +242,8 @@ class GroupCoordinator:
     async def offset_delete(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetDelete (KIP-496)."""
         asked = await asked_for(request.topics, pace)
+        if not await self._offsets.settle(request.group_id):
+            return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "topics": []}
         group = self._registry.find(request.group_id)
         return await delete_offsets(self._offsets, group, request, asked, pace)
 
