@@ -30,7 +30,10 @@ class Derived(NamedTuple):
 
 
 class PartitionLog:
-    """The log's files. Bytes behind the checkpoint's end count for nothing: a start writes them again."""
+    """The log's files. Bytes behind the checkpoint's end count for nothing: a start writes them again.
+
+    Files that are wholly below the start are deleted, and a crash may bring some back. They need not be all there.
+    """
 
     def __init__(self, directory: Path, checkpoint: Checkpoint | None, advance: Advance) -> None:
         self.directory = directory
@@ -74,7 +77,7 @@ class PartitionLog:
         except DamagedLogFile as error:
             self._note(path, error.byte, error.what)
             return
-        if offset != behind:
+        if offset != behind and behind > self._checkpoint.start_offset:
             self._note(path, byte, f"the file ends with offset {offset - 1}, and {behind} comes next")
 
     def _check_start(self, paths: list[Path]) -> None:

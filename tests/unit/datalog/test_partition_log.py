@@ -1,0 +1,52 @@
+"""What `verify` makes of a log whose first segments were deleted, and some of which a crash has brought back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faircopy.copier.checkpoint import Checkpoint
+from faircopy.datalog.segment import file_name
+from faircopy.verify.partition_log import PartitionLog
+from faircopy.wire.records import Message, build_batch
+
+SEGMENTS = 5
+RECORDS = 10  # of one batch a segment
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    found = [tmp_path / file_name(number * RECORDS) for number in range(SEGMENTS)]
+    for path in found:
+        path.write_bytes(build_batch([Message(b"value")] * RECORDS, base_offset=int(path.stem)))
+    return found
+
+
+def findings(paths: list[Path], start_offset: int) -> list[tuple[str, int | None]]:
+    end = SEGMENTS * RECORDS
+    checkpoint = Checkpoint(0, start_offset, end, int(paths[-1].stem), paths[-1].stat().st_size, 0)
+    log = PartitionLog(paths[0].parent, checkpoint, lambda _bytes: None)
+    list(log.batches())
+    return [(finding.path.name, finding.byte) for finding in log.findings]
+
+
+def test_a_gap_below_the_start_is_none(paths: list[Path]) -> None:
+    paths[1].unlink()
+    assert findings(paths, start_offset=2 * RECORDS) == []
+    assert findings(paths, start_offset=2 * RECORDS + 3) == []
+
+
+def test_a_gap_behind_the_start_is_damage(paths: list[Path]) -> None:
+    size = paths[1].stat().st_size
+    paths[2].unlink()
+    assert findings(paths, start_offset=2 * RECORDS) == [(paths[1].name, size)]
+    assert findings(paths, start_offset=RECORDS) == [(paths[1].name, size)]
+
+
+def test_what_came_back_is_checked_as_well(paths: list[Path]) -> None:
+    paths[1].unlink()
+    data = bytearray(paths[0].read_bytes())
+    data[-1] ^= 1
+    paths[0].write_bytes(data)
+    assert findings(paths, start_offset=3 * RECORDS) == [(paths[0].name, 0)]
