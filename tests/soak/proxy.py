@@ -22,6 +22,10 @@ SIZE_BYTES = 4
 REQUEST = 8
 RESPONSE = 4
 DISCARDED_BYTES_MAX = 1 << 16
+OLDER_CONNECTIONS = 4
+"""For what a network delivers late, on connections that are long replaced. Each delivers one request: what was left on
+a connection was in flight when its client gave it up, so it is not of two transactions.
+"""
 # Clients count up from 0: these never meet theirs.
 OUR_FIRST_CORRELATION_ID = 1 << 30
 
@@ -59,19 +63,19 @@ class Proxy:
         self.spawn(self._serve((reader, writer)))
 
     async def _serve(self, client: Stream) -> None:
-        with closed(client[1]), contextlib.suppress(OSError):
-            # The older one is there for what a network delivers late, on a connection that is long replaced.
-            older = await asyncio.open_connection(HOST, self.target)
-            with closed(older[1]):
-                newer = await asyncio.open_connection(HOST, self.target)
-                with closed(newer[1]):
-                    await Link(self, client, older, newer).run()
+        with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
+            opened.enter_context(closed(client[1]))
+            connections = []
+            for _ in range(OLDER_CONNECTIONS + 1):
+                connections.append(await asyncio.open_connection(HOST, self.target))
+                opened.enter_context(closed(connections[-1][1]))
+            await Link(self, client, connections[:-1], connections[-1]).run()
 
 
 class Link:
     """One client's connection, and those to the broker that belong to it."""
 
-    def __init__(self, proxy: Proxy, client: Stream, older: Stream, broker: Stream) -> None:
+    def __init__(self, proxy: Proxy, client: Stream, older: list[Stream], broker: Stream) -> None:
         self._proxy = proxy
         self._weather = proxy.weather
         self._client = client
@@ -85,13 +89,13 @@ class Link:
     async def run(self) -> None:
         """Until either end closes its connection, or it is cut."""
         both = [self._proxy.spawn(self._pass_requests()), self._proxy.spawn(self._pass_responses())]
-        unheard = self._proxy.spawn(self._discard_responses())
+        unheard = [self._proxy.spawn(discard_responses(*older)) for older in self._older]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if self._is_late:
                 await asyncio.wait(both)
         finally:
-            for task in (*both, unheard):
+            for task in (*both, *unheard):
                 task.cancel()
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -119,7 +123,8 @@ class Link:
             case Fate.REPEATED:
                 frame += self._renumbered(frame)
             case Fate.REPLAYED:
-                self._proxy.spawn(self._replay(frame))
+                if self._older:
+                    self._proxy.spawn(self._replay(frame, self._older.pop()))
         await pass_on(frame, self._broker[1])
         return True
 
@@ -137,10 +142,10 @@ class Link:
         await asyncio.sleep(self._weather.chosen.random() * LATE_SECONDS_MAX)
         await pass_on(frame, self._broker[1])
 
-    async def _replay(self, frame: bytes) -> None:
+    async def _replay(self, frame: bytes, older: Stream) -> None:
         await asyncio.sleep(self._weather.chosen.random() * LATE_SECONDS_MAX)
         with contextlib.suppress(OSError):
-            await pass_on(frame, self._older[1])
+            await pass_on(frame, older[1])
 
     # -- responses -----------------------------------------------------------------------------------------------
 
@@ -156,11 +161,12 @@ class Link:
                 elif not self._is_late:
                     await pass_on(frame, self._client[1])
 
-    async def _discard_responses(self) -> None:
-        """Those to what was replayed."""
-        with contextlib.suppress(OSError):
-            while await self._older[0].read(DISCARDED_BYTES_MAX):
-                pass
+
+async def discard_responses(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Those to what was replayed."""
+    with contextlib.suppress(OSError):
+        while await reader.read(DISCARDED_BYTES_MAX):
+            pass
 
 
 def correlation_id_of(frame: bytes, position: int) -> int:

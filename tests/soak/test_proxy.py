@@ -11,18 +11,19 @@ import pytest
 
 from faircopy.wire.api_keys import ApiKey
 from tests.simulation.coverage import Coverage
-from tests.soak.proxy import HOST, REQUEST, Proxy, closed, correlation_id_of, read_frame
+from tests.soak.proxy import HOST, OLDER_CONNECTIONS, REQUEST, Proxy, closed, correlation_id_of, read_frame
 from tests.soak.weather import Fate, Weather
 
 WAIT_SECONDS = 10.0
+FIRST, SECOND = OLDER_CONNECTIONS, 2 * OLDER_CONNECTIONS + 1  # the proxy's connections for those of the client
 
 
 class FixedWeather(Weather):
-    """The first EndTxn has this fate; nothing else has any."""
+    """The first EndTxns have this fate; nothing else has any."""
 
-    def __init__(self, fate: Fate) -> None:
+    def __init__(self, fate: Fate, times: int) -> None:
         super().__init__(random.Random(1), Coverage())
-        self._fates = [fate]
+        self._fates = [fate] * times
 
     def fate_of(self, api_key: int) -> Fate | None:
         return self._fates.pop() if self._fates and api_key == ApiKey.END_TXN else None
@@ -67,11 +68,11 @@ class Client:
 Scene = Callable[[Client, StubBroker], Awaitable[None]]
 
 
-def play(fate: Fate, scene: Scene) -> None:
+def play(fate: Fate, scene: Scene, times: int = 1) -> None:
     async def run() -> None:
         broker = StubBroker()
         server = await asyncio.start_server(broker.serve, HOST, 0)
-        async with server, Proxy(FixedWeather(fate)) as proxy, asyncio.timeout(WAIT_SECONDS):
+        async with server, Proxy(FixedWeather(fate, times)) as proxy, asyncio.timeout(WAIT_SECONDS):
             proxy.target = server.sockets[0].getsockname()[1]
             with contextlib.ExitStack() as opened:
                 client = Client(proxy, opened)
@@ -93,12 +94,12 @@ async def seen(broker: StubBroker, count: int) -> list[tuple[int, bytes]]:
 def test_a_repeated_request_has_one_answer() -> None:
     async def scene(client: Client, broker: StubBroker) -> None:
         assert [await client.ask(b"end", 1), await client.ask(b"next", 2)] == [1, 2]
-        assert await seen(broker, 3) == [(1, b"end"), (1, b"end"), (1, b"next")]
+        assert await seen(broker, 3) == [(FIRST, b"end"), (FIRST, b"end"), (FIRST, b"next")]
 
     play(Fate.REPEATED, scene)
 
 
-@pytest.mark.parametrize(("fate", "arrived"), [(Fate.CUT_BEFORE, []), (Fate.CUT_AFTER, [(1, b"end")])])
+@pytest.mark.parametrize(("fate", "arrived"), [(Fate.CUT_BEFORE, []), (Fate.CUT_AFTER, [(FIRST, b"end")])])
 def test_a_cut_comes_before_the_request_or_after_it(fate: Fate, arrived: list[tuple[int, bytes]]) -> None:
     async def scene(client: Client, broker: StubBroker) -> None:
         assert await client.ask(b"end", 1) == -1
@@ -112,7 +113,7 @@ def test_a_late_request_comes_on_a_connection_that_its_client_has_replaced() -> 
         assert await client.ask(b"end", 1) == -1
         await client.connect()
         assert await client.ask(b"end again", 1) == 1
-        assert sorted(await seen(broker, 2)) == [(1, b"end"), (3, b"end again")]
+        assert sorted(await seen(broker, 2)) == [(FIRST, b"end"), (SECOND, b"end again")]
 
     play(Fate.LATE, scene)
 
@@ -120,6 +121,17 @@ def test_a_late_request_comes_on_a_connection_that_its_client_has_replaced() -> 
 def test_a_replayed_request_comes_again_on_an_older_connection() -> None:
     async def scene(client: Client, broker: StubBroker) -> None:
         assert [await client.ask(b"end", 1), await client.ask(b"next", 2)] == [1, 2]
-        assert sorted(await seen(broker, 3)) == [(0, b"end"), (1, b"end"), (1, b"next")]
+        late, *others = sorted(await seen(broker, 3))
+        assert late[0] < FIRST and late[1] == b"end"
+        assert others == [(FIRST, b"end"), (FIRST, b"next")]
 
     play(Fate.REPLAYED, scene)
+
+
+def test_each_replayed_request_comes_on_a_connection_of_its_own() -> None:
+    async def scene(client: Client, broker: StubBroker) -> None:
+        assert [await client.ask(b"end", number) for number in range(6)] == list(range(6))
+        await seen(broker, 6 + OLDER_CONNECTIONS)
+        assert sorted(number for number, _ in broker.seen if number < FIRST) == list(range(OLDER_CONNECTIONS))
+
+    play(Fate.REPLAYED, scene, times=6)
