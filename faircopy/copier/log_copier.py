@@ -11,10 +11,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from faircopy.copier.checkpoint import Checkpoint, Span, decode_span, encode_span, span_key
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, MoveStart
+from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.log import DataLog, LogEnd, PlacedBatch
 from faircopy.datalog.segment import LogSegment
 from faircopy.errors import FaircopyError, invariant
@@ -37,6 +38,7 @@ KEPT_PAYLOAD_BYTES = 8 << 20
 NO_SPANS = (1 << 63) - 1
 NO_SPACE_RETRY_SECONDS = 1.0
 
+Result = TypeVar("Result")
 Job = tuple[CopyBatch | CopyTransaction, Buffer | None] | Callable[[], None]
 
 
@@ -242,13 +244,13 @@ class LogCopier:
             await self._write_slowly(self._place_drafts(loaded, base_offset))
             base_offset += sum(draft.entry.records for draft in piece)
 
-    async def _patiently(self, read: Callable[..., list[Draft]], *arguments: Any) -> list[Draft]:
-        """Read on a thread, as often as it takes to have a descriptor."""
+    async def _patiently(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do this on a thread, as often as it takes to have a descriptor."""
         space = self._journal.space
         try:
             while True:
                 try:
-                    return await self._disk.run(read, *arguments)
+                    return await self._disk.run(work, *arguments)
                 except Shortage as error:
                     space.waits(self, error)
                     await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
@@ -344,17 +346,22 @@ class LogCopier:
 
     def recovered(self) -> None:
         if self._jobs:
-            # What the log holds behind its end is written again: nobody can tell yet whether it is forgotten.
+            # Before the next checkpoint, which would count files of an earlier division as parts of the log.
+            self._jobs.append(lambda: self._go_slow(self._patiently(self._drop_leftovers, self.log.leftovers())))
             self._loop.call_soon_threadsafe(self._schedule)
-            return
-        place = self.log.find_forgotten() if self._journal.is_synced_first else None
+        else:
+            self._drop_leftovers(self.log.leftovers())
+
+    def _drop_leftovers(self, leftovers: Leftovers) -> None:
+        """All is written that the journal knows. Blocks. Raises DamagedJournal."""
+        place = leftovers.find_forgotten() if self._journal.is_synced_first else None
         if place is not None:
             raise DamagedJournal(
                 f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset {place.offset}, "
                 f"which was shown, and the journal no longer does. Restore both from a backup or a replica; or, if "
                 f"power was lost under durability=os, start once with that"
             )
-        self.log.cut()
+        leftovers.drop()
 
     def _write_at_once(self, placed: list[PlacedBatch]) -> bool:
         """Write and show; false if the disk is full, and it is done later."""

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from faircopy.datalog.ages import SegmentAges
 from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
+from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.read import DamagedLog, ReadPlan
-from faircopy.datalog.segment import SUFFIX, LogSegment, file_name, holds_batch
+from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
 from faircopy.errors import FaircopyError, invariant
-from faircopy.storage.files import Buffer, delete_file, list_files, make_directory, sync_directory
+from faircopy.storage.files import Buffer, list_files, make_directory
 from faircopy.storage.state_store import Change, StateStore
 
 RECENT_BATCHES = 256
@@ -81,8 +82,9 @@ class DataLog:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def open(self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS) -> None:
-        """Take the log up to the checkpoint's end (I6). The fold writes what follows again, over what is there; `cut`
-        drops the rest. Until then nothing is lost: the journal may turn out to be damaged. Blocks. Raises DamagedLog.
+        """Take the log up to the checkpoint's end (I6). The fold writes what follows again, over what is there; then
+        the `leftovers` are dropped. Nothing is lost before: the journal may turn out to be damaged. Blocks. Raises
+        DamagedLog.
         """
         make_directory(self.directory)
         found = [self._found(path) for path in list_files(self.directory, SUFFIX)]
@@ -110,27 +112,12 @@ class DataLog:
             )
         last.begin_again_at(end.byte)
 
-    def find_forgotten(self) -> Place | None:
-        """Where the log ends, if its files go on there with a sound batch: the fold did not write it again. Blocks."""
-        last = next(reversed([*self._gone, *self.segments]), None)
-        if last is not None and holds_batch(last.path, last.size, self.end_offset):
-            return Place(self.end_offset, last.base_offset, last.size)
-        following = self.directory / file_name(self.end_offset)
-        if (last is None or last.path != following) and holds_batch(following, 0, self.end_offset):
-            return Place(self.end_offset, self.end_offset, 0)
-        return None
-
-    def cut(self) -> None:
-        """Drop what the files hold behind the log's end, once the fold has written all it knows. Blocks."""
-        kept = {segment.path for segment in (*self._gone, *self.segments)}
-        dropped = [path for path in self._found_paths if path not in kept]
-        for path in dropped:
-            delete_file(path)
-        for segment in self.segments:
-            segment.cut()
-        if dropped:
-            # A start with many partitions is mostly fsyncs, so none is made that nothing needs.
-            sync_directory(self.directory)
+    def leftovers(self) -> Leftovers:
+        """What the files hold besides the log, once the fold has written all it knows."""
+        kept = [*self._gone, *self.segments]
+        paths = {segment.path for segment in kept}
+        dropped = [path for path in self._found_paths if path not in paths]
+        return Leftovers(self.directory, self.end_offset, kept[-1] if kept else None, list(self.segments), dropped)
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from faircopy.broker.checkpoints import FULL_DISK_PATIENCE_MS
+from faircopy.copier.log_copier import NO_SPACE_RETRY_SECONDS
+from faircopy.datalog.log import DataLog
+from faircopy.datalog.segment import SUFFIX
+from faircopy.storage.files import list_files
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.check import Verdict, check
 from tests.crash_states import scenarios, sweep
@@ -164,6 +168,40 @@ def test_records_are_deleted_while_copies_wait_for_space() -> None:
         assert await consumer.bound("a-0", EARLIEST) == 2
 
     play(test)
+
+
+def test_a_start_with_a_full_disk_leaves_no_segment_of_before() -> None:
+    """A segment that had been rolled for its age is not rolled where the log is written again. Its file was left, and
+    the next start took it for a part of the log: what it overlapped with was trimmed too early, or not at all.
+    """
+
+    async def test(stage: Stage) -> None:
+        await scenarios.plain(stage)
+        log_of_a(stage).roll()
+        for _ in range(8):
+            await scenarios.plain(stage)
+        stage.machine.kill()
+        stage.machine.disk.before = no_space_for_logs
+        await stage.machine.start()
+        stage.remote.leave()  # the connection to the one that died
+        stage.machine.disk.before = lambda _: None
+        await asyncio.sleep(2 * NO_SPACE_RETRY_SECONDS)
+        await stage.in_broker(stage.broker.checkpoint(all_changed=True))
+        log = log_of_a(stage)
+        assert list_files(log.directory, SUFFIX) == [segment.path for segment in log.segments]
+        stage.machine.lose_power(Fate.LOST)
+        await stage.machine.start()
+        assert [segment.base_offset for segment in log_of_a(stage).segments] == [
+            segment.base_offset for segment in log.segments
+        ]
+        verdict, findings = check([*stage.history(), *await read_all(stage.machine)])
+        assert verdict is Verdict.VALID, findings
+
+    play(test)
+
+
+def log_of_a(stage: Stage) -> DataLog:
+    return stage.broker.catalog.topics["a"].partitions[0].log
 
 
 def no_space(operation: DiskOperation) -> None:

@@ -86,8 +86,9 @@ def feed_files(data: bytes) -> None:
             for time_ms in times_ms:
                 with contextlib.suppress(DamagedLog, StorageFailure):
                     check_search(log, time_ms)
-            log.find_forgotten()
-            log.cut()
+            leftovers = log.leftovers()
+            leftovers.find_forgotten()
+            leftovers.drop()
 
 
 def changed_files(choices: Choices) -> dict[Path, bytes]:

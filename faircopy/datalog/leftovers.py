@@ -1,0 +1,47 @@
+"""What the files of a log hold behind its end after a crash.
+
+The fold writes the log again from the last checkpoint on. It may divide it into other segments than before the crash,
+since a segment is also ended for its age; files of the old division must not be taken for parts of the new one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from faircopy.datalog.index import Place
+from faircopy.datalog.segment import LogSegment, file_name, holds_batch
+from faircopy.storage.files import delete_file, sync_directory
+
+
+class Leftovers(NamedTuple):
+    """Found once the fold has written all it knows: `segments` are the log's, and `dropped` the files of no segment.
+
+    To be looked at and dropped on any thread.
+    """
+
+    directory: Path
+    end_offset: int
+    last: LogSegment | None
+    segments: list[LogSegment]
+    dropped: list[Path]
+
+    def find_forgotten(self) -> Place | None:
+        """Where the log ends, if its files go on there with a sound batch: the fold did not write it again. Blocks."""
+        last = self.last
+        if last is not None and holds_batch(last.path, last.size, self.end_offset):
+            return Place(self.end_offset, last.base_offset, last.size)
+        following = self.directory / file_name(self.end_offset)
+        if (last is None or last.path != following) and holds_batch(following, 0, self.end_offset):
+            return Place(self.end_offset, self.end_offset, 0)
+        return None
+
+    def drop(self) -> None:
+        """Drop what is behind the log's end, and files of an earlier division. Blocks."""
+        for path in self.dropped:
+            delete_file(path)
+        for segment in self.segments:
+            segment.cut()
+        if self.dropped:
+            # A start with many partitions is mostly fsyncs, so none is made that nothing needs.
+            sync_directory(self.directory)
