@@ -15,14 +15,16 @@ from tests.crash_states.sweep import Bounds, Wrong, sweep
 from tests.simulation.__main__ import progress_on
 
 SHOWN_MAX = 20
+TOLD_EACH = 50
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--states", type=int, help="At most so many states of each crash point; by default all.")
 @click.option("--length", default=3, show_default=True, help="Longest workload, in operations.")
 @click.option("--seed", type=int, help="Decides what is chosen where not all is tried; random, and printed.")
+@click.option("--part", default="1/1", show_default=True, metavar="K/N", help="Only the Kth of N parts of all.")
 @click.option("--processes", default=2, show_default=True, help="How many workloads to try at a time.")
-def main(states: int | None, length: int, seed: int | None, processes: int) -> None:
+def main(states: int | None, length: int, seed: int | None, part: str, processes: int) -> None:
     """Crash at each I/O of short workloads, in each state that the disk may be left in; recover, and check.
 
     \b
@@ -30,8 +32,9 @@ def main(states: int | None, length: int, seed: int | None, processes: int) -> N
     """
     console = Console()
     seed = seed if seed is not None else secrets.randbits(48)
-    wanted = [steps for steps in scenarios() if len(steps) <= length]
-    tried, wrong = 0, []
+    number, parts = map(int, part.split("/"))
+    wanted = [steps for steps in scenarios() if len(steps) <= length][number - 1 :: parts]
+    tried, done, wrong = 0, 0, []
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("workloads", total=len(wanted))
         for count, found in pool.imap_unordered(partial(outcome_of, seed=seed, bounds=Bounds(states)), wanted):
@@ -40,6 +43,9 @@ def main(states: int | None, length: int, seed: int | None, processes: int) -> N
             for each in found[: max(SHOWN_MAX - len(wrong), 1)]:
                 console.print(f"[bold red]wrong[/] {each}", highlight=False)
             progress.advance(task)
+            done += 1
+            if not console.is_terminal and done % TOLD_EACH == 0:
+                console.print(f"{done} of {len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong")
     console.print(f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong (seed {seed})")
     sys.exit(1 if wrong else 0)
 

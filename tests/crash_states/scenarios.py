@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.history import Offset, Result
 from tests.crash_states.stage import Stage
-from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, SimulatedProducer
+from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, Refused, SimulatedProducer
 from tests.simulation.workload import Attempt
 
 Step = Callable[[Stage], Awaitable[None]]
@@ -57,7 +57,11 @@ async def transaction(stage: Stage, partitions: list[str], *, is_committed: bool
 async def open_only(stage: Stage) -> None:
     """Drafts of a transaction that nobody ends."""
     attempt = stage.attempt("green/1", "green")
-    await stage.other.add_partitions(["a-0"])
+    try:
+        await stage.other.add_partitions(["a-0"])
+    except Refused:  # the one before it was aborted for its age
+        await stage.other.begin_life()
+        await stage.other.add_partitions(["a-0"])
     await stage.other.send("a-0", stage.values(attempt, "a-0", 1), 0)
 
 

@@ -1,4 +1,5 @@
-"""The sweep: play a scenario, crash at each of its I/Os in each state that the disk may be left in, recover, check.
+"""The sweep: play a scenario, crash at each I/O of its last step, in each state that the disk may be left in; recover,
+and check.
 
 A loss of power comes before each I/O, a kill also between any two buffers of a write, so between any two entries.
 
@@ -66,10 +67,13 @@ class Bounds(NamedTuple):
 
 
 def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> Iterator[Wrong | None]:
-    """Check the states of a scenario; yields one thing for each, None where all is well."""
+    """Check the states that the last step of a scenario may leave: those of the steps before it belong to shorter ones.
+
+    Yields one thing for each, None where all is well.
+    """
     chosen = random.Random(seed)
     name, settings = name_of(steps), TABLES_SETTINGS if has_tables(steps) else SETTINGS
-    moments = play(steps, settings, seed)
+    moments = play(steps, settings, seed)[-1]
     for moment in moments:
         why = what_is_wrong(settings, killed(moment), chosen.getrandbits(64))
         yield Wrong(name, f"a kill before {place_of(moment)}", 0, why) if why else None
@@ -116,17 +120,21 @@ def place_of(moment: Moment) -> str:
     return f"{moment.operation.name} {moment.operation.path} ({moment.operation.number})"
 
 
-def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[Moment]:
-    """Play a scenario on a machine without faults; the moments before each of its I/Os, and the one after all."""
+def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[list[Moment]]:
+    """Play a scenario on a machine without faults; for each step, the moments before each of its I/Os. The last one
+    is after all.
+    """
 
-    async def main(loop: VirtualLoop) -> list[Moment]:
+    async def main(loop: VirtualLoop) -> list[list[Moment]]:
         stage = Stage(loop, settings, random.Random(seed))
+        begins = []
         with stage.machine:
             await stage.begin()
             for step in steps:
+                begins.append(len(stage.moments))
                 await step(stage)
             stage.end()
-        return stage.moments
+        return [stage.moments[begin:end] for begin, end in zip(begins, [*begins[1:], None], strict=True)]
 
     return in_a_world(main)
 

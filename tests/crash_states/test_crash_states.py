@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import secrets
 
 import pytest
 
-from tests.crash_states.scenarios import STEPS, TABLE_SCENARIOS, Step, name_of, scenarios
-from tests.crash_states.sweep import Bounds, sweep
+from tests.crash_states.scenarios import (
+    STEPS,
+    STEPS_MAX,
+    TABLE_SCENARIOS,
+    Step,
+    name_of,
+    open_only,
+    scenarios,
+    time_out,
+)
+from tests.crash_states.stage import SETTINGS, Moment
+from tests.crash_states.sweep import Bounds, play, sweep
 
 SEED = secrets.randbits(48)
 BOUNDS = Bounds(states=4, second=1, second_states=1)
@@ -20,3 +31,24 @@ LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) +
 def test_each_crash_state_comes_back(steps: tuple[Step, ...]) -> None:
     wrong = [outcome for outcome in sweep(steps, SEED, BOUNDS) if outcome is not None]
     assert not wrong, (SEED, list(map(str, wrong)))
+
+
+@pytest.mark.parametrize("steps", CHOSEN.sample(list(itertools.product(STEPS, repeat=STEPS_MAX)), 10), ids=name_of)
+def test_what_comes_before_the_last_step_is_that_of_a_shorter_scenario(steps: tuple[Step, ...]) -> None:
+    """So each scenario need only crash in its last step."""
+    longer = play(steps, SETTINGS, SEED)
+    for length in range(1, len(steps)):
+        shorter = play(steps[:length], SETTINGS, SEED)[-1]
+        assert list(map(known_of, shorter[:-1])) == list(map(known_of, longer[length - 1]))
+
+
+def known_of(moment: Moment) -> tuple[object, ...]:
+    """What tells one crash from another."""
+    return moment.operation, moment.time, moment.history, moment.boots
+
+
+def test_every_scenario_can_be_played() -> None:
+    """One that ends with an error would end the sweep."""
+    chosen = [*itertools.product(STEPS, repeat=2), (open_only, time_out, open_only)]
+    for steps in chosen:
+        assert play(steps, SETTINGS, SEED)[-1]

@@ -79,7 +79,7 @@ def test_a_failed_fsync_is_not_believed_after_a_restart() -> None:
 
 def test_a_start_copies_nothing_that_may_be_lost() -> None:
     """I2: killed before its fsync, and without power while it recovered. The copy outlived what it was copied from."""
-    moments = sweep.play((scenarios.plain,), SETTINGS, 1)
+    moments = sweep.play((scenarios.plain,), SETTINGS, 1)[-1]
     syncs = [moment for moment in moments if moment.operation.name == "sync"]
     killed = [moment for moment in syncs if "journal" in moment.operation.path.parts][-1]
     for again in sweep.recovery_of(SETTINGS, killed, random.Random(1)):
