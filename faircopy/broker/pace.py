@@ -53,13 +53,18 @@ class Turns:
 
 
 class Pace:
-    """The pace of one request: after each millisecond of work it waits for its next turn."""
+    """The pace of one request: after each millisecond of work it waits for its next turn.
+
+    Only work counts: what passed before a list is gone over, such as the wait for the disk, does not. With it, each
+    request that had waited would wait again, for a turn of its own, and commits would come one by one to the disk.
+    """
 
     def __init__(self, turns: Turns, clock: Clock, is_wanted: Callable[[], bool]) -> None:
         self._turns = turns
         self._clock = clock
         self._is_wanted = is_wanted
-        self._until_ms = clock.monotonic_ms() + TURN_MS
+        self._until_ms = 0.0
+        self._lists = 0
 
     async def over(self, items: Iterable[Item]) -> AsyncIterator[Item]:
         """The items, with a rest between two of them where it is time. Raises ClientGone if the client did not wait."""
@@ -69,11 +74,20 @@ class Pace:
 
     async def through(self, items: Iterable[Item]) -> AsyncIterator[Item]:
         """The same for changes, which are made to the end, whether or not their client waits."""
-        for item in items:
-            if self._clock.monotonic_ms() >= self._until_ms:
-                await self._turns.next()
-                self._until_ms = self._clock.monotonic_ms() + TURN_MS
-            yield item
+        if not self._lists:  # else it is a list within a list
+            self._begin()
+        self._lists += 1
+        try:
+            for item in items:
+                if self._clock.monotonic_ms() >= self._until_ms:
+                    await self._turns.next()
+                    self._begin()
+                yield item
+        finally:
+            self._lists -= 1
+
+    def _begin(self) -> None:
+        self._until_ms = self._clock.monotonic_ms() + TURN_MS
 
     def ensure_wanted(self) -> None:
         """Raise ClientGone if the client did not wait."""
