@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from faircopy.broker.connection import Exchange
@@ -106,7 +106,7 @@ class Dispatcher:
         request = None
         if len(frame) <= LARGE_FRAME_BYTES:
             request = decode_request(header.api_key, header.api_version, frame, header.body_at)
-        self._start(self._finish(self._run(handler, request, frame, context, exchange, header), exchange))
+        self._start(self._run(handler, request, frame, context, exchange, header))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -116,12 +116,8 @@ class Dispatcher:
     async def _finish(self, rest: Awaitable[None], exchange: Exchange) -> None:
         try:
             await rest
-        except ClientGone:
-            exchange.answer(None)
-        except MalformedMessage as error:
-            self._refuse(exchange, error)
         except Exception as error:
-            self._fail(exchange, error)
+            self._give_up(exchange, error)
 
     async def _run(
         self,
@@ -132,22 +128,24 @@ class Dispatcher:
         exchange: Exchange,
         header: RequestHeader,
     ) -> None:
-        if request is None:
-            request = await self._large.run(
-                decode_request_on_thread, header.api_key, header.api_version, frame, header.body_at
-            )
-            context.pace.ensure_wanted()
-        del frame  # the answer may take long, of a JoinGroup for one
-        body = await handler(request, context)
-        if is_logged():
-            log_refusals(header.api_key, context.client_id, context.client_host, body)
-        exchange.answer(await self._encoded(body, header))
-
-    async def _encoded(self, body: Body, header: RequestHeader) -> bytes:
-        message = (header.api_key, header.api_version, header.correlation_id, body)
-        if count_up_to(LARGE_ELEMENTS, body) < LARGE_ELEMENTS:
-            return encode_response(*message)
-        return await self._large.run(encode_response, *message)
+        try:
+            if request is None:
+                request = await self._large.run(
+                    decode_request_on_thread, header.api_key, header.api_version, frame, header.body_at
+                )
+                context.pace.ensure_wanted()
+            del frame  # the answer may take long, of a JoinGroup for one
+            body = await handler(request, context)
+            if is_logged():
+                log_refusals(header.api_key, context.client_id, context.client_host, body)
+            message = (header.api_key, header.api_version, header.correlation_id, body)
+            if count_up_to(LARGE_ELEMENTS, (body,)) < LARGE_ELEMENTS:
+                response = encode_response(*message)
+            else:
+                response = await self._large.run(encode_response, *message)
+            exchange.answer(response)
+        except Exception as error:
+            self._give_up(exchange, error)
 
     async def close(self) -> None:
         """End what is in the works: wait for it for a moment, then cancel it. No connection is open any more."""
@@ -165,6 +163,16 @@ class Dispatcher:
             body, version = api_versions_too_new_body(), 0
         exchange.answer(encode_response(ApiKey.API_VERSIONS, version, header.correlation_id, body))
 
+    def _give_up(self, exchange: Exchange, error: Exception) -> None:
+        """A request has no answer."""
+        match error:
+            case ClientGone():
+                exchange.answer(None)
+            case MalformedMessage():
+                self._refuse(exchange, error)
+            case _:
+                self._fail(exchange, error)
+
     def _refuse(self, exchange: Exchange, error: FaircopyError) -> None:
         """The client does not keep to the protocol: as Kafka does, close its connection."""
         exchange.connection.complain(error)
@@ -181,14 +189,16 @@ class Dispatcher:
         exchange.connection.close()
 
 
-def count_up_to(most: int, body: Any) -> int:
-    """How many elements the lists of a body have in all; not counted beyond `most`."""
+def count_up_to(most: int, bodies: Sequence[Any]) -> int:
+    """How many elements the lists in these have in all, by the fields of the first; not counted beyond `most`."""
     found = 0
-    for value in body.values() if isinstance(body, dict) else body:
-        if isinstance(value, (list, tuple)):
-            found += len(value)
-        if isinstance(value, (dict, list, tuple)) and found < most:
-            found += count_up_to(most - found, value)
-        if found >= most:
-            break
+    if bodies and isinstance(bodies[0], dict):
+        for name in [name for name, value in bodies[0].items() if isinstance(value, (list, tuple))]:
+            for body in bodies:
+                inner = body.get(name) or ()
+                found += len(inner)
+                if found < most:
+                    found += count_up_to(most - found, inner)
+                if found >= most:
+                    return found
     return found

@@ -13,6 +13,7 @@ from faircopy.storage.clock import Clock
 TURN_MS = 1.0
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 class ClientGone(FaircopyError):
@@ -86,6 +87,18 @@ class Pace:
         finally:
             self._lists -= 1
 
+    async def each(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+        """What `work` makes of each item, as `through` goes over them; for small requests this costs less."""
+        if not self._lists:
+            self._begin()
+        made = []
+        for item in items:
+            if self._clock.monotonic_ms() >= self._until_ms:
+                await self._turns.next()
+                self._begin()
+            made.append(work(item))
+        return made
+
     def _begin(self) -> None:
         self._until_ms = self._clock.monotonic_ms() + TURN_MS
 
@@ -104,6 +117,9 @@ class NoPace(Pace):
     async def through(self, items: Iterable[Item]) -> AsyncIterator[Item]:
         for item in items:
             yield item
+
+    async def each(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+        return list(map(work, items))
 
     def ensure_wanted(self) -> None:
         pass

@@ -244,7 +244,7 @@ class PlainTables:
         ranges = await byte_ranges(partition.log, self._disk, first_offset, end_offset)
         return Cut(
             partition.name.topic,
-            partition.id.topic_id.hex,
+            partition.id.topic_id.hex(),
             partition.name.partition,
             first_offset,
             end_offset,

@@ -51,7 +51,7 @@ class Topic(NamedTuple):
 
     def partition_id(self, partition: int) -> TopicIdPartition:
         """What names one of its partitions inside, and on disk."""
-        return TopicIdPartition(self.id, partition)
+        return TopicIdPartition(self.id.bytes, partition)
 
     @property
     def directory_name(self) -> str:

@@ -22,7 +22,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
-from uuid import UUID
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect
@@ -86,7 +85,7 @@ class KeptGroup(NamedTuple):
 
 def encode_offsets(group: str, changes: Iterable[OffsetChange], *, deletes_group: bool = False) -> bytes:
     """The payload for changes of one group's offsets; with `deletes_group` it also forgets its members."""
-    rows = [[*text_of(change.place), *(change.committed or (None, -1, "", 0))] for change in changes]
+    rows = [[*change.place.listed, *(change.committed or (None, -1, "", 0))] for change in changes]
     membership = {"membership": None} if deletes_group else {}
     return json.dumps({"group": group, "offsets": rows} | membership, separators=(",", ":")).encode()
 
@@ -96,7 +95,9 @@ def decode_change(payload: Buffer) -> GroupChange:
     line, _, parts = bytes(payload).partition(LINE_END)
     stored = json.loads(line)
     changes = [
-        OffsetChange(place_of(topic_id, partition), None if committed[0] is None else GroupOffset(*committed))
+        OffsetChange(
+            TopicIdPartition.read(topic_id, partition), None if committed[0] is None else GroupOffset(*committed)
+        )
         for topic_id, partition, *committed in stored.get("offsets", ())
     ]
     if "membership" not in stored:
@@ -104,16 +105,6 @@ def decode_change(payload: Buffer) -> GroupChange:
     membership = stored["membership"]
     metadata = None if membership is None else decode_group(membership, parts)
     return GroupChange(stored["group"], changes, True, metadata)
-
-
-def text_of(place: TopicIdPartition) -> tuple[str, int]:
-    """A partition as JSON has it."""
-    return place.topic_id.hex, place.partition
-
-
-def place_of(topic_id: str, partition: int) -> TopicIdPartition:
-    """The partition in such JSON."""
-    return TopicIdPartition(UUID(topic_id), partition)
 
 
 class GroupOffsets:
@@ -253,7 +244,7 @@ class GroupOffsets:
         """Read the table as the last checkpoint stored it. Blocks."""
         for _, value in self._store.scan("group_offsets", self._identity):
             group, topic_id, partition, *committed = json.loads(value)
-            self._committed.setdefault(group, {})[place_of(topic_id, partition)] = GroupOffset(*committed)
+            self._committed.setdefault(group, {})[TopicIdPartition.read(topic_id, partition)] = GroupOffset(*committed)
         for _, payload in self._store.scan("groups", self._identity):
             change = decode_change(payload)
             self._keep(change.group, change.metadata, payload)
@@ -267,11 +258,11 @@ class GroupOffsets:
     def _change(self, group: str, place: TopicIdPartition | None) -> Change:
         if place is None:
             return self._group_change(group)
-        key = key_of_name(self._identity, json.dumps([group, *text_of(place)]).encode())
+        key = key_of_name(self._identity, json.dumps([group, *place.listed]).encode())
         committed = self._committed.get(group, {}).get(place)
         if committed is None:
             return Delete("group_offsets", key)
-        return Put("group_offsets", key, json.dumps([group, *text_of(place), *committed]).encode())
+        return Put("group_offsets", key, json.dumps([group, *place.listed, *committed]).encode())
 
     def _group_change(self, group: str) -> Change:
         key, kept = key_of_name(self._identity, json.dumps(group).encode()), self._kept.get(group)

@@ -156,7 +156,8 @@ class Partition:
 
     def ensure_sound(self) -> None:
         """Raise what stopped this partition, or JournalFull, if it can't take anything new now."""
-        self.ensure_writable()
+        if self.failure is not None:
+            raise self.failure
         self.journal.ensure_space()
 
     def ensure_writable(self) -> None:

@@ -3,36 +3,47 @@
 A topic that is deleted and made again has another id. What names a partition in an entry, in the state store or in a
 segment's header means that one incarnation for ever. On disk, 20 bytes:
 
-     0  topic id   16 bytes  a random UUID; of the broker's own journals a letter and zeros, which no UUID is
+     0  topic id   16 bytes  those of a random UUID; of the broker's own journals a letter and zeros, which no UUID is
     16  partition  u32, big-endian
+
+In JSON, [topic id in hexadecimal, partition].
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-from uuid import UUID
+from typing import NamedTuple, Self
 
 IDENTITY_BYTES = 20
 
 
 class TopicIdPartition(NamedTuple):
-    """One partition of one incarnation of a topic."""
+    """One partition of one incarnation of a topic. Ids are bytes, since they are looked up all the time."""
 
-    topic_id: UUID
+    topic_id: bytes
     partition: int
 
     @property
     def identity(self) -> bytes:
         """The 20 bytes that name it on disk."""
-        return self.topic_id.bytes + self.partition.to_bytes(4, "big")
+        return self.topic_id + self.partition.to_bytes(4, "big")
+
+    @property
+    def listed(self) -> tuple[str, int]:
+        """What names it in JSON."""
+        return self.topic_id.hex(), self.partition
+
+    @classmethod
+    def read(cls, topic_id: str, partition: int) -> Self:
+        """What such JSON names."""
+        return cls(bytes.fromhex(topic_id), partition)
 
     def __str__(self) -> str:
-        return f"{self.topic_id.hex}-{self.partition}"
+        return f"{self.topic_id.hex()}-{self.partition}"
 
 
-def internal_topic_id(letter: bytes) -> UUID:
+def internal_topic_id(letter: bytes) -> bytes:
     """The id of journals that belong to no topic."""
-    return UUID(bytes=letter + bytes(15))
+    return letter + bytes(15)
 
 
 METADATA_TOPIC_ID = internal_topic_id(b"J")

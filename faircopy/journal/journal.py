@@ -89,7 +89,10 @@ class PendingWrite(NamedTuple):
 
 
 class Journal:
-    """An append-only stream of entries. All methods belong to the event loop unless they say that they block."""
+    """An append-only stream of entries. All methods belong to the event loop unless they say that they block.
+
+    `space` is told of a full disk. `is_synced_first`: nothing is shown before it is fsynced.
+    """
 
     def __init__(
         self,
@@ -104,6 +107,8 @@ class Journal:
         self._disk = disk
         self._loop = loop
         self._options = options
+        self.space = options.space
+        self.is_synced_first = options.durability is Durability.FSYNC
         self._segments: list[Segment] = []
         self.next_position = 0
         self.written_position = 0
@@ -229,16 +234,6 @@ class Journal:
             last.allocated = last.at(self.next_position)
 
     # -- appending -----------------------------------------------------------------------------------------------
-
-    @property
-    def space(self) -> SpaceWatch:
-        """Who is told of a full disk."""
-        return self._options.space
-
-    @property
-    def is_synced_first(self) -> bool:
-        """Whether nothing is shown before it is fsynced."""
-        return self._options.durability is Durability.FSYNC
 
     @property
     def durable_position(self) -> int:

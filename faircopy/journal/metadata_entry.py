@@ -12,7 +12,8 @@
     FORGET          {"id": transactional id}
     DOUBT           {}                       transactions of any producer may have been lost, with power
 
-Every entry's header carries the TxId; that of FENCE and FORGET has number -1, and DOUBT has none.
+Topic ids are bytes, and in JSON hexadecimal. Every entry's header carries the TxId; that of FENCE and FORGET has
+number -1, and DOUBT has none.
 """
 
 from __future__ import annotations
@@ -24,12 +25,23 @@ from typing import Any
 Payload = dict[str, Any]
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
+
+
 def encode(payload: Mapping[str, Any]) -> bytes:
     """The bytes of a payload."""
-    return json.dumps(payload, separators=(",", ":")).encode()
+    return _ENCODER.encode(payload).encode()
 
 
 def decode(data: bytes | memoryview) -> Payload:
     """The payload in these bytes."""
-    payload: Payload = json.loads(bytes(data))
+    payload = read_json(data)
+    for row in payload.get("partitions", ()):
+        row[0] = bytes.fromhex(row[0])
     return payload
+
+
+def read_json(data: bytes | memoryview) -> Payload:
+    """What stands in these bytes, for people to read."""
+    stored: Payload = json.loads(bytes(data))
+    return stored

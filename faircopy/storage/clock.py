@@ -80,6 +80,7 @@ class SteadyClock:
 
     def __init__(self, machine: MachineClock, boot_id: str = "", noted: SteadyNote | None = None) -> None:
         """`boot_id` is another one after each boot of the machine, empty where that is not known."""
+        self.monotonic_ms = machine.monotonic_ms
         self._machine = machine
         self._boot_id = boot_id
         self._shift_ms = self._first_ms(noted) - machine.uptime_ms()
@@ -94,9 +95,6 @@ class SteadyClock:
 
     def wall_ms(self) -> int:
         return self._machine.wall_ms()
-
-    def monotonic_ms(self) -> float:
-        return self._machine.monotonic_ms()
 
     def steady_ms(self) -> int:
         return self._machine.uptime_ms() + self._shift_ms

@@ -105,8 +105,8 @@ class File:
 
     def write(self, buffers: Sequence[Buffer], position: int) -> int:
         """Write all of `buffers`, one after the other, from `position` on; return the bytes written."""
-        handle = self._use()
-        self._is_synced = False
+        self.was_used, self._is_synced = True, False
+        handle = self._handle or self._reopen()
         try:
             written = self._system.write(handle.descriptor, buffers[:MAX_BUFFERS_PER_WRITE], position)
             total = sum(map(len, buffers))
@@ -114,12 +114,16 @@ class File:
                 self._write_rest(handle, buffers, written, position)
         except OSError as error:
             raise failure(f"writing to {self.path} at {position}", error) from error
-        # Once more: a sync that began before the write, and ended after it, does not speak for it.
-        self._changed(handle)
+        self._is_synced = False
+        if self._handle is not handle:
+            self._changed(handle)
         return total
 
     def _changed(self, handle: Handle) -> None:
-        """Something was changed through this handle: that one is to be synced, whoever has closed the file since."""
+        """Something was changed through this handle: that one is to be synced, whoever has closed the file since.
+
+        Not synced, once more: a sync that began before the change, and ended after it, does not speak for it.
+        """
         self._is_synced = False
         if self._handle is not handle:
             self._handle = handle

@@ -30,22 +30,18 @@ class Look(NamedTuple):
 
 
 class SpaceWatch:
-    """Who waits for space on a disk. For one event loop, but `give_up` and `look` are for any thread."""
+    """Who waits for space on a disk. For one event loop, but `give_up` and `look` are for any thread.
+
+    `lacking` is why nothing new may be taken; None as long as there is space.
+    """
 
     def __init__(self, reserve: Reserve | None = None) -> None:
         self._reserve = reserve
         self._waiting: set[int] = set()
         self._budget_bytes: int | None = None
-        self._is_used_up = False
         self._full: Exception | None = None
         self._giving = threading.Lock()
-
-    @property
-    def lacking(self) -> Exception | None:
-        """Why nothing new may be taken; None as long as there is space."""
-        if self._is_used_up and self._full is None:
-            return NoSpace("the disk is nearly full: new messages are taken slowly")
-        return self._full
+        self.lacking: Exception | None = None
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -53,7 +49,8 @@ class SpaceWatch:
         """So many bytes are about to be written to a journal, and to a log later."""
         if self._budget_bytes is not None:
             self._budget_bytes -= 2 * size
-            self._is_used_up = self._budget_bytes < 0
+            if self._budget_bytes < 0 and self.lacking is None:
+                self.lacking = NoSpace("the disk is nearly full: new messages are taken slowly")
 
     def waits(self, who: object, error: Shortage) -> bool:
         """A write found the disk full, and is tried again until it succeeds. Return whether to try at once."""
@@ -80,7 +77,7 @@ class SpaceWatch:
         """A write found the disk full. Return whether it is worth another try at once."""
         with self._giving:
             reserve, is_known = self._reserve, self._full is not None
-            self._full = self._full or error
+            self.lacking = self._full = self._full or error
             if reserve is not None and reserve.is_there and isinstance(error, NoSpace):
                 reserve.give_up()
                 size = max(reserve.size_bytes // MIB, 1)
@@ -105,9 +102,9 @@ class SpaceWatch:
             return
         margin = self._reserve.size_bytes
         self._budget_bytes = max(look.usable_bytes - margin, 0) // 4
-        self._is_used_up = False
+        self.lacking = self._full
         if self._full is None and look.usable_bytes < margin:
-            self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
+            self.lacking = self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
             log.error("%s. %s", self._full, ADVICE)
         elif (look.has_reserve or not margin) and look.usable_bytes >= 2 * margin:
             self._end()
@@ -115,5 +112,5 @@ class SpaceWatch:
     def _end(self) -> None:
         if self._full is not None and not self._waiting:
             found = "the disk has space" if isinstance(self._full, NoSpace) else "there are descriptors"
-            self._full = None
+            self.lacking = self._full = None
             log.info("%s again: all that waited is written", found)

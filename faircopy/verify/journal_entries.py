@@ -65,7 +65,7 @@ def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
 def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
     """What a payload says, as far as it does not belong to clients."""
     if entry.kind >= FIRST_METADATA_KIND:
-        return metadata_entry.decode(payload)
+        return metadata_entry.read_json(payload)
     match entry.kind:
         case Kind.DRAFT | Kind.PLAIN:
             return batch_meaning(payload) if is_batch(payload, entry) else offsets_meaning(payload)

@@ -29,9 +29,10 @@ _LENGTH_BYTES_MAX = 5
 class Budget:
     """What may be counted of one request at once, which takes some milliseconds. The rest is for threads, in steps."""
 
-    __slots__ = ("records", "section_bytes")
+    __slots__ = ("is_exceeded", "records", "section_bytes")
 
     def __init__(self) -> None:
+        self.is_exceeded = False
         self.records = RECORDS_AT_ONCE
         self.section_bytes = SECTION_BYTES_AT_ONCE
 
@@ -41,12 +42,16 @@ def is_counted(batch: memoryview, header: BatchHeader, budget: Budget) -> bool:
     codec = header.attributes & COMPRESSION_MASK
     section = batch[HEADER_BYTES:] if codec == NONE else _decompressed(codec, batch[HEADER_BYTES:], budget)
     if section is None:
+        budget.is_exceeded = True
         return False
-    ensure_room(len(section), header.records)
-    if header.records > budget.records:
+    records = header.records
+    ensure_room(len(section), records)
+    if records > budget.records:
+        budget.is_exceeded = True
         return False
-    budget.records -= header.records
-    end, left = _skip(memoryview(section), 0, header.records)
+    budget.records -= records
+    skip = _skip if records > _WORTH_COMPARING else _skip_singly
+    end, left = skip(memoryview(section), 0, records)
     if left or end != len(section):
         _complain(end - len(section), left)
     return True

@@ -14,7 +14,6 @@ import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from uuid import UUID
 
 from crc32c import crc32c
 
@@ -41,7 +40,7 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.memory import MemoryDisk, edited
 from tests.simulation.store import Contents, SimulatedStore
 
-PARTITION = TopicIdPartition(UUID(bytes=bytes(range(16))), 1)
+PARTITION = TopicIdPartition(bytes(range(16)), 1)
 IDENTITY = PARTITION.identity
 JOURNAL = Path("/data/journal/0")
 LOG = Path("/data/log/0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
 from faircopy.broker.catalog import Catalog, HostedPartition, HostedTopic
@@ -78,9 +78,6 @@ class Checked(NamedTuple):
     records: memoryview
     header: BatchHeader
     is_counted: bool = True
-
-
-Check = Callable[[str, memoryview | None], Checked | FaircopyError]
 
 
 class Operation:
@@ -177,9 +174,9 @@ class ProduceHandler:
         operation = Operation(exchange, header, request)
         if not operation.results:
             operation.answer()
-        check = self._checks(header, request)
-        checked = [check(topic, records) for topic, _, records in request.partitions]
-        if any(isinstance(one, Checked) and not one.is_counted for one in checked):
+        refused, budget = self._refusal(header, request), Budget()
+        checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
+        if budget.is_exceeded:
             exchange.holds_back = True
             return self._go_on(operation, checked, self._large.pace_for(exchange.connection))
         for number, one in enumerate(checked):
@@ -190,9 +187,11 @@ class ProduceHandler:
         """Take a request with so many partitions that others must have their turn in between."""
         request = await self._large.run(read_produce_request, header.api_version, frame, header.body_at)
         operation = LargeOperation(exchange, header, request)
-        check = self._checks(header, request)
+        refused, budget = self._refusal(header, request), Budget()
         pace = self._large.pace_for(exchange.connection)
-        checked = [check(topic, records) async for topic, _, records in pace.over(request.partitions)]
+        checked = [
+            refused or self._check(topic, records, budget) async for topic, _, records in pace.over(request.partitions)
+        ]
         await self._go_on(operation, checked, pace)
         await operation.answer_from_thread(self._large)
 
@@ -274,14 +273,6 @@ class ProduceHandler:
             partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
             partition.append_plain(records, header, header.records, safe)
-
-    def _checks(self, header: RequestHeader, request: ProduceRequest) -> Check:
-        """How to check a request's batches: each may be refused, or all are."""
-        refused = self._refusal(header, request)
-        if refused is not None:
-            return lambda _topic, _records: refused
-        budget = Budget()
-        return lambda topic, records: self._check(topic, records, budget)
 
     def _check(self, topic: str, records: memoryview | None, budget: Budget) -> Checked | FaircopyError:
         """The batch with its header, or why it is refused."""

@@ -84,30 +84,24 @@ class TransactionHandlers:
     async def add_partitions_to_txn(self, request: Message, context: Context) -> Body:
         """AddPartitionsToTxn: all the partitions, or none."""
         pace = context.pace
-        found = {
-            (topic.name, number): self._catalog.find(topic.name, number)
-            async for topic in pace.over(request.topics)
-            async for number in pace.over(topic.partitions)
-        }
+        results: dict[str, list[Body]] = {topic.name: [] for topic in request.topics}
+        found: dict[tuple[str, int], Partition | None] = {}
+
+        def find(place: tuple[str, int]) -> None:
+            found[place] = self._catalog.find(*place)
+
+        def answer(place: tuple[str, int]) -> None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found[place] is None else code
+            results[place[0]].append({"partition_index": place[1], "error_code": error})
+
+        await pace.each(find, ((topic.name, number) for topic in request.topics for number in topic.partitions))
+        pace.ensure_wanted()
         sound = [partition for partition in found.values() if partition is not None]
         code = ErrorCode.OPERATION_NOT_ATTEMPTED
         if len(sound) == len(found):
             code = await self._add(request, context, sound, tuple(found))
-        return {
-            "results": [
-                {
-                    "name": topic.name,
-                    "partitions": [
-                        {
-                            "partition_index": number,
-                            "error_code": code if found[topic.name, number] else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        }
-                        async for number in pace.through(topic.partitions)
-                    ],
-                }
-                async for topic in pace.through(request.topics)
-            ]
-        }
+        await pace.each(answer, found)
+        return {"results": [{"name": topic, "partitions": partitions} for topic, partitions in results.items()]}
 
     async def _add(
         self, request: Message, context: Context, partitions: Sequence[Partition], content: Hashable

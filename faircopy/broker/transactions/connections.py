@@ -23,7 +23,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
@@ -35,7 +35,7 @@ Identity = tuple[int, int]
 """Producer id and epoch."""
 
 
-class Kind(Enum):
+class Kind(IntEnum):
     """Requests that a client sends over one connection."""
 
     PRODUCE = auto()

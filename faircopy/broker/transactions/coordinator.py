@@ -379,11 +379,11 @@ class TransactionCoordinator:
             if not waiting:
                 self._decision_is_durable(home, transaction, ack)
 
-        group = producer.group
+        group, finished = producer.group, home.finished_numbers.of(producer.producer_id)
         home.append(decided)
         home.order.decided(group, transaction.id)
         for partition in promising:
-            partition.prepare(transaction.id, home.finished_numbers.of(producer.producer_id), one_is_durable)
+            partition.prepare(transaction.id, finished, one_is_durable)
         home.journal.when_durable(one_is_durable)
         await ack
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import UUID
 
 from faircopy.broker.transactions.finished import FinishedNumbers
 from faircopy.broker.transactions.order import GroupOrder
-from faircopy.broker.transactions.table import NewEntry, Phase, Producer, Transaction, TransactionTable, listed
+from faircopy.broker.transactions.table import NewEntry, Phase, Producer, Transaction, TransactionTable
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -142,7 +141,7 @@ def encode_transaction(transaction: Transaction) -> dict[str, Any]:
         "started_ms": transaction.started_ms,
         "phase": transaction.phase.value,
         "partitions": [
-            [*listed(participant), incarnation] for participant, incarnation in transaction.incarnations.items()
+            [*participant.listed, incarnation] for participant, incarnation in transaction.incarnations.items()
         ],
         "prepared_position": transaction.prepared_position,
         "fence_epoch": transaction.fence_epoch,
@@ -156,7 +155,7 @@ def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transac
     )
     transaction.phase = Phase(stored["phase"])
     transaction.incarnations = {
-        TopicIdPartition(UUID(topic_id), partition): incarnation
+        TopicIdPartition.read(topic_id, partition): incarnation
         for topic_id, partition, incarnation in stored["partitions"]
     }
     transaction.prepared_position, transaction.fence_epoch = stored["prepared_position"], stored["fence_epoch"]

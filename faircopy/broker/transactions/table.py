@@ -6,9 +6,8 @@ folds it with `fold`. Running and recovering differ only in where the entries co
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
-from uuid import UUID
 
 from faircopy.errors import FaircopyError, invariant
 from faircopy.journal.entry import Kind, TransactionId
@@ -21,7 +20,7 @@ NEVER_MS = 1 << 62
 MAX_EPOCH = 32766  # the last one is kept back, as Kafka does, so that a fence can always be one higher
 
 
-class Phase(Enum):
+class Phase(StrEnum):
     """Where a transaction is in its life; values as Kafka's tools show them."""
 
     ONGOING = "Ongoing"
@@ -262,7 +261,7 @@ class TransactionTable:
         match entry.kind:
             case Kind.ADD:
                 for topic_id, partition, incarnation in entry.payload["partitions"]:
-                    transaction.incarnations[TopicIdPartition(UUID(topic_id), partition)] = incarnation
+                    transaction.incarnations[TopicIdPartition(topic_id, partition)] = incarnation
             case Kind.PREPARE_COMMIT | Kind.PREPARE_ABORT:
                 self._fold_prepare(producer, transaction, entry, position)
             case Kind.COMMITTED | Kind.ABORTED:
@@ -273,7 +272,7 @@ class TransactionTable:
 
     def _fold_prepare(self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int) -> None:
         known = transaction.incarnations
-        listed = [TopicIdPartition(UUID(topic_id), partition) for topic_id, partition in entry.payload["partitions"]]
+        listed = [TopicIdPartition._make(each) for each in entry.payload["partitions"]]
         transaction.incarnations = {participant: known.get(participant, 0) for participant in listed}
         transaction.fence_epoch = entry.payload.get("fence", transaction.fence_epoch)
         if entry.payload.get("untold") and producer.identity == transaction.id[:2]:
@@ -320,9 +319,7 @@ class TransactionTable:
             known: dict[TopicIdPartition, int] = {}
         else:
             transaction, known = producer.current.id, producer.current.incarnations
-        missing = [
-            [*listed(participant), incarnation] for participant, incarnation in partitions if participant not in known
-        ]
+        missing = [[*participant, incarnation] for participant, incarnation in partitions if participant not in known]
         if missing:
             entries.append(NewEntry(Kind.ADD, transaction, {"partitions": missing}))
         return entries
@@ -391,19 +388,13 @@ class TransactionTable:
 
 def prepare_commit(transaction: Transaction) -> NewEntry:
     """The entry that decides for commit, once it and every participant's PREPARED are durable (I5)."""
-    return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": list(map(listed, transaction.participants))})
+    return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": transaction.participants})
 
 
 def prepare_abort(transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> NewEntry:
     """The entry that decides for abort; `untold` if its producer did not ask for it, and is not fenced either."""
-    participants = list(map(listed, transaction.participants))
-    payload = {"partitions": participants, "fence": fence_epoch, "untold": untold}
+    payload = {"partitions": transaction.participants, "fence": fence_epoch, "untold": untold}
     return NewEntry(Kind.PREPARE_ABORT, transaction.id, payload)
-
-
-def listed(participant: TopicIdPartition) -> list[str | int]:
-    """A participant as payloads list it."""
-    return [participant.topic_id.hex, participant.partition]
 
 
 def next_epoch(producer: Producer) -> int | None:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.partition import Partition, PartitionName
@@ -22,7 +21,7 @@ from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
 from faircopy.wire.records import Message, build_batch, decode_records
 
-PARTITION = TopicIdPartition(UUID(bytes=b"p" * 16), 0)
+PARTITION = TopicIdPartition(b"p" * 16, 0)
 IDENTITY = PARTITION.identity
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
-from faircopy.broker.transactions.table import listed
 from faircopy.journal.identity import TopicIdPartition
 
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = bytes(15) + b"\7"
 
 
 def participant(number: int) -> TopicIdPartition:
@@ -15,6 +12,6 @@ def participant(number: int) -> TopicIdPartition:
     return TopicIdPartition(TOPIC_ID, number)
 
 
-def participants(*numbers: int) -> list[list[str | int]]:
-    """Partitions of the one topic, as payloads list them."""
-    return [listed(participant(number)) for number in numbers]
+def participants(*numbers: int) -> list[TopicIdPartition]:
+    """Partitions of the one topic."""
+    return [participant(number) for number in numbers]
