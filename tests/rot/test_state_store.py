@@ -27,6 +27,8 @@ PAGE_BYTES = 4096
 PAGE_HEADER_BYTES = 16
 HEAD_BYTES = 152
 FREE_ROOT_AT = 80
+TABLES_ROOT_AT = 128
+DEPTH_AT = 6  # in what a table's record says of its tree
 TRANSACTION_AT = 144
 BRANCH = b"\x01\x00"
 SAMPLES = 1_200
@@ -73,10 +75,25 @@ def state(request: pytest.FixtureRequest) -> Path:
     return found
 
 
+def root_page(data: bytes, head: int, root_at: int) -> int:
+    """The byte where the page begins that a head names at `root_at`."""
+    return PAGE_BYTES * int.from_bytes(data[head + root_at : head + root_at + 8], "little")
+
+
+def newest_head(data: bytes) -> int:
+    return max((0, PAGE_BYTES), key=lambda head: data[head + TRANSACTION_AT : head + HEAD_BYTES][::-1])
+
+
+def depths(data: bytes) -> list[int]:
+    """The bytes where it is told how deep the tables' trees are."""
+    page = root_page(data, newest_head(data), TABLES_ROOT_AT)
+    found = (data.index(name.encode() + bytes(4), page, page + PAGE_BYTES) + len(name) for name in TABLES)
+    return [at + DEPTH_AT for at in found]
+
+
 def free_list(data: bytes) -> range:
     """The bytes where LMDB lists the pages that it may write to."""
-    newest = max((0, PAGE_BYTES), key=lambda head: data[head + TRANSACTION_AT : head + HEAD_BYTES][::-1])
-    page = PAGE_BYTES * int.from_bytes(data[newest + FREE_ROOT_AT : newest + FREE_ROOT_AT + 8], "little")
+    page = root_page(data, newest_head(data), FREE_ROOT_AT)
     return range(page + int.from_bytes(data[page + 14 : page + 16], "little"), page + PAGE_BYTES)
 
 
@@ -86,7 +103,7 @@ def pointed_flips(data: bytes, chance: random.Random) -> list[Flip]:
     branches = [page for page in pages if data[page * PAGE_BYTES + 10 : page * PAGE_BYTES + 12] == BRANCH]
     every = [head + byte for head in (0, PAGE_BYTES) for byte in range(HEAD_BYTES)]
     every += [page * PAGE_BYTES + byte for page in pages for byte in range(PAGE_HEADER_BYTES)]
-    every += free_list(data)
+    every += [*free_list(data), *depths(data)]
     inside = [page * PAGE_BYTES + byte for page in branches for byte in range(PAGE_BYTES)]
     every += chance.sample(inside, min(400, len(inside)))
     counts = [Flip(head + TRANSACTION_AT, 1 << bit) for head in (0, PAGE_BYTES) for bit in range(8)]
@@ -129,7 +146,8 @@ def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
 
 def is_near(before: bytes, flip: Flip, found: Flaw | Record) -> bool:
     """Whether what is found is in the page that changed, or in one to which that links or linked. A value may have more
-    than one page. And where two places claim the same page, either may be the one that changed.
+    than one page. And where two places claim the same page, either may be the one that changed. Where it is told how
+    deep a tree is, a change is found where the tree ends.
     """
     if isinstance(found, Record) and found.byte <= flip.byte < found.byte + len(found.value):
         return True
@@ -140,7 +158,9 @@ def is_near(before: bytes, flip: Flip, found: Flaw | Record) -> bool:
     is_contradiction = isinstance(found, Flaw) and bool(
         re.search("listed as free|second link|others stand", found.what)
     )
-    return linked or named in page or changed == found.byte // PAGE_BYTES or is_contradiction
+    tells_depths = changed * PAGE_BYTES in {root_page(before, head, TABLES_ROOT_AT) for head in (0, PAGE_BYTES)}
+    is_depth = tells_depths and isinstance(found, Flaw) and "it is of kind" in found.what
+    return linked or named in page or changed == found.byte // PAGE_BYTES or is_contradiction or is_depth
 
 
 def used(state: Path, copied: Path, flip: Flip | None) -> str:
