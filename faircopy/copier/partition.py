@@ -122,9 +122,7 @@ class Partition:
         """
         for transaction_id, transaction in self.state.transactions.items():
             if transaction.is_undecided and transaction.first < self.checkpoint_position:
-                walk = Walk(self.journal, transaction_id, read_from_disk)
-                for draft in walk.collect(transaction.head, keep_bytes=0):
-                    walk.payload(draft.entry)
+                Walk(self.journal, transaction_id, read_from_disk).check(transaction.head)
         self.sink.recovered()
 
     def _recover_entry(self, recovered: Recovered) -> None:

@@ -55,14 +55,22 @@ class Walk:
         drafts: list[Draft] = []
         position = head
         while position != NOWHERE:
-            entry = self._header(position)
-            if entry.transaction != self._transaction or entry.previous >= position:
-                raise self._damaged(position, "an entry off the transaction's list")
+            entry = self._link(position)
             keep_bytes -= entry.payload_bytes
             drafts.append(Draft(entry, self._sound(entry) if keep_bytes >= 0 else None))
             position = entry.previous
         drafts.reverse()
         return drafts
+
+    def check(self, head: int) -> None:
+        """Check every draft from the last to the first, each before its link is followed. Raises DamagedJournal,
+        StorageFailure.
+        """
+        position = head
+        while position != NOWHERE:
+            entry = self._link(position)
+            self.payload(entry)
+            position = entry.previous
 
     def payload(self, entry: Entry) -> memoryview:
         """The payload of a draft on the list, read by itself: for a second, forward pass over a large transaction."""
@@ -73,6 +81,13 @@ class Walk:
         except BadEntry as error:
             raise self._damaged(entry.position, str(error)) from None
         return whole[HEADER_BYTES:]
+
+    def _link(self, position: int) -> Entry:
+        """The header of one of the transaction's drafts, with the way to the one before."""
+        entry = self._header(position)
+        if entry.transaction != self._transaction or not NOWHERE <= entry.previous < position:
+            raise self._damaged(position, "an entry off the transaction's list")
+        return entry
 
     def _header(self, position: int) -> Entry:
         segment = self._journal.segment_of(position)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -431,6 +432,46 @@ def test_the_reverse_list_gives_each_draft_of_its_transaction(
             assert again == expected[owner]
 
     run(tmp_path_factory.mktemp("journal"), test)
+
+
+def test_rot_in_a_draft_is_found_where_it_is(tmp_path: Path) -> None:
+    """Also in the link to the draft before: what it leads to by chance is not the one that is damaged."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        transaction, head = TransactionId(1, 0, 1), -1
+        drafts = []
+        for size in (0, 5, 300):
+            journal.append(Kind.PLAIN, b"between")
+            drafts.append(journal.append(Kind.DRAFT, b"x" * size, previous=head, transaction=transaction))
+            head = drafts[-1].position
+        await journal.durable()
+        segment = journal.segment_of(head)
+        walk = Walk(journal, transaction, read_from_disk)
+        walk.check(head)
+        for draft in drafts:
+            first = segment.at(draft.position)
+            for byte in range(first, first + draft.length):
+                for bits in (1, 0x6B, 0x80, 0xFF):
+                    with flipped(segment.path, byte, bits), pytest.raises(DamagedJournal) as damaged:
+                        Walk(journal, transaction, read_from_disk).check(head)
+                    assert damaged.value.byte == first, (byte - first, bits)
+
+    run(tmp_path, test)
+
+
+@contextlib.contextmanager
+def flipped(path: Path, byte: int, bits: int) -> Iterator[None]:
+    """A file with some bits of one byte changed for a while."""
+    with path.open("r+b") as file:
+        file.seek(byte)
+        before = file.read(1)[0]
+        for value in (before ^ bits, before):
+            file.seek(byte)
+            file.write(bytes([value]))
+            file.flush()
+            if value != before:
+                yield
 
 
 def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
