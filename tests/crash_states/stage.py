@@ -15,7 +15,7 @@ from faircopy.broker.settings import Settings
 from faircopy.publish import spark_log
 from tests.checker.history import Operation, Poll, Result, Send, Value
 from tests.simulation.administrator import Administrator
-from tests.simulation.consumer import SimulatedConsumer
+from tests.simulation.consumer import LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.lying_disk import LyingDisk
@@ -174,8 +174,9 @@ class Stage:
         await asyncio.sleep(2 * TABLES_SETTINGS.plain_interval_ms / 1000)
 
     async def read(self, partition: str) -> None:
-        """Read what is visible of a partition."""
+        """Read a partition, with all that was acknowledged: a commit may still be on its way into the log."""
         consumer = SimulatedConsumer(self.remote, [partition], is_committed=True)
+        await consumer.bound(partition, LATEST)
         self._polls.append(Poll(f"reader {len(self._polls)}", 0, self.now, await consumer.poll(0)))
 
     def leave_open(self, producer: SimulatedProducer, attempt: Attempt, partition: str) -> None:
