@@ -16,6 +16,7 @@ from tests.broker_process import BrokerProcess
 from tests.checker.check import check
 from tests.checker.history import Final, Operation, Result, Transaction
 from tests.clients.talk import create_topic
+from tests.seeds import seed_for
 from tests.soak.ending import read_all, whole_table
 from tests.soak.processes import ClientProcess
 from tests.soak.record import read_recorded
@@ -44,7 +45,7 @@ def faircopy(*words: str | Path) -> dict[str, Any]:
 
 async def under_load(broker: BrokerProcess, directory: Path, backups: Path) -> list[tuple[float, float, Path]]:
     """Make two backups while clients of all libraries work: when each was asked for and made, and where it is."""
-    chosen = random.Random()
+    chosen = random.Random(seed_for("backup under load"))
     clients = [ClientProcess(directory, library, int(broker.address.rsplit(":", 1)[1])) for library in LIBRARIES]
     made = []
     try:

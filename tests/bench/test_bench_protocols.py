@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from bench.protocols.correctness import Incorrect, Sent, check, compare
 from bench.systems.faircopy import Faircopy
+from tests.seeds import seed_for
 
 RIVALS = ["local-copy", "remote-copy", "markers", "parallel-prepare"]
 
@@ -17,7 +17,7 @@ RIVALS = ["local-copy", "remote-copy", "markers", "parallel-prepare"]
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 @pytest.mark.parametrize("protocol", RIVALS)
 def test_a_protocol_shows_what_was_committed(tmp_path: Path, protocol: str, durability: str) -> None:
-    seed = secrets.randbelow(10_000)
+    seed = seed_for("protocols")
     system = Faircopy(tmp_path, protocol, durability)
     system.start()
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import random
-import secrets
 
 import pytest
 
@@ -12,10 +11,11 @@ from tests.checker.check import Anomaly, Verdict, check
 from tests.checker.history import Final, read_history, write_history
 from tests.checker.mutations import MUTATIONS, Mutation
 from tests.checker.perfect import PerfectBroker
+from tests.seeds import seeds_for
 
 TRANSACTIONS = 60
 MANY_TRANSACTIONS = 100_000
-SEEDS = [secrets.randbelow(1 << 32) for _ in range(20)]
+SEEDS = seeds_for("checker", 20)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

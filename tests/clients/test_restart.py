@@ -21,6 +21,7 @@ from tests.clients.adapter import Client, ClientFailed
 from tests.clients.conftest import CLIENTS
 from tests.clients.talk import Talk, commit_values, create_topic, failure
 from tests.crash.test_kill import PARTITIONS, TOPICS, Writer, check
+from tests.seeds import seed_for
 
 TRANSACTION_ABORTABLE = 120
 
@@ -154,9 +155,7 @@ class StubbornWriter(Writer):
 
 def test_producers_go_on_after_many_kills(tmp_path: Path) -> None:
     """What was acked is there, whole and once; what its producer has aborted is not."""
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = random.Random(seed_for("producers go on after many kills"))
     with BrokerProcess(tmp_path, "checkpoint.bytes=65536", "plain.enabled=false") as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in TOPICS]).values():

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker_process import BrokerProcess
+from tests.seeds import seed_for
 
 TOPICS = ("left", "right")
 WRITERS = 3
@@ -100,9 +101,7 @@ def read_all(address: str, topic: str, isolation: str) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str) -> None:
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = random.Random(seed_for("kill in the middle of transactions"))
     with BrokerProcess(
         tmp_path, f"durability={durability}", "checkpoint.bytes=65536", "journal.segment.bytes=1048576"
     ) as broker:

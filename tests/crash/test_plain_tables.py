@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import NoTableError, live_files
 from tests.broker_process import BrokerProcess, eventually
+from tests.seeds import seed_for
 
 TRANSACTIONS = 120
 PARTITIONS = 2
@@ -53,9 +54,7 @@ def publisher_of(broker: BrokerProcess) -> psutil.Process | None:
 
 @pytest.mark.parametrize("durability", ["fsync", "os"])
 def test_a_shared_table_over_kills_of_broker_and_publisher(tmp_path: Path, durability: str) -> None:
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = random.Random(seed_for("a shared table over kills"))
     settings = [f"durability={durability}", "plain.interval.ms=60", "checkpoint.bytes=65536"]
     with BrokerProcess(tmp_path, *settings) as broker:
         make_topics(broker.address, "left", "right", plain_table="both")

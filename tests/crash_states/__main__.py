@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from functools import partial
 from multiprocessing import Pool
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from tests.crash_states.scenarios import Step, scenarios
 from tests.crash_states.sweep import Bounds, Wrong, sweep
+from tests.seeds import seed_for
 from tests.simulation.__main__ import progress_on
 
 SHOWN_MAX = 20
@@ -31,7 +31,7 @@ def main(states: int | None, length: int, seed: int | None, part: str, processes
     Example: python -m tests.crash_states --states 10 --length 2
     """
     console = Console()
-    seed = seed if seed is not None else secrets.randbits(48)
+    seed = seed if seed is not None else seed_for("crash states")
     number, parts = map(int, part.split("/"))
     wanted = [steps for steps in scenarios() if len(steps) <= length][number - 1 :: parts]
     tried, done, wrong = 0, 0, []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import secrets
 
 import pytest
 
@@ -20,8 +19,9 @@ from tests.crash_states.scenarios import (
 )
 from tests.crash_states.stage import SETTINGS, Moment
 from tests.crash_states.sweep import Bounds, play, sweep
+from tests.seeds import seed_for
 
-SEED = secrets.randbits(48)
+SEED = seed_for("crash states in the tests")
 BOUNDS = Bounds(states=4, second=1, second_states=1)
 CHOSEN = random.Random(SEED)
 LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) + CHOSEN.sample(TABLE_SCENARIOS, 2)

@@ -12,6 +12,7 @@ import pytest
 from faircopy.publish.files import Files
 from faircopy.publish.relocate import relocate
 from tests.rot.made import Made, make
+from tests.seeds import seed_for
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +43,6 @@ def copy_of(tmp_path: Path) -> Callable[[Made], Made]:
 
 
 @pytest.fixture
-def chance() -> random.Random:
+def chance(request: pytest.FixtureRequest) -> random.Random:
     """Chance of a seed that is printed."""
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    return random.Random(seed)
+    return random.Random(seed_for(request.node.name))

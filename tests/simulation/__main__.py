@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 import time
 from multiprocessing import Pool
@@ -15,11 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tests.checker.history import write_history
+from tests.seeds import seeds_for
 from tests.simulation.coverage import Coverage
 from tests.simulation.run import Outcome, simulate
 
 FINDINGS_SHOWN = 5
-SEED_BITS = 48
 COVERING_SEEDS = 200  # so many must meet everything
 
 
@@ -38,7 +37,7 @@ def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_
       python -m tests.simulation --seed 42 --history /tmp/history.jsonl
     """
     console = Console(stderr=is_json)
-    chosen = [seed] if seed is not None else [secrets.randbits(SEED_BITS) for _ in range(seeds)]
+    chosen = [seed] if seed is not None else seeds_for("simulation", seeds)
     began = time.monotonic()
     coverage, failing, virtual_seconds = Coverage(), [], 0.0
     with progress_on(console) as progress, Pool(processes) as pool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 import sys
 
 import pytest
 
+from tests.seeds import seeds_for
 from tests.simulation.run import simulate
 
-SEEDS = [secrets.randbits(48) for _ in range(2)]
+SEEDS = seeds_for("the same history", 2)
 
 
 @pytest.mark.timeout(900)

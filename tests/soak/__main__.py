@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import shutil
 import signal
 import sys
@@ -19,11 +18,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from tests.seeds import seed_for
 from tests.soak.faults import KILL
 from tests.soak.soak import Outcome, Soak
 
 FINDINGS_SHOWN = 20
-SEED_BITS = 48
 REFRESH_SECONDS = 0.5
 INTERRUPTED = 130
 
@@ -47,12 +46,11 @@ def main(minutes: float, seed: int | None, is_json: bool, keep: Path | None, mut
       python -m tests.soak --minutes 2 --keep /tmp/soak
     """
     console = Console(stderr=is_json)
-    seed = seed if seed is not None else secrets.randbits(SEED_BITS)
+    seed = seed if seed is not None else seed_for("soak")
     directory = keep or Path(tempfile.mkdtemp(prefix="faircopy-soak-"))
     directory.mkdir(parents=True, exist_ok=True)
     if any(directory.iterdir()):
         raise click.UsageError(f"{directory} is not empty: give --keep a new directory")
-    console.print(f"seed {seed}")
     soak = Soak(directory, seed, mutant)
     try:
         uvloop.run(watched(soak, minutes * 60, console))

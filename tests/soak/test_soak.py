@@ -10,6 +10,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 110
+SOAKS_MAX = 6
 
 
 def soak(directory: Path, *arguments: str) -> dict[str, Any]:
@@ -31,6 +32,12 @@ def test_a_short_soak_is_good_and_meets_every_fault(tmp_path: Path) -> None:
 
 
 def test_a_soak_finds_a_broker_that_takes_what_is_repeated_for_new(tmp_path: Path) -> None:
-    outcome = soak(tmp_path / "soak", "--minutes", "0.05", "--mutant", "believe_every_duplicate_is_new")
-    assert outcome["verdict"] == "invalid"
+    """A batch that comes twice shows only if its transaction is committed: a soak of three seconds may see none (1 of
+    12 did not), so there are more until one does.
+    """
+    for number in range(SOAKS_MAX):
+        directory = tmp_path / str(number)
+        outcome = soak(directory, "--minutes", "0.05", "--mutant", "believe_every_duplicate_is_new")
+        if outcome["verdict"] == "invalid":
+            break
     assert any(finding.startswith("duplicate: ") for finding in outcome["findings"])

@@ -53,20 +53,24 @@ CHANCES: dict[int, Chances] = {
 
 
 class Weather:
-    """Chooses fates from a seed. The first requests to end a transaction meet each of them in turn."""
+    """Chooses fates from a seed. The first EndTxn, and the first Produce, meet each of theirs in turn."""
 
     def __init__(self, chosen: random.Random, coverage: Coverage) -> None:
         self.chosen = chosen
         self._coverage = coverage
-        self._due = deque(chosen.sample(list(Fate), len(Fate)))
+        self._due: dict[int, deque[Fate]] = {
+            ApiKey.END_TXN: deque(chosen.sample(list(END), len(END))),
+            ApiKey.PRODUCE: deque(chosen.sample(list(PRODUCE), len(PRODUCE))),
+        }
         self.is_calm = True
-        coverage.announce(*(f"EndTxn: {fate.value}" for fate in Fate))
+        coverage.announce(*(f"{name_of(api_key)}: {fate.value}" for api_key, due in self._due.items() for fate in due))
 
     def fate_of(self, api_key: int) -> Fate | None:
         """What is to befall a request now; None if nothing."""
         if self.is_calm:
             return None
-        fate = self._due.popleft() if self._due and api_key == ApiKey.END_TXN else self._draw(api_key)
+        due = self._due.get(api_key)
+        fate = due.popleft() if due else self._draw(api_key)
         if fate is not None:
             self._coverage.hit(f"{name_of(api_key)}: {fate.value}")
         return fate

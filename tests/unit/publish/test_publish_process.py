@@ -21,6 +21,7 @@ from faircopy.publish.files import Files
 from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.wire.records import Message, build_batch
+from tests.seeds import seed_for
 
 ORDERS = ("orders", 0)
 GOOD = [Message(b"value", timestamp_ms=1000)] * 10
@@ -107,9 +108,7 @@ async def opened(publisher: PublisherProcess, place: Place) -> Held:
 
 
 def test_killed_again_and_again_every_row_is_there_once(place: Place) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print("seed", seed)
-    rng = random.Random(seed)
+    rng = random.Random(seed_for("kills of the publisher"))
 
     async def main() -> None:
         publisher = PublisherProcess(now_ms)
