@@ -28,7 +28,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 SERVICE_VARIABLE = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 SERVICE_PORT_VARIABLE = re.compile(r"\w+_PORT")
 SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
-OTHER_VARIABLES = {"FAIRCOPY_BROKER", "FAIRCOPY_REQUIRE_ALL"}  # the commands' and the tests' own
+OTHER_VARIABLES = {"FAIRCOPY_BROKER", "FAIRCOPY_REQUIRE_ALL", "FAIRCOPY_SEED"}  # the commands' and the tests' own
 
 
 class BadSetting(FaircopyError):
