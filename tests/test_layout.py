@@ -10,31 +10,30 @@ import pytest
 ROOT = Path(__file__).parent.parent / "faircopy"
 MODULES = sorted(ROOT.rglob("*.py"))
 
+GROUND = {"storage", "loop", "wire", "settings"}
+LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
+BROKER = LOGS | {"cluster", "publish", "transactions", "groups", "hosting", "net", "api"}
 MAY_IMPORT = {
     "storage": set(),
     "wire": set(),
-    "journal": {"storage"},
+    "settings": set(),
+    "loop": {"storage"},
+    "net": GROUND,
+    "journal": {"storage", "loop"},
     "datalog": {"storage", "wire"},
     "copier": {"journal", "datalog", "storage", "wire"},
-    "cluster": {"journal", "storage"},
-    "publish": {"datalog", "wire", "storage"},
-    "broker": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish"},
+    "partition": {"copier", "journal", "storage", "wire"},
+    "cluster": {"journal", "storage", "settings"},
+    "publish": {"wire"},
+    "transactions": LOGS,
+    "groups": LOGS,
+    "hosting": LOGS | {"cluster", "publish", "transactions"},
+    "api": LOGS | {"cluster", "net", "transactions", "groups", "hosting", "broker"},
+    "broker": BROKER,
     "client": {"wire"},
-    "verify": {"storage", "wire", "journal", "datalog", "copier", "cluster", "publish", "broker"},
+    "verify": BROKER | {"broker"},
     "backup": {"storage", "cluster"},
-    "cli": {
-        "storage",
-        "wire",
-        "journal",
-        "datalog",
-        "copier",
-        "cluster",
-        "publish",
-        "broker",
-        "client",
-        "verify",
-        "backup",
-    },
+    "cli": BROKER | {"broker", "client", "verify", "backup"},
 }
 FOR_ALL = {"errors"}
 
@@ -45,17 +44,17 @@ PURE = [
     "datalog/checked.py",
     "verify/findings.py",
     "journal/entry.py",
-    "journal/metadata_entry.py",
+    "transactions/metadata_entry.py",
     "backup/manifest.py",
     "copier/fold.py",
     "copier/producers.py",
     "copier/checkpoint.py",
     "cluster/topic_configs.py",
-    "broker/transactions/table.py",
-    "broker/transactions/order.py",
-    "broker/groups/membership.py",
-    "broker/groups/storing.py",
-    "copier/group_metadata.py",
+    "transactions/table.py",
+    "transactions/order.py",
+    "groups/membership.py",
+    "groups/storing.py",
+    "groups/group_metadata.py",
     "publish/spark_log.py",
     "publish/compaction.py",
 ]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from faircopy.broker.listeners import CannotListen, Listener, bind_all, parse_listeners
-from faircopy.broker.settings import BadSetting, load_settings
 from faircopy.client.connection import Connection, ConnectionFailed
+from faircopy.net.listeners import CannotListen, Listener, bind_all, parse_listeners
+from faircopy.settings.table import BadSetting, load_settings
 from faircopy.wire.address import Address, BadAddress, parse_address
 from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import environment

@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from faircopy import __version__
-from faircopy.broker.background import repeat
-from faircopy.broker.settings import Settings, changed_settings
 from faircopy.cli.logs import FORM, OneLine
 from faircopy.client.connection import Connection
 from faircopy.errors import FaircopyError
+from faircopy.loop.background import repeat
+from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess, environment, eventually

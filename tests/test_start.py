@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from faircopy.broker.settings import BadSetting, load_settings
 from faircopy.cli.start import EX_IOERR
 from faircopy.client.connection import Connection
+from faircopy.settings.table import BadSetting, load_settings
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, environment

@@ -14,11 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from faircopy.broker.catalog import HostedPartition
+from faircopy.api.fetch_answer import READ_COMMITTED
 from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.broker.handlers.fetch_answer import READ_COMMITTED
-from faircopy.broker.transactions.coordinator import TransactionCoordinator
-from faircopy.broker.transactions.table import Transaction
 from faircopy.copier.fold import (
     APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
@@ -28,11 +25,14 @@ from faircopy.copier.fold import (
     Standing,
 )
 from faircopy.copier.fold import Transaction as FoldedTransaction
-from faircopy.copier.partition import Appended, Done, Partition
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
+from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
+from faircopy.partition.partition import Appended, Done, Partition
 from faircopy.storage.files import Buffer, FileRange
+from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.table import Transaction
 from faircopy.wire.batch import CONTROL, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import AbortedTransaction

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from faircopy.broker.catalog import HostedPartition
 from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.broker.transactions.connections import Sent
-from faircopy.broker.transactions.coordinator import TransactionCoordinator
-from faircopy.copier.partition import Appended, Partition
+from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import TransactionId
+from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.files import Buffer
+from faircopy.transactions.connections import Sent
+from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.wire.batch import BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 

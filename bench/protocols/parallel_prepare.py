@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bench.protocols.markers import MarkedPartition, PatientCoordinator
 from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.copier.partition import Done
+from faircopy.partition.partition import Done
 
 
 class PreparedPartition(MarkedPartition):

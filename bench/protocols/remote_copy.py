@@ -11,21 +11,21 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from faircopy.broker.catalog import HostedPartition
 from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.broker.transactions.connections import Sent
-from faircopy.broker.transactions.coordinator import TransactionCoordinator
-from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.table import Transaction
-from faircopy.copier.partition import Appended, Done, Partition
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import invariant
+from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.journal import Journal
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import Segment
+from faircopy.partition.partition import Appended, Done, Partition
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer, NotCached
+from faircopy.transactions.connections import Sent
+from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.table import Transaction
 from faircopy.wire.batch import BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 

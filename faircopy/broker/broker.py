@@ -12,56 +12,56 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from faircopy.broker.background import repeat
-from faircopy.broker.catalog import Catalog
-from faircopy.broker.checkpoints import Checkpoints, HasCheckpoints
+from faircopy.api.backup import BackupHandler
+from faircopy.api.cluster import ClusterHandlers
+from faircopy.api.configs import ConfigHandlers
+from faircopy.api.context import Body, Context, Message
+from faircopy.api.dispatch import Dispatcher, Handler
+from faircopy.api.fetch import FetchHandler
+from faircopy.api.fetch_answer import FetchPlanner
+from faircopy.api.inspection import Inspection
+from faircopy.api.large_batches import LargeBatches
+from faircopy.api.large_requests import LargeRequests
+from faircopy.api.offsets import OffsetHandlers
+from faircopy.api.produce import ProduceHandler
+from faircopy.api.topics import TopicHandlers
+from faircopy.api.transactions import TransactionHandlers
 from faircopy.broker.commit_protocol import find_protocol
-from faircopy.broker.dispatch import Dispatcher, Handler
-from faircopy.broker.dynamic_settings import DynamicSettings
-from faircopy.broker.groups.coordinator import GroupCoordinator
-from faircopy.broker.groups.members import GroupLimits
-from faircopy.broker.handlers.backup import BackupHandler
-from faircopy.broker.handlers.cluster import ClusterHandlers
-from faircopy.broker.handlers.configs import ConfigHandlers
-from faircopy.broker.handlers.context import Body, Context, Message
-from faircopy.broker.handlers.fetch import FetchHandler
-from faircopy.broker.handlers.fetch_answer import FetchPlanner
-from faircopy.broker.handlers.inspection import Inspection
-from faircopy.broker.handlers.large_batches import LargeBatches
-from faircopy.broker.handlers.offsets import OffsetHandlers
-from faircopy.broker.handlers.produce import ProduceHandler
-from faircopy.broker.handlers.topics import TopicHandlers
-from faircopy.broker.handlers.transactions import TransactionHandlers
-from faircopy.broker.large_requests import LargeRequests
-from faircopy.broker.listeners import bind_all, parse_listeners
-from faircopy.broker.offsets_journals import OffsetsJournals
-from faircopy.broker.offsets_retention import OffsetsRetention
-from faircopy.broker.plain_tables import PlainTables
-from faircopy.broker.producer_ids import ProducerIds
-from faircopy.broker.recovery_summary import summarize, when_folded
-from faircopy.broker.retention import apply_retention
-from faircopy.broker.server import Server
-from faircopy.broker.settings import Settings
-from faircopy.broker.snapshots import ABANDONED_MS
-from faircopy.broker.stall_watch import StallWatch
-from faircopy.broker.surroundings import Surroundings
-from faircopy.broker.transactions.coordinator import CoordinatorOptions
-from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
+from faircopy.broker.environment import Surroundings
+from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.store import ABSENT, ClusterStore, take_block
 from faircopy.cluster.topics import Topics
-from faircopy.copier.partition import Partition
 from faircopy.errors import FaircopyError
+from faircopy.groups.coordinator import GroupCoordinator
+from faircopy.groups.members import GroupLimits
+from faircopy.groups.offsets_journals import OffsetsJournals
+from faircopy.groups.offsets_retention import OffsetsRetention
+from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
+from faircopy.hosting.plain_tables import PlainTables
+from faircopy.hosting.recovery_summary import summarize, when_folded
+from faircopy.hosting.retention import apply_retention
+from faircopy.hosting.snapshots import ABANDONED_MS
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions
 from faircopy.journal.recent import RecentDrafts
+from faircopy.loop.background import repeat
+from faircopy.loop.stall_watch import StallWatch
+from faircopy.net.listeners import bind_all, parse_listeners
+from faircopy.net.server import Server
+from faircopy.partition.partition import Partition
 from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.settings.table import Settings
 from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS, share_out
 from faircopy.storage.files import WriteFailure, list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
+from faircopy.transactions.coordinator import CoordinatorOptions
+from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import NamedTuple
 
-from faircopy.broker.catalog import HostedPartition
-from faircopy.broker.settings import BadSetting
-from faircopy.broker.transactions.coordinator import TransactionCoordinator
+from faircopy.hosting.catalog import HostedPartition
+from faircopy.settings.table import BadSetting
+from faircopy.transactions.coordinator import TransactionCoordinator
 
 LOCAL_COPY = "local-copy"
 

@@ -64,7 +64,7 @@ def backup(directory: Path, broker: str, as_json: bool) -> None:
 @contextlib.contextmanager
 def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """A snapshot of a broker's files, as long as this is open, and the list of them."""
-    from faircopy.broker.snapshots import FILES, LOCK
+    from faircopy.hosting.snapshots import FILES, LOCK
     from faircopy.storage.files import read_file
     from faircopy.storage.system import mounted
 

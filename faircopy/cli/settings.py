@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from faircopy.broker.settings import FIELDS
 from faircopy.cli.output import json_option, show
+from faircopy.settings.table import FIELDS
 
 
 @click.command()

@@ -28,6 +28,7 @@ from faircopy.journal.recent import Draft, RecentDrafts
 from faircopy.journal.recovery import Recovered, ensure_torn, is_blank_from, read_entries
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import SUFFIX, DamagedJournal, Segment
+from faircopy.loop.waiting import tell
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import (
     Buffer,
@@ -41,7 +42,6 @@ from faircopy.storage.files import (
     with_suffix,
 )
 from faircopy.storage.space_watch import SpaceWatch
-from faircopy.storage.waiting import tell
 
 INLINE_WRITE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 8 << 20

@@ -1,0 +1,1 @@
+"""Plain Parquet tables of the visible log, written by a process of its own."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.broker.broker import METADATA_DIRECTORY
-from faircopy.broker.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.topics import Topic, Topics
 from faircopy.copier.checkpoint import decode_span
+from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.storage.files import list_directory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faircopy.broker.snapshots import DIRECTORY as SNAPSHOT
+from faircopy.hosting.snapshots import DIRECTORY as SNAPSHOT
 from faircopy.storage.files import is_directory, list_directory, size_of
 from faircopy.storage.reserve import FILE as RESERVE
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
 from faircopy.errors import FaircopyError
-from faircopy.journal import metadata_entry
 from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.recovery import Recovered, ensure_torn
 from faircopy.journal.segment import SUFFIX, DamagedJournal
 from faircopy.storage.files import is_directory, list_files
+from faircopy.transactions import metadata_entry
 from faircopy.verify.journal_files import JournalFiles, open_segment
 from faircopy.wire.batch import HEADER_BYTES, read_header
 

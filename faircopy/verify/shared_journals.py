@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import PartitionState
-from faircopy.copier.group_offsets import GroupOffsets
 from faircopy.errors import FaircopyError
+from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
+from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
 

@@ -1,0 +1,1 @@
+"""The Kafka protocol as bytes: record batches, frames and messages. Pure."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from faircopy.broker.snapshots import DIRECTORY, LOCK
 from faircopy.client.connection import Connection
+from faircopy.hosting.snapshots import DIRECTORY, LOCK
 from faircopy.storage.system import mounted
 from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from faircopy.broker.broker import Broker
-from faircopy.broker.settings import Settings
 from faircopy.publish import spark_log
+from faircopy.settings.table import Settings
 from tests.checker.history import Operation, Poll, Result, Send, Value
 from tests.simulation.administrator import Administrator
 from tests.simulation.consumer import LATEST, SimulatedConsumer

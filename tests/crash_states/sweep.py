@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from unittest import mock
 
-from faircopy.broker.settings import Settings
 from faircopy.publish import compaction
+from faircopy.settings.table import Settings
 from tests.checker.check import Verdict, check
 from tests.checker.history import Final, Operation, Read, Snapshot
 from tests.crash_states.scenarios import Step, has_tables, name_of

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from faircopy.broker.checkpoints import FULL_DISK_PATIENCE_MS
 from faircopy.copier.log_copier import NO_SPACE_RETRY_SECONDS
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.segment import SUFFIX
+from faircopy.hosting.checkpoints import FULL_DISK_PATIENCE_MS
 from faircopy.storage.files import list_files
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.check import Verdict, check

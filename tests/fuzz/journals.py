@@ -17,24 +17,24 @@ from typing import Any, NamedTuple, cast
 
 from crc32c import crc32c
 
-from faircopy.broker.offsets_journals import OFFSETS_TOPIC
-from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
-from faircopy.copier.group_metadata import GroupMetadata, MemberMetadata, encode_group
-from faircopy.copier.group_offsets import GroupOffsets
 from faircopy.copier.log_copier import LogCopier
-from faircopy.copier.partition import Partition, PartitionName
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
+from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode_group
+from faircopy.groups.group_offsets import GroupOffsets
+from faircopy.groups.offsets_journals import OFFSETS_TOPIC
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId, encode_header
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import DamagedJournal, encode_segment_header, file_name
+from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.files import StorageFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
+from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.wire.records import Message, build_batch
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import MemoryDisk, edited

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from faircopy.broker.server import Server
+from faircopy.net.server import Server
 from faircopy.storage.files import Buffer
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.network import LISTENER

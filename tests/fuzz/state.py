@@ -16,23 +16,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from faircopy.broker.producer_ids import COUNTER, ProducerIds
-from faircopy.broker.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.cluster.producer_ids import COUNTER, ProducerIds
 from faircopy.cluster.topics import PREFIX, Topics
 from faircopy.copier.checkpoint import Checkpoint, encode_checkpoint
-from faircopy.copier.group_offsets import GroupOffsets
 from faircopy.copier.log_copier import LogCopier
-from faircopy.copier.partition import Partition, PartitionName
 from faircopy.datalog.index import SparseIndex
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
+from faircopy.groups.group_offsets import GroupOffsets
+from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.data_directory import DataDirectoryError, encode_format, read_format
 from faircopy.storage.files import StorageFailure
 from faircopy.storage.state_store import TABLES, Put, StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, check_store
 from faircopy.storage.store_pages import StorePages
 from faircopy.storage.system import mount
+from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import odd_document
 from tests.fuzz.journals import IDENTITY, LOG, PARTITION, new_journal, new_store

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from faircopy.broker import catalog
 from faircopy.broker.broker import Broker
-from faircopy.broker.settings import Settings
-from faircopy.broker.surroundings import Surroundings
+from faircopy.broker.environment import Surroundings
 from faircopy.errors import FaircopyError
+from faircopy.hosting import catalog
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Publish, Published
+from faircopy.settings.table import Settings
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount

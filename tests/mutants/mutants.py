@@ -13,23 +13,24 @@ from typing import Any
 from unittest import mock
 
 from faircopy.broker.handlers import offsets as offset_handlers
-from faircopy.broker.offsets_journals import OffsetsJournals
-from faircopy.broker.plain_tables import PlainTables
-from faircopy.broker.transactions import order
-from faircopy.broker.transactions.coordinator import TransactionCoordinator
-from faircopy.broker.transactions.finished import FinishedNumbers
-from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.order import GroupOrder
-from faircopy.broker.transactions.table import TransactionTable
-from faircopy.copier import checkpoint, fold, log_copier, partition
+from faircopy.copier import checkpoint, fold, log_copier
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog import log as data_log
+from faircopy.groups.offsets_journals import OffsetsJournals
+from faircopy.hosting.plain_tables import PlainTables
 from faircopy.journal import journal, recovery, reverse_list, segment
 from faircopy.journal.entry import NOWHERE
 from faircopy.journal.journal import Journal
+from faircopy.partition import partition
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.files import File
+from faircopy.transactions import order
+from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.table import TransactionTable
 
 Mutant = Callable[[], contextlib.AbstractContextManager[Any]]
 MUTANTS: dict[str, Mutant] = {}

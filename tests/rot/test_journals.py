@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from faircopy.broker.transactions.metadata_journal import journal_identity
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.state_store import StateStore
+from faircopy.transactions.metadata_journal import journal_identity
 from faircopy.verify.findings import Finding
 from faircopy.verify.journal_entries import open_to_show, shown_entries
 from faircopy.verify.partition import PartitionCheck

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
-from faircopy.broker.groups import membership
-from faircopy.broker.transactions import table
 from faircopy.copier import fold
+from faircopy.groups import membership
+from faircopy.transactions import table
 
 
 class Coverage:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from faircopy.broker.broker import Broker
-from faircopy.broker.settings import Settings
-from faircopy.broker.surroundings import Surroundings
+from faircopy.broker.environment import Surroundings
 from faircopy.publish.client import Publisher
+from faircopy.settings.table import Settings
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount

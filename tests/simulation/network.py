@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from faircopy.broker.listeners import Listener
-from faircopy.broker.server import Server
+from faircopy.net.listeners import Listener
+from faircopy.net.server import Server
 from faircopy.storage.files import Buffer
 from faircopy.wire.address import Address
 from faircopy.wire.api_keys import ApiKey

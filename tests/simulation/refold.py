@@ -11,14 +11,14 @@ from enum import Enum
 from typing import Any, cast
 
 from faircopy.broker.broker import Broker
-from faircopy.broker.offsets_journals import OffsetsPartition
-from faircopy.broker.transactions.metadata_journal import MetadataJournal
 from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import PartitionState
-from faircopy.copier.group_offsets import GroupOffsets
-from faircopy.copier.partition import Partition
+from faircopy.groups.group_offsets import GroupOffsets
+from faircopy.groups.offsets_journals import OffsetsPartition
 from faircopy.journal.journal import Journal
+from faircopy.partition.partition import Partition
 from faircopy.storage.disk import Disk
+from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.verify.journal_files import JournalFiles, open_journal
 
 NOT_FOLDED = {

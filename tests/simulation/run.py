@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from faircopy.broker import broker
-from faircopy.broker.settings import Settings
 from faircopy.errors import FaircopyError
 from faircopy.publish import compaction
+from faircopy.settings.table import Settings
 from faircopy.storage.files import StorageFailure, WriteFailure
 from tests.checker.check import Checked, check
 from tests.checker.history import Operation, write_history

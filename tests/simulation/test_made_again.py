@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from faircopy.broker.settings import Settings
+from faircopy.settings.table import Settings
 from faircopy.wire.api_keys import ApiKey
 from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, Stage
 from tests.crash_states.sweep import in_a_world

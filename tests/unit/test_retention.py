@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.broker.retention import start_offset_to_keep
+from faircopy.hosting.retention import start_offset_to_keep
 
 DAY_MS = 86_400_000
 END = 35

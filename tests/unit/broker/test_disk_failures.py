@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from faircopy.broker.broker import Broker
-from faircopy.broker.settings import Settings
+from faircopy.settings.table import Settings
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.files import WriteFailure
 from faircopy.storage.system import System, mount

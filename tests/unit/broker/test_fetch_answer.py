@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.broker.handlers.fetch_answer import FetchPlanner, ToRead
-from faircopy.copier.partition import PartitionName
+from faircopy.api.fetch_answer import FetchPlanner, ToRead
 from faircopy.datalog.log import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.errors import FaircopyError
+from faircopy.partition.partition import PartitionName
 from faircopy.storage.files import NoDescriptors, StorageFailure
 from faircopy.wire.error_codes import ErrorCode
 

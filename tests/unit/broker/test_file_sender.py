@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.broker.file_sender import TURN_BYTES, FileSender, Piece
 from faircopy.errors import FaircopyError
+from faircopy.net.file_sender import TURN_BYTES, FileSender, Piece
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import File, FileRange
 

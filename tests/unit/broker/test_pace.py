@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from faircopy.broker.pace import TURN_MS, Pace, Turns
+from faircopy.loop.pace import TURN_MS, Pace, Turns
 from faircopy.storage.clock import Clock
 
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.broker.connection import Connection, Exchange
-from faircopy.broker.server import SWEEP_SECONDS, Server
-from faircopy.broker.settings import Settings
+from faircopy.net.connection import Connection, Exchange
+from faircopy.net.server import SWEEP_SECONDS, Server
+from faircopy.settings.table import Settings
 from tests.simulation.network import LISTENER
 
 MIB = 1 << 20

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from faircopy.copier.log_copier import LogCopier
-from faircopy.copier.partition import Partition, PartitionName
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
@@ -16,6 +15,7 @@ from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Durability, Journal, JournalOptions
 from faircopy.journal.recent import RecentDrafts
+from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header

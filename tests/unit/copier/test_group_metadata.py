@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.copier.group_metadata import (
+from faircopy.groups.group_metadata import (
     BadGroupMetadata,
     GroupMetadata,
     MemberMetadata,
     encode_group,
 )
-from faircopy.copier.group_offsets import decode_change
+from faircopy.groups.group_offsets import decode_change
 
 TEXTS = st.text(max_size=8)
 NUMBERS = st.integers(0, 2**31 - 1)

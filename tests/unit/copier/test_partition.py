@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.copier.fold import Standing
-from faircopy.copier.partition import NoOpenTransaction
 from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
 from faircopy.datalog.read import DamagedLog
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import Durability
+from faircopy.partition.partition import NoOpenTransaction
 from tests.unit.copier.partition_bench import PartitionBench, run
 
 T1 = TransactionId(7, 0, 1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from faircopy.broker.groups.members import (
+from faircopy.groups.group_metadata import GroupMetadata
+from faircopy.groups.members import (
     AnswerJoin,
     AnswerSync,
     Effect,
@@ -17,8 +18,7 @@ from faircopy.broker.groups.members import (
     SyncRequest,
     WakeAt,
 )
-from faircopy.broker.groups.membership import Group
-from faircopy.copier.group_metadata import GroupMetadata
+from faircopy.groups.membership import Group
 from faircopy.wire.error_codes import ErrorCode
 
 RANGE = (("range", b"topics"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scenario import SESSION_MS, Scenario
 
-from faircopy.broker.groups.membership import Phase
+from faircopy.groups.membership import Phase
 from faircopy.wire.error_codes import ErrorCode
 
 LIMIT = 100_000

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from virtual_time import VirtualTime
 
-from faircopy.broker.groups.coordinator import GroupCoordinator
-from faircopy.broker.groups.members import GroupLimits
-from faircopy.broker.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
-from faircopy.broker.groups.offsets import MemoryOffsetStore, OffsetToCommit, TopicPartition
-from faircopy.broker.pace import NO_PACE
+from faircopy.groups.coordinator import GroupCoordinator
+from faircopy.groups.members import GroupLimits
+from faircopy.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
+from faircopy.groups.offsets import MemoryOffsetStore, OffsetToCommit, TopicPartition
 from faircopy.journal.journal import JournalFull
+from faircopy.loop.pace import NO_PACE
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode

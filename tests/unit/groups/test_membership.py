@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scenario import RANGE, SESSION_MS, Scenario
 
-from faircopy.broker.groups.members import Identity, JoinAnswer
-from faircopy.broker.groups.membership import NEW_MEMBER_JOIN_MS, TRANSITIONS, Phase
+from faircopy.groups.members import Identity, JoinAnswer
+from faircopy.groups.membership import NEW_MEMBER_JOIN_MS, TRANSITIONS, Phase
 from faircopy.wire.error_codes import ErrorCode
 
 BOTH = (("range", b"r"), ("sticky", b"s"))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from scenario import REBALANCE_MS, SESSION_MS, Scenario
 
-from faircopy.broker.groups.members import Identity, JoinAnswer, SyncAnswer
-from faircopy.broker.groups.membership import NEW_MEMBER_JOIN_MS, Phase
+from faircopy.groups.members import Identity, JoinAnswer, SyncAnswer
+from faircopy.groups.membership import NEW_MEMBER_JOIN_MS, Phase
 from faircopy.wire.error_codes import ErrorCode
 
 MEMBERS_MAX = 4

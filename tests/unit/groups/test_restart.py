@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from scenario import SESSION_MS, Scenario
 
-from faircopy.broker.groups.members import Identity
-from faircopy.broker.groups.membership import Phase
-from faircopy.broker.groups.storing import STORE_AGAIN_MS
+from faircopy.groups.members import Identity
+from faircopy.groups.membership import Phase
+from faircopy.groups.storing import STORE_AGAIN_MS
 from faircopy.wire.error_codes import ErrorCode
 
 

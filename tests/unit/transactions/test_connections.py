@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from faircopy.broker.transactions.connections import (
+from faircopy.transactions.connections import (
     CONNECTIONS_MAX,
     IN_FLIGHT_MAX,
     Connections,

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
-from faircopy.broker.transactions.finished import FinishedNumbers
-from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.table import NewEntry, TransactionTable
 from faircopy.copier.fold import Standing, Transaction
-from faircopy.copier.partition import Partition
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.table import NewEntry, TransactionTable
 from tests.unit.transactions.names import participant, participants
 
 OPEN = TransactionId(1, 0, 5)

@@ -12,17 +12,17 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.broker.transactions.connections import Sent
-from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
-from faircopy.broker.transactions.finished import FinishedNumbers
-from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.order import GroupOrder
-from faircopy.broker.transactions.table import NewEntry, TransactionRefused, TransactionTable
 from faircopy.copier.fold import NO_RANK, Standing, Transaction
-from faircopy.copier.partition import Partition, PartitionName
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions.connections import Sent
+from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.table import NewEntry, TransactionRefused, TransactionTable
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant, participants
 

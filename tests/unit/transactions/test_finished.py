@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from faircopy.broker.transactions.finished import FinishedNumbers
-from faircopy.broker.transactions.table import NewEntry, Phase, TransactionTable
 from faircopy.journal.entry import Kind
+from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.table import NewEntry, Phase, TransactionTable
 from tests.unit.transactions.names import participant
 
 STEPS = st.lists(st.integers(0, 2), max_size=40)

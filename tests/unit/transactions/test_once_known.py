@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.broker.transactions.connections import Sent
-from faircopy.broker.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
-from faircopy.broker.transactions.metadata_journal import MetadataJournal
-from faircopy.broker.transactions.table import TransactionRefused, TransactionTable
-from faircopy.copier.partition import Partition
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import JournalFull
+from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions.connections import Sent
+from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.table import TransactionRefused, TransactionTable
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.broker.transactions.order import by_rank
 from faircopy.copier.fold import NO_RANK
+from faircopy.transactions.order import by_rank
 
 PARTITIONS = 4
 transactions = st.lists(

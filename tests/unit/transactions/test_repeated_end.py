@@ -6,8 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from faircopy.broker.transactions.coordinator import TransactionCoordinator
 from faircopy.journal.entry import TransactionId
+from faircopy.transactions.coordinator import TransactionCoordinator
 
 
 def test_it_is_answered_when_the_first_one_is() -> None:

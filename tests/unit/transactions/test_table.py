@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.broker.transactions.metadata_journal import decode_producer, encode_producer
-from faircopy.broker.transactions.order import GroupOrder
-from faircopy.broker.transactions.table import (
+from faircopy.copier.fold import NO_FENCE
+from faircopy.errors import InvariantViolation
+from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
+from faircopy.transactions.metadata_entry import decode, encode
+from faircopy.transactions.metadata_journal import decode_producer, encode_producer
+from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.table import (
     MAX_EPOCH,
     TRANSITIONS,
     NewEntry,
@@ -20,10 +24,6 @@ from faircopy.broker.transactions.table import (
     group_of,
     prepare_abort,
 )
-from faircopy.copier.fold import NO_FENCE
-from faircopy.errors import InvariantViolation
-from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
-from faircopy.journal.metadata_entry import decode, encode
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant
 

@@ -1,0 +1,1 @@
+"""What the broker does for each API of the Kafka protocol: requests in, response bodies out."""

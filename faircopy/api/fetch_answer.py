@@ -1,0 +1,163 @@
+"""What a Fetch request is answered: whole runs of batches, as they stand in the log, without a look inside."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+from faircopy.cluster.topics import UnknownTopic
+from faircopy.datalog.check import check_up_to
+from faircopy.datalog.log import OffsetOutOfRange
+from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.net.connection import Exchange
+from faircopy.settings.table import Settings
+from faircopy.storage.files import FileRange, Shortage
+from faircopy.storage.sealed import DamagedState
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult
+
+LEADER_EPOCH = 0
+READ_COMMITTED = 1
+INLINE_READ_BYTES = 256 << 10
+
+log = logging.getLogger(__name__)
+
+
+class UnknownEpoch(FaircopyError):
+    """A client names a leader epoch that there has not been yet."""
+
+
+class ToRead(NamedTuple):
+    """One partition's share of an answer: where in the results it goes, what to read, and how much of it."""
+
+    number: int
+    partition: HostedPartition
+    plan: ReadPlan
+    max_bytes: int
+
+
+class FetchPlanner:
+    """Finds what to read. Both isolation levels get the same (P1)."""
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self.catalog = catalog
+        self.settings = settings
+
+    def plan(self, asked: FetchPartition, isolation_level: int) -> tuple[HostedPartition, ReadPlan | None]:
+        """Where to read. Raises UnknownTopic, OffsetOutOfRange, and what stopped the partition."""
+        partition = self.catalog.find(asked.topic, asked.partition)
+        if partition is None:
+            raise UnknownTopic(f"there is no partition {asked.topic}-{asked.partition}")
+        if partition.failure is not None:
+            raise partition.failure
+        if asked.current_leader_epoch > LEADER_EPOCH:
+            raise UnknownEpoch(f"leader epoch {asked.current_leader_epoch} is newer than {LEADER_EPOCH}")
+        try:
+            return partition, partition.plan_read(asked.fetch_offset, isolation_level)
+        except (DamagedLog, DamagedState) as error:
+            self.catalog.stop(partition, error)
+            raise
+
+    def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
+        """The answer for a partition that can't be read."""
+        log.debug("refused: Fetch of %s-%d from offset %d: %s", asked.topic, asked.partition, asked.fetch_offset, error)
+        partition = self.catalog.find(asked.topic, asked.partition)
+        if isinstance(error, OffsetOutOfRange) and partition is not None:
+            return result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+        if isinstance(error, UnknownTopic):
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif isinstance(error, UnknownEpoch):
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH
+        return FetchResult(asked.topic, asked.partition, code, -1, -1, -1, [])
+
+    def failure_of(self, read: ToRead, error: FaircopyError) -> ErrorCode:
+        """What to tell of a partition that could not be read. If it is damaged it is stopped."""
+        partition = read.partition
+        if self.catalog.find(partition.name.topic, partition.name.partition) is not partition:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if read.plan.offset < partition.log.start_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE  # it went while it was read
+        if not isinstance(error, Shortage):
+            self.catalog.stop(partition, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class Answer:
+    """An answer in the making: what is told of each partition, and what is read for it."""
+
+    def __init__(self, planner: FetchPlanner, request: FetchRequest) -> None:
+        self.results: list[FetchResult] = []
+        self.to_read: list[ToRead] = []
+        self._planner = planner
+        self._isolation_level = request.isolation_level
+        self._left = min(request.max_bytes, planner.settings.fetch_max_bytes)
+        self._missing_bytes = max(request.min_bytes, 1)
+        if request.max_wait_ms <= 0 or not request.partitions:
+            self._missing_bytes = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is enough to send it without waiting for more."""
+        return self._missing_bytes <= 0
+
+    def add(self, asked: FetchPartition) -> None:
+        """Tell of one more partition."""
+        try:
+            partition, plan = self._planner.plan(asked, self._isolation_level)
+        except FaircopyError as error:
+            self.results.append(self._planner.refusal(asked, error))
+            self._missing_bytes = 0
+            return
+        if plan is not None:
+            self._missing_bytes -= max(plan.available_bytes, 1)
+            # KIP-74: one batch in any case, so that a large one can't block; then as much as fits.
+            if self._left > 0 or not self.to_read:
+                max_bytes = max(min(asked.partition_max_bytes, self._left), 0)
+                self.to_read.append(ToRead(len(self.results), partition, plan, max_bytes))
+                self._left -= min(plan.available_bytes, max_bytes)
+        self.results.append(result_of(asked, partition))
+
+    def take(self, read: ToRead, outcome: bytes | FileRange | FaircopyError) -> None:
+        """Put in what was read for a partition, or why it can't be."""
+        result = self.results[read.number]
+        if isinstance(outcome, FaircopyError):
+            code = self._planner.failure_of(read, outcome)
+            self.results[read.number] = result._replace(error_code=code)
+        else:
+            aborted = read.partition.aborted_in(outcome, read.plan.offset) if self._isolation_level else ()
+            self.results[read.number] = result._replace(records=[outcome], aborted=aborted)
+
+
+def total_bytes(to_read: list[ToRead]) -> int:
+    """About how much will be read."""
+    return sum(min(read.max_bytes, read.plan.available_bytes) for read in to_read)
+
+
+def find_all(to_read: list[ToRead], in_memory: bool) -> list[bytes | FileRange | FaircopyError]:
+    """Each plan's batches, checked: read, or only where they lie. Blocks."""
+    outcomes: list[bytes | FileRange | FaircopyError] = []
+    for read in to_read:
+        try:
+            found = find_batches(read.plan, read.max_bytes, read_from_disk)
+            check_up_to(read.plan, found.position + found.size)
+            outcomes.append(found.file.read(found.size, found.position) if in_memory else found)
+        except FaircopyError as error:
+            outcomes.append(error)
+    return outcomes
+
+
+def result_of(asked: FetchPartition, partition: HostedPartition) -> FetchResult:
+    """An answer without records."""
+    end, stable, start = partition.log.end_offset, partition.end_for(READ_COMMITTED), partition.log.start_offset
+    return FetchResult(asked.topic, asked.partition, 0, end, stable, start, [])
+
+
+def send(exchange: Exchange, response: list[Any]) -> None:
+    """Answer with pieces in memory or in files."""
+    if any(isinstance(piece, FileRange) for piece in response):
+        exchange.answer_from_files(response)
+    else:
+        exchange.answer(response)

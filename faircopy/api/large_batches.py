@@ -1,0 +1,76 @@
+"""Counting the records of batches that would take too long on the event loop: on the disk threads, in steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from faircopy.loop.pace import ClientGone
+from faircopy.storage.disk import Disk
+from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
+from faircopy.wire.compression import Bytes, decompress_pieces
+from faircopy.wire.record_count import RecordCounter, ensure_room
+from faircopy.wire.records import DECOMPRESSED_BYTES_AT_MOST
+
+BATCHES_AT_ONCE = 2
+PIECE_BYTES = 64 << 10
+STEP_BYTES = 1 << 20
+STEP_RECORDS = 10_000
+DECOMPRESSED_BYTES_MAX = 64 << 20
+DECOMPRESSED_GROWTH = 4  # of batches that are themselves larger than usual
+
+
+class LargeBatches:
+    """Checks a few batches at a time, each in steps of some milliseconds, between which the threads serve others.
+
+    gzip and zstd take little memory, whatever is in them; for lz4 and snappy it is what the batch holds, up to a bound.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._room = asyncio.Semaphore(BATCHES_AT_ONCE)
+
+    async def check(self, batch: memoryview, header: BatchHeader, is_wanted: Callable[[], bool]) -> None:
+        """Raise InvalidBatch or RecordsError unless the batch holds as many records as its header says.
+
+        Raises ClientGone as soon as it is not wanted any more.
+        """
+        limit_bytes = max(DECOMPRESSED_BYTES_MAX, DECOMPRESSED_GROWTH * len(batch))
+        limit_bytes = max(min(limit_bytes, DECOMPRESSED_BYTES_AT_MOST), len(batch))
+        ensure_room(limit_bytes, header.records)
+        counter = RecordCounter(header.records)
+        steps = pieces(batch, header.attributes & COMPRESSION_MASK, limit_bytes)
+        async with self._room:
+            while await self._disk.run(take_step, steps, counter):
+                if not is_wanted():
+                    raise ClientGone("the client did not wait until its batch was checked")
+        counter.finish()
+
+
+def pieces(batch: memoryview, codec: int, limit_bytes: int) -> Iterator[Bytes]:
+    """The records section, in pieces of about PIECE_BYTES."""
+    waiting: list[Bytes] = []
+    size = 0
+    for piece in decompress_pieces(codec, batch[HEADER_BYTES:], limit_bytes):
+        if size + len(piece) < PIECE_BYTES:
+            waiting.append(piece)
+            size += len(piece)
+            continue
+        view = memoryview(b"".join((*waiting, piece)) if waiting else piece)
+        waiting, size = [], 0
+        for at in range(0, len(view), PIECE_BYTES):
+            yield view[at : at + PIECE_BYTES]
+    if waiting:
+        yield b"".join(waiting)
+
+
+def take_step(steps: Iterator[Bytes], counter: RecordCounter) -> bool:
+    """Count more pieces; false if that were all."""
+    least_left = counter.left - STEP_RECORDS
+    fed_bytes = 0
+    for piece in steps:
+        counter.feed(piece)
+        fed_bytes += len(piece)
+        if fed_bytes >= STEP_BYTES or counter.left <= least_left:
+            return True
+    return False

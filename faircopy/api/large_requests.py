@@ -1,0 +1,33 @@
+"""What requests that ask for much share with all others: the event loop, by turns, and the threads, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from faircopy.loop.pace import Pace, Turns
+from faircopy.net.connection import Connection
+from faircopy.storage.clock import Clock
+from faircopy.storage.disk import Disk
+
+Result = TypeVar("Result")
+
+
+class LargeRequests:
+    """Where large messages are decoded and encoded, and how the work on them is paced."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, disk: Disk, clock: Clock) -> None:
+        self._turns = Turns(loop)
+        self._disk = disk
+        self._clock = clock
+        self._room = asyncio.Semaphore(1)
+
+    def pace_for(self, connection: Connection) -> Pace:
+        """The pace of one request of this connection."""
+        return Pace(self._turns, self._clock, lambda: connection.is_open)
+
+    async def run(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Run `function(*arguments)`, which decodes or encodes one large message, on a thread."""
+        async with self._room:
+            return await self._disk.run(function, *arguments)

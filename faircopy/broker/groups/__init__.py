@@ -1,1 +1,0 @@
-"""Consumer groups: a pure machine of membership, and the shell that answers requests with it."""

@@ -1,1 +1,0 @@
-"""What the broker does for each API: requests in, response bodies out."""

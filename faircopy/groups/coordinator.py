@@ -1,0 +1,298 @@
+"""The group coordinator: requests about consumer groups in, response bodies out.
+
+The bodies are the same for every version of a request; the codec leaves out what a version does not have. What is
+decided about members is decided by `membership.Group`; offsets are kept by an `OffsetStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from faircopy.groups.administration import GroupAdministration
+from faircopy.groups.members import (
+    GroupLimits,
+    Identity,
+    JoinAnswer,
+    JoinRequest,
+    SyncAnswer,
+    SyncRequest,
+)
+from faircopy.groups.membership import Group
+from faircopy.groups.offset_requests import (
+    HasPartition,
+    asked_for,
+    delete_offsets,
+    fetch_offsets,
+    sort_offsets,
+    unsettled_offsets,
+)
+from faircopy.groups.offsets import OffsetStore, error_of
+from faircopy.groups.registry import CallLater, GroupRegistry, NowMs, WhenGone
+from faircopy.loop.pace import NO_PACE, Pace
+from faircopy.wire.codec import Message
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.operations import NOT_ASKED, ON_GROUPS
+
+MEMBER_ID_REQUIRED_FROM = 4
+"""The version of JoinGroup from which a new member has to join twice (KIP-394)."""
+
+GROUPS_MAX = 100_000
+"""Groups with members at a time; whoever comes to a further one is told to try again."""
+
+STRAY_BYTES_MAX = 64 << 10
+"""Most bytes of assignments from a member that is not the leader: they serve nothing, and are held while it waits."""
+
+NAME_CHARS_MAX = 200
+"""So much of a client's own name goes into its member's id."""
+
+Body = dict[str, Any]
+
+
+class GroupCoordinator:
+    """All consumer groups of this broker.
+
+    `call_later` and `now_ms` are the only time there is; `fresh_id` gives a string that was never given before;
+    `has_partition(topic, partition)` says if there is such a partition to commit offsets for.
+    """
+
+    def __init__(
+        self,
+        limits: GroupLimits,
+        offsets: OffsetStore,
+        call_later: CallLater,
+        now_ms: NowMs,
+        fresh_id: Callable[[], str],
+        has_partition: HasPartition,
+    ) -> None:
+        self._limits = limits
+        self._registry = GroupRegistry(limits, offsets, call_later, now_ms)
+        self._administration = GroupAdministration(self._registry, offsets)
+        self._offsets = offsets
+        self._has_partition = has_partition
+        self._now_ms = now_ms
+        self._fresh_id = fresh_id
+
+    def restore(self) -> None:
+        """Take up the groups that were stored, before any request comes."""
+        self._registry.restore()
+
+    def is_active(self, group_id: str) -> bool:
+        """Whether a group has members now, or is about to."""
+        return group_id in self._registry.groups
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that members of all groups take, about."""
+        return self._registry.held_bytes
+
+    def close(self) -> None:
+        """Cancel what still waits, and all timers."""
+        self._registry.close()
+
+    # -- members -------------------------------------------------------------------------------------------------
+
+    async def join_group(
+        self,
+        request: Message,
+        version: int,
+        client_id: str | None,
+        client_host: str,
+        when_gone: WhenGone | None = None,
+    ) -> Body:
+        """JoinGroup. Returns when the rebalance that it takes part in is over."""
+        joining = self._join_request(request, version, client_id or "", client_host)
+        group = self._registry.find_or_make(request.group_id)
+        error = self._join_refusal(group, joining)
+        if error:
+            return join_body(JoinAnswer(error, request.member_id))
+        now_ms = self._now_ms()
+
+        def join(ticket: int) -> list[Any]:
+            return group.join(joining._replace(ticket=ticket), now_ms)
+
+        return join_body(await self._registry.answer(group, join, when_gone))
+
+    def _join_refusal(self, group: Group, joining: JoinRequest) -> ErrorCode:
+        if not group.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        is_held = group.group_id in self._registry.groups
+        if joining.member_id and not is_held:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        growth = group.growth(joining)
+        is_full = growth > 0 and self._registry.held_bytes + growth > self._limits.all_bytes_max
+        if is_full or (not is_held and len(self._registry.groups) >= GROUPS_MAX):
+            # There is room again when others leave, so the client may try again. What is too much for one group
+            # alone is for the group to say, and final.
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE
+
+    def _join_request(self, request: Message, version: int, client_id: str, client_host: str) -> JoinRequest:
+        instance_id = request.group_instance_id or None
+        return JoinRequest(
+            ticket=0,
+            member_id=request.member_id,
+            fresh_member_id=f"{(instance_id or client_id)[:NAME_CHARS_MAX]}-{self._fresh_id()}",
+            instance_id=instance_id,
+            client_id=client_id,
+            client_host=client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((p.name, p.metadata) for p in request.protocols),
+            needs_known_id=version >= MEMBER_ID_REQUIRED_FROM,
+        )
+
+    async def sync_group(self, request: Message) -> Body:
+        """SyncGroup. Returns when the leader has sent the assignment."""
+        group, error = self._member_group(request.group_id)
+        if group is None:
+            return sync_body(SyncAnswer(error))
+        asked = (identity_of(request), request.protocol_type, request.protocol_name)
+        assignments = {a.member_id: a.assignment for a in request.assignments}
+        assigned_bytes = sum(map(len, assignments.values()))
+        if request.member_id != group.leader_id and assigned_bytes > STRAY_BYTES_MAX:
+            return sync_body(SyncAnswer(ErrorCode.INVALID_REQUEST))
+        if assigned_bytes and self._registry.held_bytes + assigned_bytes > self._limits.all_bytes_max:
+            return sync_body(SyncAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        now_ms = self._now_ms()
+
+        def sync(ticket: int) -> list[Any]:
+            return group.sync(SyncRequest(ticket, *asked, assignments), now_ms)
+
+        return sync_body(await self._registry.answer(group, sync))
+
+    async def heartbeat(self, request: Message) -> Body:
+        """Heartbeat."""
+        group, error = self._member_group(request.group_id)
+        if group is not None:
+            error = group.heartbeat(identity_of(request), self._now_ms())
+        return {"error_code": error}
+
+    async def leave_group(self, request: Message) -> Body:
+        """LeaveGroup: one member (before version 3), or many."""
+        group, error = self._member_group(request.group_id)
+        if request.members and request.group_id:
+            left = [self._left_body(request.group_id, m) for m in request.members]
+            return {"error_code": ErrorCode.NONE, "members": left}
+        if group is not None:
+            error = self._leave(group, request.member_id, None)
+        return {"error_code": error, "members": []}
+
+    def _left_body(self, group_id: str, member: Message) -> Body:
+        # Looked up for each one anew: the group goes with its last member.
+        group, error = self._member_group(group_id)
+        if group is not None:
+            error = self._leave(group, member.member_id, member.group_instance_id or None)
+        named = {"member_id": member.member_id, "group_instance_id": member.group_instance_id}
+        return {**named, "error_code": error}
+
+    def _leave(self, group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
+        error, effects = group.leave(member_id, instance_id, self._now_ms())
+        self._registry.run(group, effects)
+        return error
+
+    def _member_group(self, group_id: str) -> tuple[Group | None, ErrorCode]:
+        """The group that a member speaks of, or why there is none."""
+        if not group_id:
+            return None, ErrorCode.INVALID_GROUP_ID
+        group = self._registry.find(group_id)
+        return group, ErrorCode.NONE if group is not None else ErrorCode.UNKNOWN_MEMBER_ID
+
+    # -- offsets -------------------------------------------------------------------------------------------------
+
+    async def offset_commit(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """OffsetCommit. Returns when the offsets are durable."""
+        offsets = await sort_offsets(request.topics, self._has_partition, pace)
+        error = self._commit_error(request, is_transactional=False)
+        if not error and (accepted := offsets.accepted):
+            error = await error_of(self._offsets.commit(request.group_id, accepted))
+        return await offsets.answer(request.topics, error, pace)
+
+    def check_txn_offset_commit(self, request: Message) -> ErrorCode:
+        """Whether the group of a TxnOffsetCommit lets its sender commit (KIP-447)."""
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        return self._commit_error(request, is_transactional=True)
+
+    def _commit_error(self, request: Message, is_transactional: bool) -> ErrorCode:
+        identity = identity_of(request)
+        group = self._registry.find(request.group_id)
+        if group is not None:
+            return group.check_commit(identity, self._now_ms(), is_transactional)
+        return ErrorCode.NONE if identity.is_anonymous else ErrorCode.ILLEGAL_GENERATION
+
+    async def offset_fetch(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """OffsetFetch: one group, or many (version 8). One that is asked for twice is answered once."""
+        stable = request.require_stable
+        groups = {group.group_id: group.topics for group in request.groups}
+        many = [
+            {"group_id": group_id, **await self._fetch(group_id, groups[group_id], stable, pace)}
+            async for group_id in pace.over(groups)
+        ]
+        one = {} if many else await self._fetch(request.group_id, request.topics, stable, pace)
+        return {"groups": many, **one}
+
+    async def _fetch(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
+        if not await self._offsets.settle(group_id) and not stable:
+            # With `stable`, those that are not settled are told so one by one.
+            return unsettled_offsets(topics)
+        return await fetch_offsets(self._offsets, group_id, topics, stable, pace)
+
+    async def offset_delete(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """OffsetDelete (KIP-496)."""
+        asked = await asked_for(request.topics, pace)
+        if not await self._offsets.settle(request.group_id):
+            return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "topics": []}
+        group = self._registry.find(request.group_id)
+        return await delete_offsets(self._offsets, group, request, asked, pace)
+
+    # -- administration ------------------------------------------------------------------------------------------
+
+    async def describe_groups(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """DescribeGroups. One that is asked for twice is described once."""
+        allowed = {"authorized_operations": ON_GROUPS if request.include_authorized_operations else NOT_ASKED}
+        groups = pace.over(dict.fromkeys(request.groups))
+        return {"groups": [self._administration.description(group_id) | allowed async for group_id in groups]}
+
+    async def list_groups(self, request: Message) -> Body:
+        """ListGroups, of all states and types or of those asked for (KIP-518, KIP-848)."""
+        groups = self._administration.listing(request.states_filter, request.types_filter)
+        return {"error_code": ErrorCode.NONE, "groups": groups}
+
+    async def delete_groups(self, request: Message, pace: Pace = NO_PACE) -> Body:
+        """DeleteGroups (KIP-229): those without members, with their offsets."""
+        names = pace.through(request.groups_names)
+        errors = [(group_id, await self._administration.delete(group_id)) async for group_id in names]
+        return {"results": [{"group_id": group_id, "error_code": error} for group_id, error in errors]}
+
+
+def identity_of(request: Message) -> Identity:
+    """Who sent a SyncGroup, Heartbeat, OffsetCommit or TxnOffsetCommit."""
+    return Identity(request.member_id, request.group_instance_id or None, request.generation_id)
+
+
+def join_body(answer: JoinAnswer) -> Body:
+    """The body of a JoinGroup response."""
+    return {
+        "error_code": answer.error,
+        "generation_id": answer.generation,
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol_name,
+        "leader": answer.leader_id,
+        "member_id": answer.member_id,
+        "members": [
+            {"member_id": m.member_id, "group_instance_id": m.instance_id, "metadata": m.metadata}
+            for m in answer.members
+        ],
+    }
+
+
+def sync_body(answer: SyncAnswer) -> Body:
+    """The body of a SyncGroup response."""
+    return {
+        "error_code": answer.error,
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol_name,
+        "assignment": answer.assignment,
+    }

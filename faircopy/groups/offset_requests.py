@@ -1,0 +1,181 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: from requests to an `OffsetStore`, and back to response bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from faircopy.groups.membership import Group
+from faircopy.groups.offsets import (
+    CommittedOffset,
+    OffsetStore,
+    OffsetToCommit,
+    TopicPartition,
+    error_of,
+)
+from faircopy.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from faircopy.loop.pace import Pace
+from faircopy.wire.codec import Message
+from faircopy.wire.error_codes import ErrorCode
+
+METADATA_BYTES_MAX = 4096
+"""Most bytes of a committed offset's metadata, as Kafka's default of `offset.metadata.max.bytes`."""
+
+NO_OFFSET = CommittedOffset(-1, -1, "")
+
+HasPartition = Callable[[str, int], bool]
+Body = dict[str, Any]
+
+
+class SortedOffsets(NamedTuple):
+    """The partitions of an OffsetCommit or TxnOffsetCommit: what may be committed of each, or why nothing may."""
+
+    partitions: dict[TopicPartition, OffsetToCommit | ErrorCode]
+
+    @property
+    def accepted(self) -> list[OffsetToCommit]:
+        """What may be committed."""
+        return [row for row in self.partitions.values() if isinstance(row, OffsetToCommit)]
+
+    async def answer(self, topics: Iterable[Message], error: ErrorCode, pace: Pace) -> Body:
+        """The body of the response, with `error` where nothing else was wrong, or NONE."""
+        bodies = [
+            {
+                "name": topic.name,
+                "partitions": [
+                    _error_body(p.partition_index, self._error(topic.name, p.partition_index, error))
+                    async for p in pace.through(topic.partitions)
+                ],
+            }
+            async for topic in pace.through(topics)
+        ]
+        return {"topics": bodies}
+
+    def _error(self, topic: str, partition: int, error: ErrorCode) -> ErrorCode:
+        row = self.partitions[topic, partition]
+        return error if isinstance(row, OffsetToCommit) else row
+
+
+async def sort_offsets(topics: Iterable[Message], has_partition: HasPartition, pace: Pace) -> SortedOffsets:
+    """Tell what may be committed from what may not. Of a partition that is named twice, the last offset counts."""
+    partitions: dict[TopicPartition, OffsetToCommit | ErrorCode] = {}
+    async for topic in pace.over(topics):
+        async for p in pace.over(topic.partitions):
+            row = _to_commit(topic.name, p)
+            partitions[row.topic, row.partition] = _refusal(row, has_partition) or row
+    return SortedOffsets(partitions)
+
+
+def _to_commit(topic: str, p: Message) -> OffsetToCommit:
+    metadata = p.committed_metadata or ""
+    return OffsetToCommit(topic, p.partition_index, p.committed_offset, p.committed_leader_epoch, metadata)
+
+
+def _refusal(row: OffsetToCommit, has_partition: HasPartition) -> ErrorCode:
+    if len(row.metadata.encode()) > METADATA_BYTES_MAX:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    is_known = has_partition(row.topic, row.partition)
+    return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _error_body(partition: int, error: ErrorCode) -> Body:
+    return {"partition_index": partition, "error_code": error}
+
+
+async def fetch_offsets(
+    store: OffsetStore, group_id: str, topics: Sequence[Message] | None, require_stable: bool, pace: Pace
+) -> Body:
+    """What an OffsetFetch is told of one group; without `topics`, of all partitions that it has offsets for.
+
+    With `require_stable`, partitions for which a transaction is undecided get UNSTABLE_OFFSET_COMMIT (KIP-447).
+    """
+    offsets = store.fetch(group_id)
+    unstable = store.unstable(group_id) if require_stable else frozenset[TopicPartition]()
+    if topics is None:
+        asked = by_topic((*offsets, *(key for key in unstable if key not in offsets)))
+    else:
+        asked = [(topic.name, topic.partition_indexes) for topic in topics]
+    bodies = [
+        {
+            "name": topic,
+            "partitions": [_offset_body(offsets, unstable, topic, p) async for p in pace.over(partitions)],
+        }
+        async for topic, partitions in pace.over(asked)
+    ]
+    return {"error_code": ErrorCode.NONE, "topics": bodies}
+
+
+def unsettled_offsets(topics: Sequence[Message] | None) -> Body:
+    """The answer while a commit is acknowledged and not yet visible: an older offset would be wrong (P8)."""
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    bodies = [
+        {"name": topic.name, "partitions": [_no_offset(p, code) for p in topic.partition_indexes]}
+        for topic in topics or ()
+    ]
+    return {"error_code": code, "topics": bodies}
+
+
+def _no_offset(partition: int, code: ErrorCode) -> Body:
+    return {
+        "partition_index": partition,
+        "committed_offset": NO_OFFSET.offset,
+        "committed_leader_epoch": NO_OFFSET.leader_epoch,
+        "metadata": NO_OFFSET.metadata,
+        "error_code": code,
+    }
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """Topics, each with the numbers of its partitions."""
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return list(grouped.items())
+
+
+def _offset_body(
+    offsets: Mapping[TopicPartition, CommittedOffset], unstable: Iterable[TopicPartition], topic: str, partition: int
+) -> Body:
+    is_unstable = (topic, partition) in unstable
+    found = NO_OFFSET if is_unstable else offsets.get((topic, partition), NO_OFFSET)
+    return {
+        "partition_index": partition,
+        "committed_offset": found.offset,
+        "committed_leader_epoch": found.leader_epoch,
+        "metadata": found.metadata,
+        "error_code": ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else ErrorCode.NONE,
+    }
+
+
+async def asked_for(topics: Iterable[Message], pace: Pace) -> set[TopicPartition]:
+    """The partitions that an OffsetDelete names."""
+    return {(t.name, p.partition_index) async for t in pace.over(topics) async for p in pace.over(t.partitions)}
+
+
+async def delete_offsets(
+    store: OffsetStore, group: Group | None, request: Message, asked: Iterable[TopicPartition], pace: Pace
+) -> Body:
+    """Answer an OffsetDelete; `group` is the request's, if it has members. Durable when done."""
+    members = group.members.values() if group is not None else ()
+    if group is None and not store.fetch(request.group_id):
+        return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "topics": []}
+    if group is not None and members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return {"error_code": ErrorCode.NON_EMPTY_GROUP, "topics": []}
+    subscribed = subscribed_topics(members)
+    errors = {topic.name: _delete_error(topic.name, subscribed) for topic in request.topics}
+    free = {key for key in asked if not errors[key[0]]}
+    if free and (error := await error_of(store.delete(request.group_id, free))):
+        return {"error_code": error, "topics": []}
+    bodies = [
+        {
+            "name": t.name,
+            "partitions": [_error_body(p.partition_index, errors[t.name]) async for p in pace.through(t.partitions)],
+        }
+        async for t in pace.through(request.topics)
+    ]
+    return {"error_code": ErrorCode.NONE, "topics": bodies}
+
+
+def _delete_error(topic: str, subscribed: set[str] | None) -> ErrorCode:
+    is_free = subscribed is not None and topic not in subscribed
+    return ErrorCode.NONE if is_free else ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

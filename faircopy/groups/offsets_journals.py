@@ -1,0 +1,244 @@
+"""Groups on journals: which journal a group's offsets and members are in, and how they get there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Protocol
+
+from faircopy.copier.fold import Standing
+from faircopy.groups.group_metadata import GroupMetadata, encode_group
+from faircopy.groups.group_offsets import (
+    GroupOffset,
+    GroupOffsets,
+    KeptGroup,
+    OffsetChange,
+    UnderWay,
+    encode_offsets,
+)
+from faircopy.groups.offsets import CommittedOffset, TopicPartition
+from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
+from faircopy.journal.journal import Journal, JournalOptions
+from faircopy.loop.waiting import tell
+from faircopy.partition.partition import Appended, Done, Partition, PartitionName
+from faircopy.storage.clock import Clock
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import StateStore
+from faircopy.wire.murmur2 import partition_for
+
+OFFSETS_TOPIC = "__consumer_offsets"  # what people call it, as in Kafka; no topic can have this name
+OFFSETS_DIRECTORY = OFFSETS_TOPIC
+
+SETTLE_MS = 10_000
+SETTLE_POLL_SECONDS = 0.001
+
+OffsetRow = tuple[str, int, int, int, str]
+"""Topic, partition, offset, leader epoch, metadata."""
+
+
+class TopicIds(Protocol):
+    """What ids the topics have that there are now."""
+
+    def id_of(self, topic: str, partition: int) -> TopicIdPartition:
+        """The partition of this name. Raises UnknownTopic."""
+
+    def name_of(self, partition_id: TopicIdPartition) -> PartitionName | None:
+        """Its name; None if its topic is deleted."""
+
+
+class OffsetsPartition(Partition):
+    """One journal of group offsets."""
+
+    table: GroupOffsets
+
+    def open(self) -> None:
+        """Read the table, and fold the journal. Blocks. Raises DamagedJournal."""
+        self.load()
+        self.table.load()
+        self.recover()
+        for txid, transaction in self.state.transactions.items():
+            if transaction.is_undecided and transaction.drafts:
+                self.table.recover_open(txid, transaction.head)
+
+    def is_settling(self, group: str) -> bool:
+        """Whether a transaction with offsets of this group is decided, and not yet seen in the table."""
+        standings = (self.standing(transaction) for transaction in self.table.pending(group))
+        return any(standing not in (None, Standing.OPEN) for standing in standings)
+
+    def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
+        super().discard(transaction, fence_epoch, finished, done)
+        self.table.note_end(transaction)
+
+
+class OffsetsJournals:
+    """All journals of group offsets that this broker leads."""
+
+    def __init__(
+        self,
+        count: int,
+        directory: Path,
+        store: StateStore,
+        disk: Disk,
+        loop: asyncio.AbstractEventLoop,
+        options: JournalOptions,
+        clock: Clock,
+        topic_ids: TopicIds,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._topic_ids = topic_ids
+        self.partitions: list[OffsetsPartition] = []
+        for number in range(count):
+            partition_id = TopicIdPartition(OFFSETS_TOPIC_ID, number)
+            path = directory / OFFSETS_DIRECTORY / str(number)
+            journal = Journal(path, partition_id.identity, disk, loop, options)
+            table = GroupOffsets(partition_id.identity, journal, store)
+            partition = OffsetsPartition(
+                PartitionName(OFFSETS_TOPIC, number), partition_id, journal, table, store, disk, has_batches=False
+            )
+            partition.table = table
+            self.partitions.append(partition)
+
+    def partition_of(self, group: str) -> OffsetsPartition:
+        """The partition that keeps a group's offsets."""
+        return self.partitions[partition_for(group.encode(), len(self.partitions))]
+
+    # -- the store of the group coordinator ----------------------------------------------------------------------
+
+    def fetch(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """What a group has committed, for topics that there are."""
+        committed = self.partition_of(group).table.committed(group)
+        named = ((self._topic_ids.name_of(place), offset) for place, offset in committed.items())
+        return {name: CommittedOffset(*offset[:3]) for name, offset in named if name is not None}
+
+    def unstable(self, group: str) -> set[TopicPartition]:
+        """Partitions with offsets of this group in an open transaction."""
+        named = map(self._topic_ids.name_of, self.partition_of(group).table.unstable(group))
+        return {name for name in named if name is not None}
+
+    async def settle(self, group: str) -> bool:
+        """Wait, for a bounded time, until what was committed for a group by now is what `fetch` tells (P8); false if it
+        is not yet.
+        """
+        partition = self.partition_of(group)
+        deadline_ms = self._clock.monotonic_ms() + SETTLE_MS
+        while partition.is_settling(group) and self._clock.monotonic_ms() < deadline_ms:
+            await asyncio.sleep(SETTLE_POLL_SECONDS)
+        return not partition.is_settling(group)
+
+    def groups(self) -> Iterable[str]:
+        """All groups that have committed offsets."""
+        return [group for partition in self.partitions for group in partition.table.groups()]
+
+    async def commit(self, group: str, rows: Iterable[OffsetRow]) -> None:
+        """Commit offsets of a group; durable when done. Raises JournalFull, UnknownTopic."""
+        await self._append(group, self._changes(rows))
+
+    def store_group(self, group: str, metadata: GroupMetadata) -> asyncio.Future[None]:
+        """Store who is in a group; durable when done. Raises JournalFull."""
+        payload = encode_group(group, metadata._replace(changed_ms=self._clock.steady_ms()))
+        return self._append_payload(group, payload, UnderWay())
+
+    def kept_group(self, group: str) -> KeptGroup | None:
+        """What was stored last of a group, and not deleted."""
+        return self.partition_of(group).table.kept().get(group)
+
+    def is_being_deleted(self, group: str) -> bool:
+        """Whether a deletion is on its way to disk: who comes now comes to another group."""
+        return self.partition_of(group).table.is_being_deleted(group)
+
+    def kept_groups(self) -> Iterable[tuple[str, KeptGroup]]:
+        """All groups that are stored."""
+        return [item for partition in self.partitions for item in partition.table.kept().items()]
+
+    async def delete_group(self, group: str) -> None:
+        """Forget a group and its offsets; durable when done. Raises JournalFull."""
+        await self._withdraw(group, self.partition_of(group).table.places(group), deletes_group=True)
+
+    async def delete(self, group: str, partitions: AbstractSet[TopicPartition] | None) -> None:
+        """Take away a group's offsets: all, or those of some partitions; durable when done."""
+        places = self.partition_of(group).table.places(group)
+        await self._withdraw(
+            group, [place for place in places if partitions is None or self._topic_ids.name_of(place) in partitions]
+        )
+
+    async def _withdraw(self, group: str, places: Iterable[TopicIdPartition], *, deletes_group: bool = False) -> None:
+        await self._append(group, [OffsetChange(place, None) for place in places], deletes_group=deletes_group)
+
+    # -- forgetting ----------------------------------------------------------------------------------------------
+
+    async def forget_deleted(self) -> None:
+        """Take away the offsets of topics that were deleted. Durable when done."""
+        for group in self.groups():
+            await asyncio.sleep(0)
+            committed = self.partition_of(group).table.committed(group)
+            await self._withdraw(group, [place for place in committed if self._topic_ids.name_of(place) is None])
+
+    async def expire(self, retention_ms: int, is_active: Callable[[str], bool]) -> None:
+        """Take away offsets that are older than `retention_ms`, and whose group had no members for as long (KIP-211);
+        and with its last offset the group. `is_active(group)` is whether it has members now, or is about to.
+        """
+        oldest_ms = self._clock.steady_ms() - retention_ms
+        kept_groups = (group for group, _ in self.kept_groups())
+        for group in dict.fromkeys((*kept_groups, *self.groups())):
+            await asyncio.sleep(0)
+            kept, table = self.kept_group(group), self.partition_of(group).table
+            is_used = is_active(group) or table.is_changing(group)
+            if is_used or (kept is not None and kept.changed_ms >= oldest_ms):
+                continue
+            committed = table.committed(group)
+            expired = [place for place, offset in committed.items() if offset.committed_ms < oldest_ms]
+            is_over = kept is not None and len(expired) == len(committed)
+            await self._withdraw(group, expired, deletes_group=is_over)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    def commit_draft(
+        self,
+        group: str,
+        rows: Iterable[OffsetRow],
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        once_known: Callable[[TransactionId, Appended], Appended],
+    ) -> asyncio.Future[None]:
+        """Put offsets into the producer's open transaction; the future is done when they stand in the journal.
+
+        `once_known` is `TransactionCoordinator.once_known`.
+
+        Raises NoOpenTransaction, JournalFull, UnknownTopic.
+        """
+        partition = self.partition_of(group)
+        partition.ensure_writable()
+        transaction = partition.open_transaction_of(transactional_id, producer_id, producer_epoch)
+        changes = self._changes(rows)
+        payload = encode_offsets(group, changes)
+        done: asyncio.Future[None] = self._loop.create_future()
+        written = once_known(transaction, lambda _base_offset: tell(done))
+        partition.append_draft(payload, None, len(changes), transaction, written)
+        partition.table.note_draft(transaction, payload)
+        return done
+
+    def _changes(self, rows: Iterable[OffsetRow]) -> list[OffsetChange]:
+        now_ms = self._clock.steady_ms()
+        return [
+            OffsetChange(self._topic_ids.id_of(topic, partition), GroupOffset(offset, leader_epoch, metadata, now_ms))
+            for topic, partition, offset, leader_epoch, metadata in rows
+        ]
+
+    async def _append(self, group: str, changes: list[OffsetChange], *, deletes_group: bool = False) -> None:
+        if changes or deletes_group:
+            payload = encode_offsets(group, changes, deletes_group=deletes_group)
+            await self._append_payload(group, payload, UnderWay(changes, deletes_group))
+
+    def _append_payload(self, group: str, payload: bytes, change: UnderWay) -> asyncio.Future[None]:
+        partition = self.partition_of(group)
+        partition.ensure_writable()
+        done: asyncio.Future[None] = self._loop.create_future()
+        records = max(len(change.offsets) + change.deletes_group, 1)
+        partition.append_plain(payload, None, records, lambda _base_offset: tell(done))
+        partition.table.note_plain(group, change)
+        return done

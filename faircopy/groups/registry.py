@@ -1,0 +1,183 @@
+"""The groups of a broker, with their timers and the requests that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from faircopy.errors import FaircopyError
+from faircopy.groups.members import (
+    AnswerJoin,
+    AnswerSync,
+    Effect,
+    GroupLimits,
+    JoinAnswer,
+    StoreGroup,
+    WakeAt,
+)
+from faircopy.groups.membership import Group
+from faircopy.groups.offsets import OffsetStore
+from faircopy.wire.error_codes import ErrorCode
+
+log = logging.getLogger(__name__)
+
+
+class Timer(Protocol):
+    """What `call_later` returns."""
+
+    def cancel(self) -> None: ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Timer]
+"""`call_later(delay in seconds, function)`, as that of an asyncio loop."""
+
+NowMs = Callable[[], int]
+"""Monotonic milliseconds."""
+
+WhenGone = Callable[[Callable[[], None]], None]
+"""`when_gone(function)` has the function called if the client goes before it has its answer."""
+
+
+class GroupRegistry:
+    """Holds the groups that are not idle, and carries out their effects. The store knows all others.
+
+    `held_bytes` is the memory that members of all groups take, about.
+    """
+
+    def __init__(self, limits: GroupLimits, store: OffsetStore, call_later: CallLater, now_ms: NowMs) -> None:
+        self.groups: dict[str, Group] = {}
+        self.held_bytes = 0
+        self.now_ms = now_ms
+        self._store = store
+        self._is_closed = False
+        self._bytes: dict[str, int] = {}
+        self._limits = limits
+        self._call_later = call_later
+        self._timers: dict[str, Timer] = {}
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._last_ticket = 0
+
+    def restore(self) -> None:
+        """Take up the groups that have members by what is stored."""
+        for group_id, kept in self._store.kept_groups():
+            if kept.has_members:
+                group = Group.restored(group_id, self._limits, kept.metadata, self.now_ms())
+                self.run(group, group.tick(self.now_ms()))
+
+    def find(self, group_id: str) -> Group | None:
+        """The group of this id, if there is one. One that is idle is made here, and is kept once it is run and is not
+        idle any more.
+        """
+        group = self.groups.get(group_id)
+        if group is not None:
+            return group
+        kept = self._store.kept_group(group_id)
+        if kept is None or self._store.is_being_deleted(group_id):
+            return None
+        return Group.restored(group_id, self._limits, kept.metadata, self.now_ms())
+
+    def find_or_make(self, group_id: str) -> Group:
+        """The group of this id, or a new one."""
+        return self.find(group_id) or Group(group_id, self._limits)
+
+    async def answer(
+        self, group: Group, request: Callable[[int], list[Effect]], when_gone: WhenGone | None = None
+    ) -> Any:
+        """Give a request, made of the ticket it gets, to a group, and wait for its answer."""
+        self._last_ticket += 1
+        ticket = self._last_ticket
+        if when_gone is not None:
+            when_gone(lambda: self._abandon(group, ticket))
+        waiting = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+        try:
+            self.run(group, request(ticket))
+            return await waiting
+        finally:
+            del self._waiting[ticket]
+
+    def run(self, group: Group, effects: Iterable[Effect]) -> None:
+        """Carry out what a group decided; hold it if it is not idle, else let it go."""
+        for effect in effects:
+            match effect:
+                case AnswerJoin(ticket, answer) | AnswerSync(ticket, answer):
+                    self._resolve(ticket, answer)
+                    if isinstance(answer, JoinAnswer) and answer.members:
+                        # The leader's answer: there is one in each generation.
+                        log.debug("%s", new_generation(group.group_id, answer))
+                case WakeAt(at_ms):
+                    self._set_timer(group, at_ms)
+                case StoreGroup():
+                    self._store_group(group, effect)
+        if not group.is_idle:
+            self.groups[group.group_id] = group
+            self._count(group.group_id, group.held_bytes)
+        elif self.groups.get(group.group_id, group) is group:
+            self._let_go(group.group_id)
+
+    def _let_go(self, group_id: str) -> None:
+        if self.groups.pop(group_id, None) is not None:
+            log.debug("group %r has no members any more", group_id)
+        self._cancel_timer(group_id)
+        self._count(group_id, 0)
+
+    def _count(self, group_id: str, held_bytes: int) -> None:
+        self.held_bytes += held_bytes - self._bytes.pop(group_id, 0)
+        if held_bytes:
+            self._bytes[group_id] = held_bytes
+
+    def _store_group(self, group: Group, effect: StoreGroup) -> None:
+        def done(error: ErrorCode) -> None:
+            if not self._is_closed:
+                self.run(group, group.stored(effect.number, error, self.now_ms()))
+
+        try:
+            storing = self._store.store_group(group.group_id, effect.metadata)
+        except FaircopyError as error:
+            log.warning("group %r is not stored, and will be again later: %s", group.group_id, error)
+            asyncio.get_running_loop().call_soon(done, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            storing.add_done_callback(lambda _storing: done(ErrorCode.NONE))
+
+    def _abandon(self, group: Group, ticket: int) -> None:
+        if not self._is_closed and self.groups.get(group.group_id) is group:
+            self.run(group, group.abandon(ticket, self.now_ms()))
+            # Nobody hears it, but what waits for it holds the whole request.
+            self._resolve(ticket, JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, ""))
+
+    def close(self) -> None:
+        """Stop all timers, and let nobody wait any longer."""
+        self._is_closed = True
+        for group_id in list(self._timers):
+            self._cancel_timer(group_id)
+        for waiting in self._waiting.values():
+            waiting.cancel()
+
+    def _resolve(self, ticket: int, answer: object) -> None:
+        # Whoever asked may be gone: then there is nobody to tell.
+        waiting = self._waiting.get(ticket)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _set_timer(self, group: Group, at_ms: int) -> None:
+        self._cancel_timer(group.group_id)
+        delay_s = max(at_ms - self.now_ms(), 0) / 1000
+        self._timers[group.group_id] = self._call_later(delay_s, lambda: self._wake(group))
+
+    def _cancel_timer(self, group_id: str) -> None:
+        timer = self._timers.pop(group_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _wake(self, group: Group) -> None:
+        self._timers.pop(group.group_id, None)
+        self.run(group, group.tick(self.now_ms()))
+
+
+def new_generation(group_id: str, answer: JoinAnswer) -> str:
+    """What the log says of a rebalance that is over."""
+    return (
+        f"group {group_id!r} has generation {answer.generation}: {len(answer.members)} member(s), "
+        f"{answer.protocol_name!r}, led by {answer.leader_id!r}"
+    )

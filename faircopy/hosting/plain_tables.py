@@ -1,0 +1,265 @@
+"""Plain tables: when to publish which cut of the logs as Parquet, and what of (SPARK; DESIGN, section 9).
+
+A cut is the vector of the next offsets at the tails of a table's partitions, at one tick of the loop. All APPLYs of a
+transaction are appended in one tick, so each transaction lies wholly before or wholly behind a cut. The cut is sent to
+the publisher's process when every partition shows its part, durably.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import UUID
+
+from faircopy.cluster.store import ClusterStore
+from faircopy.copier.log_copier import NO_SPANS
+from faircopy.datalog.ranges import byte_ranges
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
+from faircopy.journal.journal import Durability
+from faircopy.publish import names
+from faircopy.publish.client import Publisher, PublishError
+from faircopy.publish.compaction import Upkeep
+from faircopy.publish.requests import Chunk, Cut, Publish
+from faircopy.storage.clock import Clock
+from faircopy.storage.disk import Disk
+from faircopy.storage.files import exists
+from faircopy.storage.space_watch import SpaceWatch
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.05
+VISIBLE_POLL_SECONDS = 0.002
+RETRY_MS = 2_000
+BROKEN_RETRY_MS = 60_000
+DOOMED_PREFIX = "doomed-tables/"
+
+
+class PlainTable:
+    """One table: the topics that it is to hold, and how far each partition is published.
+
+    `strangers` are topics that it can't hold: it has rows of others that were called as they are.
+    """
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        self.directory = directory
+        self.topics: list[HostedTopic] = []
+        self.strangers: set[UUID] = set()
+        self.is_open = False
+        self.next_offsets: dict[tuple[str, int], int] = {}
+        self.due_ms = 0.0
+        self.published_bytes = 0
+
+    def partitions(self) -> Iterable[HostedPartition]:
+        """The partitions that can be published."""
+        published = (topic for topic in self.topics if topic.topic.id not in self.strangers)
+        return (each for topic in published for each in topic.partitions if each.failure is None)
+
+    def first_offset(self, partition: HostedPartition) -> int:
+        """Where to go on; later than what is published if retention was faster."""
+        return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
+
+    def forget_spans(self) -> None:
+        """What is published needs no spans any more."""
+        for partition in self.partitions():
+            partition.copier.want_spans(self.first_offset(partition))
+
+    @property
+    def interval_ms(self) -> int:
+        return min(int(topic.config("plain.interval.ms")) for topic in self.topics)
+
+    @property
+    def max_bytes(self) -> int:
+        return min(int(topic.config("plain.max.bytes")) for topic in self.topics)
+
+    @property
+    def shown_bytes(self) -> int:
+        """Bytes that became visible since the start, in all partitions."""
+        return sum(partition.log.shown_bytes for partition in self.partitions())
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything is visible and not published."""
+        return any(partition.log.end_offset > self.first_offset(partition) for partition in self.partitions())
+
+
+class PlainTables:
+    """All tables, one publisher process, and the task that keeps them up to date."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        cluster: ClusterStore,
+        disk: Disk,
+        clock: Clock,
+        directory: Path,
+        durability: Durability,
+        publisher: Publisher,
+        upkeep: Upkeep,
+        space: SpaceWatch,
+    ) -> None:
+        self._catalog = catalog
+        self._cluster = cluster
+        self._disk = disk
+        self._clock = clock
+        self._directory = directory
+        self._upkeep = upkeep
+        self._space = space
+        self._must_sync = durability is Durability.OS
+        self._publisher = publisher
+        self.tables: dict[str, PlainTable] = {}
+        catalog.on_change = self._topic_changed
+        for hosted in catalog.topics.values():
+            self._topic_changed(hosted, exists=True)
+
+    # -- which topic is in which table ---------------------------------------------------------------------------
+
+    def _topic_changed(self, hosted: HostedTopic, exists: bool) -> None:
+        for table in self.tables.values():
+            if hosted in table.topics:
+                table.topics.remove(hosted)
+        is_published = exists and hosted.config("plain.enabled") == "true"
+        for partition in hosted.partitions:
+            partition.copier.want_spans(0 if is_published else NO_SPANS)
+        if is_published:
+            name = table_name(hosted)
+            table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
+            table.topics.append(hosted)
+            table.is_open = False
+
+    def doom(self, hosted: HostedTopic) -> dict[str, bytes | None]:
+        """A topic is about to be deleted: what to write in the cluster store together with that, so that its own table
+        goes with it. A crash between the two would delete the table of a topic that is still there, or leave one.
+        """
+        name = table_name(hosted)
+        table = self.tables.get(name)
+        return {DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {}
+
+    async def _drop_doomed(self) -> None:
+        for key in self._cluster.scan(DOOMED_PREFIX):
+            name = key.removeprefix(DOOMED_PREFIX)
+            table = self.tables.get(name)
+            if table is not None and not table.topics:
+                del self.tables[name]
+            # A topic that never had a table is no reason to start the publisher.
+            if exists(self._directory / name) or exists(self._directory / names.doomed(name)):
+                await self._publisher.drop_table(name, str(self._directory / name))
+            await self._cluster.transact({}, {key: None})
+            if name in self.tables:
+                self.tables[name].is_open = False
+
+    # -- publishing ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Publish what is due, for ever."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                await self._drop_doomed()
+            except PublishError as error:
+                log.error("%s", error)
+                await asyncio.sleep(RETRY_MS / 1000)
+            for table in list(self.tables.values()):
+                # On a full disk it waits: what is left is for what frees space.
+                if table.topics and self._space.lacking is None and self._is_due(table):
+                    await self._publish_guarded(table)
+
+    def _is_due(self, table: PlainTable) -> bool:
+        if not table.is_open:
+            # Else it would be looked into just before it goes, and the topic taken for a stranger.
+            is_doomed = self._cluster.get(DOOMED_PREFIX + table.name) is not None
+            return not is_doomed and self._clock.monotonic_ms() >= table.due_ms
+        if not table.has_news:
+            return False
+        is_time = self._clock.monotonic_ms() >= table.due_ms
+        return is_time or table.shown_bytes - table.published_bytes >= table.max_bytes
+
+    async def _publish_guarded(self, table: PlainTable) -> None:
+        now_ms = self._clock.monotonic_ms()
+        table.due_ms = now_ms + table.interval_ms
+        try:
+            if not table.is_open:
+                await self._open(table)
+            if table.topics and table.has_news:
+                await self._publish(table)
+        except (FaircopyError, OSError) as error:
+            # Whatever went wrong: ask the table itself how far it is, before anything is sent again.
+            table.is_open = False
+            retry = not isinstance(error, PublishError) or error.retry
+            table.due_ms = now_ms + (RETRY_MS if retry else BROKEN_RETRY_MS)
+            log.log(logging.INFO if retry else logging.ERROR, "plain table %s: %s", table.name, error)
+
+    async def _open(self, table: PlainTable) -> None:
+        held = await self._publisher.open_table(table.name, str(table.directory))
+        table.next_offsets = {
+            (topic, partition): offset
+            for topic, offsets in held.next_offsets.items()
+            for partition, offset in offsets.items()
+        }
+        table.strangers = {
+            hosted.topic.id
+            for hosted in table.topics
+            if held.topic_ids.get(hosted.topic.name, hosted.topic.id.hex) != hosted.topic.id.hex
+        }
+        for hosted in table.topics:
+            if hosted.topic.id in table.strangers:
+                log.error(
+                    "plain table %s holds rows of another topic %s, which was deleted: the new one is not published "
+                    "there. Give it another table (topic setting plain.table)",
+                    table.name,
+                    hosted.topic.name,
+                )
+                for partition in hosted.partitions:
+                    partition.copier.want_spans(NO_SPANS)
+        table.is_open = True
+        table.forget_spans()
+
+    async def _publish(self, table: PlainTable) -> None:
+        shown_bytes = table.shown_bytes
+        cut = [(partition, partition.state.next_offset) for partition in table.partitions()]
+        await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
+        parts = [await self._part(table, partition, end) for partition, end in cut]
+        parts = [part for part in parts if part.end_offset > part.first_offset]
+        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts), self._upkeep))
+        table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
+        table.forget_spans()
+        table.published_bytes = shown_bytes
+        table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)
+        if published.skipped_records:
+            log.warning("plain table %s: %d records could not be decoded", table.name, published.skipped_records)
+
+    async def _reached(self, partition: HostedPartition, end_offset: int) -> None:
+        """Wait until all below `end_offset` is visible, and fsynced."""
+        while partition.log.end_offset < end_offset:
+            partition.ensure_sound()
+            await asyncio.sleep(VISIBLE_POLL_SECONDS)
+        if self._must_sync:
+            await partition.journal.sync()
+
+    async def _part(self, table: PlainTable, partition: HostedPartition, end_offset: int) -> Cut:
+        first_offset = table.first_offset(partition)
+        ranges = await byte_ranges(partition.log, self._disk, first_offset, end_offset)
+        return Cut(
+            partition.name.topic,
+            partition.id.topic_id.hex(),
+            partition.name.partition,
+            first_offset,
+            end_offset,
+            tuple(Chunk(str(each.path), each.position, each.size) for each in ranges),
+            tuple(
+                (span.first_offset, span.last_offset, str(span.transaction))
+                for span in partition.copier.spans(first_offset, end_offset)
+            ),
+        )
+
+    async def stop(self) -> None:
+        """End the publisher's process."""
+        await self._publisher.stop()
+
+
+def table_name(hosted: HostedTopic) -> str:
+    """The table of a topic."""
+    return hosted.config("plain.table") or hosted.topic.name

@@ -1,0 +1,83 @@
+"""What a start found in the journals, and what it did about it, for the broker's log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from faircopy.journal.entry import TransactionId
+from faircopy.partition.partition import Partition
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.table import Phase
+
+Phases = dict[TransactionId, Phase]
+
+
+class Folded(NamedTuple):
+    """What there is when all journals are folded, and nothing is decided yet."""
+
+    phases: Phases
+    read_bytes: int
+
+
+class RecoverySummary(NamedTuple):
+    """Transactions are those that were not over when the broker ended before."""
+
+    partitions: int
+    stopped: int
+    journal_bytes: int
+    torn_tails: int
+    committed: int
+    aborted: int
+    continued: int
+    duration_ms: float
+
+    def __str__(self) -> str:
+        return (
+            f"recovered {self.partitions} partition(s) in {self.duration_ms:.0f} ms, {self.stopped} of them stopped; "
+            f"{self.journal_bytes:,} bytes of journals read, {self.torn_tails} torn tail(s) cut; of the transactions "
+            f"that were not over {self.committed} committed, {self.aborted} aborted, {self.continued} go on"
+        )
+
+
+def phases_of(homes: Iterable[MetadataJournal]) -> Phases:
+    """Where all transactions stand that are not over."""
+    return {txid: transaction.phase for home in homes for txid, transaction in home.table.transactions.items()}
+
+
+def when_folded(partitions: Iterable[Partition], homes: Sequence[MetadataJournal]) -> Folded:
+    """What was read is what has no checkpoint."""
+    read_bytes = sum(partition.bytes_since_checkpoint for partition in partitions if partition.failure is None)
+    return Folded(phases_of(homes), read_bytes + sum(home.bytes_since_checkpoint for home in homes))
+
+
+def summarize(
+    hosted: Sequence[Partition],
+    internal: Sequence[Partition],
+    homes: Sequence[MetadataJournal],
+    folded: Folded,
+    duration_ms: float,
+) -> RecoverySummary:
+    """After all is decided. `hosted` are the partitions of topics, `internal` those that no client knows."""
+    after = phases_of(homes)
+    ends = Counter(end_of(phase, after.get(txid)) for txid, phase in folded.phases.items())
+    journals = [*(partition.journal for partition in (*hosted, *internal)), *(home.journal for home in homes)]
+    return RecoverySummary(
+        partitions=len(hosted),
+        stopped=sum(partition.failure is not None for partition in hosted),
+        journal_bytes=folded.read_bytes,
+        torn_tails=sum(journal.was_torn for journal in journals),
+        committed=ends[Phase.COMMITTED],
+        aborted=ends[Phase.ABORTED],
+        continued=ends[Phase.ONGOING],
+        duration_ms=duration_ms,
+    )
+
+
+def end_of(before: Phase, after: Phase | None) -> Phase:
+    """What a start made of a transaction. One that is gone is over, as it was to be."""
+    phase = after or before
+    if phase in (Phase.PREPARE_COMMIT, Phase.COMMITTED):
+        return Phase.COMMITTED
+    return Phase.ONGOING if after is Phase.ONGOING else Phase.ABORTED

@@ -1,0 +1,56 @@
+"""Retention: which part of a log is old enough, or too much, and may go (retention.ms, retention.bytes, segment.ms)."""
+
+from __future__ import annotations
+
+from faircopy.datalog.segment import LogSegment
+from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
+
+UNLIMITED = -1
+
+
+async def apply_retention(catalog: Catalog) -> None:
+    """Trim every log to its topic's retention, a whole segment at a time."""
+    for hosted in list(catalog.topics.values()):
+        for partition in hosted.partitions:
+            if partition.failure is None:
+                trim_partition(hosted, partition)
+
+
+def trim_partition(hosted: HostedTopic, partition: HostedPartition) -> None:
+    """Append a TRIM if the partition has segments to give up, and begin a new one if the last is old."""
+    log = partition.log
+    now_ms = log.stamp()
+    offset = start_offset_to_keep(hosted, partition, now_ms)
+    if offset > partition.state.start_offset:
+        partition.trim(offset, lambda: None)
+    if log.segments and is_older(log.segments[-1].began_ms, hosted.segment_ms, now_ms):
+        log.roll()
+
+
+def start_offset_to_keep(hosted: HostedTopic, partition: HostedPartition, now_ms: int) -> int:
+    """The first offset of the oldest segment that stays. Only what is visible may go.
+
+    All segments may have expired; of those that are merely too much, the last one stays.
+    """
+    log = partition.log
+    spare_bytes = sum(segment.size for segment in log.segments) - hosted.retention_bytes
+    offset = log.start_offset
+    ends = [*(segment.base_offset for segment in log.segments), log.end_offset][1:]
+    for segment, end in zip(log.segments, ends, strict=True):
+        is_last = segment is log.segments[-1]
+        is_too_much = hosted.retention_bytes != UNLIMITED and spare_bytes >= segment.size and not is_last
+        if end > log.end_offset or not (is_too_much or is_expired(segment, hosted, now_ms)):
+            break
+        spare_bytes -= segment.size
+        offset = end
+    return offset
+
+
+def is_expired(segment: LogSegment, hosted: HostedTopic, now_ms: int) -> bool:
+    """Whether all of a segment is older than its topic's retention."""
+    return hosted.retention_ms != UNLIMITED and is_older(segment.written_ms, hosted.retention_ms, now_ms)
+
+
+def is_older(since_ms: int | None, age_ms: int, now_ms: int) -> bool:
+    """Whether a moment, if it is known, lies back by more than an age."""
+    return since_ms is not None and now_ms - since_ms > age_ms

@@ -1,0 +1,204 @@
+"""A snapshot of the data directory at one moment, for `faircopy backup` to copy while the broker goes on.
+
+faircopy-data/snapshot/          there while a backup copies it
+  lock                           held by the backup; without it the snapshot goes after a minute
+  files.json                     which files belong to it, and how many bytes of each
+  journal/  log/  format.json    hard links: nothing that is deleted meanwhile is lost
+  state.lmdb/                    a copy
+
+What it is: the state store as it stands between two checkpoints, each journal up to its tail at one tick of the loop,
+and each log up to where its checkpoint ends. A start of it folds the journals and writes the rest of the logs, as after
+a crash at that tick. Since all that a commit appends is appended in one tick, each transaction is in it whole or not
+at all. Plain tables are made again from the logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from faircopy.copier.checkpoint import decode_checkpoint
+from faircopy.errors import FaircopyError
+from faircopy.journal.segment import HEADER_BYTES
+from faircopy.storage.data_directory import FORMAT_FILE
+from faircopy.storage.files import delete_tree, exists, link_file, list_directory, make_directory, size_of, write_file
+from faircopy.storage.system import mounted
+
+if TYPE_CHECKING:
+    from faircopy.broker.broker import Broker
+    from faircopy.hosting.catalog import HostedPartition
+    from faircopy.journal.journal import Journal
+
+DIRECTORY = "snapshot"
+FILES = "files.json"
+LOCK = "lock"
+ABANDONED_MS = 60_000
+SYNCS_AT_ONCE = 64
+PARTITIONS_PER_TURN = 256
+
+
+class NoSnapshot(FaircopyError):
+    """No snapshot can be made now; nothing was changed."""
+
+
+class Part(NamedTuple):
+    """A file of a snapshot: its first `size` bytes, or all of them. A sealed one never changes any more."""
+
+    path: Path
+    size: int | None
+    is_sealed: bool
+
+
+class Snapshots:
+    """The snapshot of a broker; there is one at a time."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._root = broker.directory.path
+        self._directory = self._root / DIRECTORY
+        self._made_ms = 0.0
+        self._is_at_work = asyncio.Lock()
+
+    async def make(self) -> Path:
+        """Make a snapshot and return its directory; it has to be locked within a minute.
+
+        Raises NoSnapshot, JournalFull, StorageFailure.
+
+        Meanwhile there are no checkpoints, and no topic is made or deleted: for about as long as it takes to copy the
+        state store, and to link the files.
+        """
+        self._ensure_sound()
+        if self._is_at_work.locked() or not await self._remove_if_free():
+            raise NoSnapshot("another backup is being made: wait for its end")
+        async with self._is_at_work, self._broker.checkpoints.held(), self._broker.catalog.unchanged():
+            self._made_ms = self._broker.clock.monotonic_ms()
+            try:
+                await self._make()
+            except BaseException:
+                await self._broker.disk.run(delete_quickly, self._directory)
+                raise
+        return self._directory
+
+    async def remove(self) -> None:
+        """The backup is done."""
+        async with self._is_at_work:
+            await self._broker.disk.run(delete_quickly, self._directory)
+
+    async def remove_abandoned(self) -> None:
+        """Remove the snapshot of a backup that has ended without saying so."""
+        is_old = self._broker.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
+        if is_old and not self._is_at_work.locked() and exists(self._directory):
+            await self._remove_if_free()
+
+    async def _remove_if_free(self) -> bool:
+        """Remove what there is of a snapshot, if no backup holds it; return whether there is none now."""
+        return await self._broker.disk.run(remove_unlocked, self._directory)
+
+    def _ensure_sound(self) -> None:
+        stopped = [str(each.name) for each in self._broker.catalog.partitions() if each.failure is not None]
+        if stopped:
+            raise NoSnapshot(
+                f"partition {stopped[0]} is stopped ({len(stopped)} in all), and a backup must have all: repair or "
+                f"delete what is damaged, as the broker's log says"
+            )
+
+    # -- making --------------------------------------------------------------------------------------------------
+
+    async def _make(self) -> None:
+        broker = self._broker
+        await broker.disk.run(prepare, self._directory)
+        logs = [part async for part in self._logs()]
+        await broker.disk.run(self._link, logs)
+        state = self._directory / broker.directory.state.name
+        await broker.store.copy_to(state)
+        journals, parts = self._journals(), []
+        for journal in journals:  # one tick: nothing is awaited
+            parts += list(journal_parts(journal))
+        for first in range(0, len(journals), SYNCS_AT_ONCE):
+            await asyncio.gather(*(journal.sync() for journal in journals[first : first + SYNCS_AT_ONCE]))
+        await broker.disk.run(self._link, [*parts, Part(self._root / FORMAT_FILE, None, is_sealed=False)])
+        found = [*logs, *parts]
+        await broker.disk.run(self._write_list, found)
+
+    def _journals(self) -> list[Journal]:
+        broker = self._broker
+        shared = [home.journal for home in broker.journals]
+        return shared + [each.journal for each in (*broker.offsets.partitions, *broker.catalog.partitions())]
+
+    async def _logs(self) -> AsyncIterator[Part]:
+        """The files of all logs, each up to where its checkpoint ends."""
+        for number, partition in enumerate(self._broker.catalog.partitions()):
+            if number % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            for part in self._log_parts(partition):
+                yield part
+
+    def _log_parts(self, partition: HostedPartition) -> Iterator[Part]:
+        value = self._broker.store.get("checkpoints", partition.identity)
+        checkpoint = decode_checkpoint(value) if value is not None else None
+        if checkpoint is None or checkpoint.log_segment_base is None:
+            return
+        for segment in partition.log.kept_segments():
+            if segment.base_offset < checkpoint.log_segment_base:
+                yield Part(segment.path, segment.size, is_sealed=True)
+            elif segment.base_offset == checkpoint.log_segment_base:
+                yield Part(segment.path, checkpoint.log_byte, is_sealed=False)
+
+    def _link(self, parts: list[Part]) -> None:
+        made: set[Path] = set()
+        for part in parts:
+            link = self._directory / part.path.relative_to(self._root)
+            if link.parent not in made:
+                make_directory(link.parent, durable=False)
+                made.add(link.parent)
+            link_file(part.path, link)
+
+    def _write_list(self, parts: list[Part]) -> None:
+        listed = {str(part.path.relative_to(self._root)): [part.size, part.is_sealed] for part in parts}
+        for path in (Path(FORMAT_FILE), Path(self._broker.directory.state.name) / "data.mdb"):
+            listed[str(path)] = [None, False]
+        files = {
+            path: [size_of(self._directory / path) if size is None else size, sealed]
+            for path, (size, sealed) in listed.items()
+            if exists(self._directory / path)
+        }
+        document = {"cluster": self._broker.directory.cluster_id, "files": files}
+        write_file(self._directory / FILES, json.dumps(document).encode())
+
+
+def journal_parts(journal: Journal) -> Iterator[Part]:
+    """The segments of a journal, the last one up to the journal's tail."""
+    segments = journal.segments
+    for segment in segments[:-1]:
+        yield Part(segment.path, None, is_sealed=True)
+    for segment in segments[-1:]:
+        yield Part(segment.path, HEADER_BYTES + journal.next_position - segment.base, is_sealed=False)
+
+
+def prepare(directory: Path) -> None:
+    """An empty snapshot. Blocks."""
+    make_directory(directory)
+    mounted().close(mounted().lock(directory / LOCK))
+
+
+def delete_quickly(directory: Path) -> None:
+    """Delete a snapshot, of which nothing need be durable. Blocks."""
+    delete_tree(directory, durable=False)
+
+
+def remove_unlocked(directory: Path) -> bool:
+    """Remove a snapshot, if nobody holds it; return whether there is none now. Blocks."""
+    if not list_directory(directory):
+        return True
+    try:
+        lock = mounted().lock(directory / LOCK)
+    except BlockingIOError:
+        return False
+    try:
+        delete_quickly(directory)
+    finally:
+        mounted().close(lock)
+    return True

@@ -1,0 +1,1 @@
+"""Connections: listeners, frames in and responses out, and limits over all of them."""

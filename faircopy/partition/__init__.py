@@ -1,0 +1,1 @@
+"""One partition: what may be appended to its journal, and what becomes of it."""

@@ -1,0 +1,162 @@
+"""One metadata journal J-k with its table: append and fold, checkpoint and recover.
+
+checkpoints   "J" k                                 -> JSON {"position"}
+transactional_ids   "J" k, transactional id in UTF-8, or its hash   -> JSON of the producer with its transactions
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
+from faircopy.journal.journal import Journal
+from faircopy.journal.recovery import Recovered
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
+from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.metadata_entry import decode, encode
+from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.table import NewEntry, Phase, Producer, Transaction, TransactionTable
+
+
+class MetadataJournal:
+    """J-k: its entries, the table they fold into, and the order of its groups' commits."""
+
+    def __init__(self, number: int, journal: Journal, store: StateStore, disk: Disk) -> None:
+        self.number = number
+        self.journal = journal
+        self.table = TransactionTable()
+        self.order = GroupOrder()
+        self.finished_numbers = FinishedNumbers()
+        self._store = store
+        self._disk = disk
+        self.identity = journal_identity(number)
+        self._checkpoint_position = 0
+        self._checkpointing = False
+
+    def append(self, entry: NewEntry) -> None:
+        """Append an entry and fold it. Who needs it durable asks the journal."""
+        written = self.journal.append(entry.kind, encode(entry.payload), transaction=entry.transaction)
+        self.table.fold(entry, written.position)
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Read the checkpoint, and fold what the journal holds behind it. Blocks. Raises DamagedJournal."""
+        value = self._store.get("checkpoints", self.identity)
+        if value is not None:
+            self._checkpoint_position = json.loads(value)["position"]
+            for _, stored in self._store.scan("transactional_ids", self.identity):
+                self._restore(json.loads(stored))
+        self.journal.open()
+        self.journal.recover(self._checkpoint_position, self._fold)
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        producer = decode_producer(stored)
+        self.table.producers[producer.transactional_id] = producer
+        for transaction in (*producer.ending.values(), *([producer.current] if producer.current else [])):
+            self.table.transactions[transaction.id] = transaction
+
+    def _fold(self, recovered: Recovered) -> None:
+        entry = recovered.entry
+        self.table.fold(NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    @property
+    def bytes_since_checkpoint(self) -> int:
+        return self.journal.next_position - self._checkpoint_position
+
+    async def checkpoint(self) -> None:
+        """Store the table as of now (I6), and give back journal space."""
+        if self._checkpointing or not self.bytes_since_checkpoint:
+            return
+        self._checkpointing = True
+        try:
+            position = self.journal.next_position
+            changed, self.table.changed = self.table.changed, set()
+            changes = [self._change(transactional_id) for transactional_id in changed]
+            changes.append(Put("checkpoints", self.identity, json.dumps({"position": position}).encode()))
+            try:
+                await self.journal.sync()
+                await self._store.write(changes)
+            except BaseException:
+                self.table.changed |= changed
+                raise
+            self._checkpoint_position = position
+            for segment in self.journal.reclaim(position):
+                await self._disk.run(segment.discard)
+        finally:
+            self._checkpointing = False
+
+    def _change(self, transactional_id: str) -> Change:
+        key = key_of_name(self.identity, transactional_id.encode())
+        producer = self.table.producers.get(transactional_id)
+        if producer is None:
+            return Delete("transactional_ids", key)
+        return Put("transactional_ids", key, json.dumps(encode_producer(producer)).encode())
+
+
+def journal_identity(number: int) -> bytes:
+    """The 20 bytes that name J-`number` in the store and in its segments' headers."""
+    return TopicIdPartition(METADATA_TOPIC_ID, number).identity
+
+
+def encode_producer(producer: Producer) -> dict[str, Any]:
+    """A producer as JSON."""
+    return {
+        "id": producer.transactional_id,
+        "producer": [producer.producer_id, producer.epoch],
+        "timeout_ms": producer.timeout_ms,
+        "pardoned_epoch": producer.pardoned_epoch,
+        "must_abort": producer.must_abort,
+        "current": encode_transaction(producer.current) if producer.current else None,
+        "ending": [encode_transaction(transaction) for transaction in producer.ending.values()],
+        "last_phase": producer.last_phase.value if producer.last_phase else None,
+        "last_number": producer.last_number,
+        "updated_ms": producer.updated_ms,
+    }
+
+
+def decode_producer(stored: dict[str, Any]) -> Producer:
+    """The producer in this JSON."""
+    producer = Producer(stored["id"], stored["producer"][0], stored["producer"][1], stored["timeout_ms"])
+    producer.pardoned_epoch, producer.must_abort = stored["pardoned_epoch"], stored["must_abort"]
+    if stored["current"]:
+        producer.current = decode_transaction(stored["current"], stored["id"])
+    ending = [decode_transaction(transaction, stored["id"]) for transaction in stored["ending"]]
+    producer.ending = {transaction.id: transaction for transaction in ending}
+    producer.last_phase = Phase(stored["last_phase"]) if stored["last_phase"] else None
+    producer.last_number, producer.updated_ms = stored["last_number"], stored["updated_ms"]
+    return producer
+
+
+def encode_transaction(transaction: Transaction) -> dict[str, Any]:
+    """A transaction as JSON."""
+    return {
+        "id": transaction.id,
+        "timeout_ms": transaction.timeout_ms,
+        "started_ms": transaction.started_ms,
+        "phase": transaction.phase.value,
+        "partitions": [
+            [*participant.listed, incarnation] for participant, incarnation in transaction.incarnations.items()
+        ],
+        "prepared_position": transaction.prepared_position,
+        "fence_epoch": transaction.fence_epoch,
+    }
+
+
+def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transaction:
+    """The transaction in this JSON."""
+    transaction = Transaction(
+        TransactionId(*stored["id"]), transactional_id, stored["timeout_ms"], stored["started_ms"]
+    )
+    transaction.phase = Phase(stored["phase"])
+    transaction.incarnations = {
+        TopicIdPartition.read(topic_id, partition): incarnation
+        for topic_id, partition, incarnation in stored["partitions"]
+    }
+    transaction.prepared_position, transaction.fence_epoch = stored["prepared_position"], stored["fence_epoch"]
+    return transaction
