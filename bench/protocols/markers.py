@@ -29,10 +29,12 @@ from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
-from faircopy.partition.partition import Appended, Done, Partition
+from faircopy.partition.participant import Done, Participant
+from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.files import Buffer, FileRange
+from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
-from faircopy.transactions.table import Transaction
+from faircopy.transactions.transaction import Transaction
 from faircopy.wire.batch import CONTROL, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import AbortedTransaction
@@ -232,12 +234,21 @@ class PatientCoordinator(TransactionCoordinator):
         connection: int,
         fenced: ErrorCode,
     ) -> None:
-        await self._wait_until_settled(self.journal_of(transactional_id), transactional_id)
+        await self._endings.all_over(self.journal_of(transactional_id), transactional_id)
         await super().add_partitions(transactional_id, producer_id, epoch, partitions, connection, fenced)
 
 
+class MarkersCommits(Commits):
+    """Partitions have nothing to promise: all of their batches are durable."""
+
+    def promising(self, transaction: Transaction) -> list[Participant]:
+        return []
+
+
 class MarkersCoordinator(PatientCoordinator):
-    """PREPARE_COMMIT, ack, markers. Partitions have nothing to promise: all of their batches are durable."""
+    """PREPARE_COMMIT, ack, markers."""
+
+    commits_type = MarkersCommits
 
     async def add_partitions(
         self,
@@ -250,9 +261,6 @@ class MarkersCoordinator(PatientCoordinator):
     ) -> None:
         await super().add_partitions(transactional_id, producer_id, epoch, partitions, connection, fenced)
         await self.journal_of(transactional_id).journal.durable()
-
-    def _promising(self, transaction: Transaction) -> list[Partition]:
-        return []
 
 
 PROTOCOL = CommitProtocol(MarkedPartition, MarkersCoordinator)

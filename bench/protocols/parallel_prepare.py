@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bench.protocols.markers import MarkedPartition, PatientCoordinator
 from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.partition.partition import Done
+from faircopy.partition.participant import Done
 
 
 class PreparedPartition(MarkedPartition):

@@ -19,13 +19,16 @@ from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.journal import Journal
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import Segment
-from faircopy.partition.partition import Appended, Done, Partition
+from faircopy.partition.participant import Done, Participant
+from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer, NotCached
+from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.table import Transaction
+from faircopy.transactions.transaction import Transaction
 from faircopy.wire.batch import BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 
@@ -89,14 +92,89 @@ class RemotePartition(HostedPartition):
         self.append_plain(batch, None, records, lambda _base_offset: done())
 
 
-class RemoteCoordinator(TransactionCoordinator):
+class RemoteCommits(Commits):
     """Sends the data when it is committed."""
+
+    stocks: dict[TransactionId, Stock]
+    disk: Disk
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._sending: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def promising(self, transaction: Transaction) -> list[Participant]:
+        return []
+
+    def apply(self, commit: Commit) -> None:
+        task = self._loop.create_task(self._send(commit))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, commit: Commit) -> None:
+        """Send a transaction's data to its partitions, after those of its group that were decided before."""
+        transaction = commit.transaction
+        stock = self.stocks[transaction.id]
+        leave(map(self._find_participant, transaction.participants), transaction.id)
+        waiting = len(stock.batches)
+
+        def one_has_copied() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                self._applied(commit.home, transaction)
+
+        async with self._sending.setdefault(transaction.transactional_id, asyncio.Lock()):
+            payloads = await self._read(stock)
+            for (partition, entry), payload in zip(stock.batches, payloads, strict=True):
+                partition.append_sent(payload, entry.records, one_has_copied)
+        del self.stocks[transaction.id]
+        if not stock.batches:
+            self._applied(commit.home, transaction)
+
+    async def _read(self, stock: Stock) -> list[memoryview]:
+        if stock.size_bytes <= INLINE_BYTES:
+            try:
+                walk = Walk(stock.journal, stock.transaction, read_from_cache)
+                return [walk.payload(waiting.entry) for waiting in stock.batches]
+            except NotCached:
+                pass
+        walk = Walk(stock.journal, stock.transaction, read_from_disk)
+        return await self.disk.run(lambda: [walk.payload(waiting.entry) for waiting in stock.batches])
+
+
+class RemoteEndings(Endings):
+    """Drops the data when it is aborted."""
+
+    stocks: dict[TransactionId, Stock]
+
+    def discard(self, home: MetadataJournal, transaction: Transaction) -> None:
+        leave(map(self._find_participant, transaction.participants), transaction.id)
+        self.stocks.pop(transaction.id, None)
+        self._end(home, transaction, Kind.ABORTED)
+
+
+def leave(participants: Iterable[Participant], transaction: TransactionId) -> None:
+    """The transaction is over: no more drafts."""
+    for partition in participants:
+        invariant(isinstance(partition, RemotePartition), "offsets in transactions are not compared")
+        assert isinstance(partition, RemotePartition)
+        partition.leave(transaction)
+
+
+class RemoteCoordinator(TransactionCoordinator):
+    """Has partitions put their drafts into its own journals."""
+
+    commits_type = RemoteCommits
+    endings_type = RemoteEndings
+    _commits: RemoteCommits
+    _endings: RemoteEndings
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._stocks: dict[TransactionId, Stock] = {}
-        self._sending: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._commits.stocks = self._endings.stocks = self._stocks
+        self._commits.disk = self.journals[0]._disk
         for home in self.journals:
             self._keep_stocks(home.journal)
 
@@ -130,47 +208,6 @@ class RemoteCoordinator(TransactionCoordinator):
         for partition in partitions:
             if isinstance(partition, RemotePartition):
                 partition.take_part(stock)
-
-    def _promising(self, transaction: Transaction) -> list[Partition]:
-        return []
-
-    def _apply(self, home: MetadataJournal, transaction: Transaction) -> None:
-        task = self._loop.create_task(self._send(home, transaction))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _send(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """Send a transaction's data to its partitions, after those of its group that were decided before."""
-        stock = self._stocks[transaction.id]
-        self._leave(transaction)
-        done = self._countdown(home, transaction, Kind.COMMITTED, len(stock.batches))
-        async with self._sending.setdefault(transaction.transactional_id, asyncio.Lock()):
-            payloads = await self._read(home, stock)
-            for (partition, entry), payload in zip(stock.batches, payloads, strict=True):
-                partition.append_sent(payload, entry.records, done)
-        del self._stocks[transaction.id]
-
-    async def _read(self, home: MetadataJournal, stock: Stock) -> list[memoryview]:
-        if stock.size_bytes <= INLINE_BYTES:
-            try:
-                walk = Walk(stock.journal, stock.transaction, read_from_cache)
-                return [walk.payload(waiting.entry) for waiting in stock.batches]
-            except NotCached:
-                pass
-        disk: Disk = home._disk
-        walk = Walk(stock.journal, stock.transaction, read_from_disk)
-        return await disk.run(lambda: [walk.payload(waiting.entry) for waiting in stock.batches])
-
-    def _discard(self, home: MetadataJournal, transaction: Transaction) -> None:
-        self._leave(transaction)
-        self._stocks.pop(transaction.id, None)
-        self._finish(home, transaction, Kind.ABORTED)
-
-    def _leave(self, transaction: Transaction) -> None:
-        for partition in self._partitions(transaction):
-            invariant(isinstance(partition, RemotePartition), "offsets in transactions are not compared")
-            assert isinstance(partition, RemotePartition)
-            partition.leave(transaction.id)
 
 
 PROTOCOL = CommitProtocol(RemotePartition, RemoteCoordinator)

@@ -111,7 +111,7 @@ class Inspection:
                         "id": str(transaction.id),
                         "transactional_id": transaction.transactional_id,
                         "group": home.table.producers[transaction.transactional_id].group,
-                        "state": transaction.phase.value,
+                        "state": transaction.state.value,
                         "age_ms": now_ms - transaction.started_ms,
                         "timeout_ms": transaction.timeout_ms,
                         "partitions": [name_of(each, partitions) for each in transaction.participants],

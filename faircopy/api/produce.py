@@ -19,7 +19,7 @@ from faircopy.net.connection import Connection, Exchange
 from faircopy.partition.partition import NoOpenTransaction
 from faircopy.storage.clock import Clock
 from faircopy.transactions.connections import Sent
-from faircopy.transactions.table import TransactionRefused
+from faircopy.transactions.decisions import TransactionRefused
 from faircopy.wire.batch import (
     BatchHeader,
     CorruptBatch,
@@ -269,7 +269,7 @@ class ProduceHandler:
 
         if header.is_transactional:
             transaction = self._transaction(operation, partition, header)
-            safe_with_transaction = self._coordinator.once_known(transaction, safe)
+            safe_with_transaction = self._coordinator.once_written(transaction, safe)
             partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
             partition.append_plain(records, header, header.records, safe)

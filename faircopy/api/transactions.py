@@ -17,7 +17,9 @@ from faircopy.partition.partition import NoOpenTransaction, Partition, Partition
 from faircopy.storage.clock import Clock
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
-from faircopy.transactions.table import Phase, Producer, TransactionRefused
+from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.state import TransactionState
+from faircopy.transactions.transaction import Producer
 from faircopy.wire.error_codes import ErrorCode
 
 PRODUCER_FENCED_SINCE = 2  # AddPartitionsToTxn, AddOffsetsToTxn and EndTxn; InitProducerId since 4
@@ -142,7 +144,7 @@ class TransactionHandlers:
         identity = (request.transactional_id, request.producer_id, request.producer_epoch)
         try:
             self._coordinator.admit_offsets(*identity, sent(context, (request.group_id, *rows)))
-            await self._offsets.commit_draft(request.group_id, rows, *identity, self._coordinator.once_known)
+            await self._offsets.commit_draft(request.group_id, rows, *identity, self._coordinator.once_written)
         except TransactionRefused as error:
             log_reason(error)
             return error.code
@@ -174,7 +176,7 @@ class TransactionHandlers:
 
     async def list_transactions(self, request: Message, context: Context) -> Body:
         """ListTransactions (KIP-664)."""
-        known = {phase.value for phase in Phase} | {"Empty"}
+        known = {state.value for state in TransactionState} | {"Empty"}
         now_ms = self._clock.steady_ms()
         return {
             "error_code": ErrorCode.NONE,
@@ -183,7 +185,7 @@ class TransactionHandlers:
                 {
                     "transactional_id": producer.transactional_id,
                     "producer_id": producer.producer_id,
-                    "transaction_state": producer.phase_name,
+                    "transaction_state": producer.state_name,
                 }
                 for producer in self._producers()
                 if is_wanted(producer, request, now_ms)
@@ -212,7 +214,7 @@ class TransactionHandlers:
                 topics.setdefault(name.topic, []).append(name.partition)
         return answer | {
             "error_code": ErrorCode.NONE,
-            "transaction_state": producer.phase_name,
+            "transaction_state": producer.state_name,
             "transaction_timeout_ms": producer.timeout_ms,
             "transaction_start_time_ms": self._wall_ms(transaction.started_ms) if transaction else -1,
             "producer_id": producer.producer_id,
@@ -269,7 +271,7 @@ class TransactionHandlers:
 
 def is_wanted(producer: Producer, request: Message, now_ms: int) -> bool:
     """Whether the filters of a ListTransactions request let a transactional id through."""
-    if request.state_filters and producer.phase_name not in request.state_filters:
+    if request.state_filters and producer.state_name not in request.state_filters:
         return False
     if request.producer_id_filters and producer.producer_id not in request.producer_id_filters:
         return False

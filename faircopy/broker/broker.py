@@ -51,7 +51,8 @@ from faircopy.loop.background import repeat
 from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.listeners import bind_all, parse_listeners
 from faircopy.net.server import Server
-from faircopy.partition.partition import Partition
+from faircopy.partition.participant import Participant
+from faircopy.partition.partition import participant
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import SteadyClock, SteadyNote
@@ -275,7 +276,7 @@ class Broker:
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
         self.coordinator = protocol.coordinator(
             self.journals,
-            self._find_partition,
+            self._find_participant,
             self.producer_ids.next,
             self.incarnation,
             self.clock,
@@ -283,10 +284,10 @@ class Broker:
             CoordinatorOptions(self.settings.transaction_max_timeout_ms, self.settings.transactional_id_expiration_ms),
         )
 
-    def _find_partition(self, partition_id: TopicIdPartition) -> Partition | None:
+    def _find_participant(self, partition_id: TopicIdPartition) -> Participant:
         if partition_id.topic_id == OFFSETS_TOPIC_ID:
-            return self.offsets.partitions[partition_id.partition]
-        return self.catalog.find_by_id(partition_id)
+            return participant(self.offsets.partitions[partition_id.partition])
+        return participant(self.catalog.find_by_id(partition_id))
 
     async def _recover(self) -> None:
         began_ms = self.clock.monotonic_ms()

@@ -23,7 +23,8 @@ from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal, JournalOptions
 from faircopy.loop.waiting import tell
-from faircopy.partition.partition import Appended, Done, Partition, PartitionName
+from faircopy.partition.participant import Done
+from faircopy.partition.partition import Appended, Partition, PartitionName
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
@@ -203,11 +204,11 @@ class OffsetsJournals:
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        once_known: Callable[[TransactionId, Appended], Appended],
+        once_written: Callable[[TransactionId, Appended], Appended],
     ) -> asyncio.Future[None]:
         """Put offsets into the producer's open transaction; the future is done when they stand in the journal.
 
-        `once_known` is `TransactionCoordinator.once_known`.
+        `once_written` is `TransactionCoordinator.once_written`.
 
         Raises NoOpenTransaction, JournalFull, UnknownTopic.
         """
@@ -217,7 +218,7 @@ class OffsetsJournals:
         changes = self._changes(rows)
         payload = encode_offsets(group, changes)
         done: asyncio.Future[None] = self._loop.create_future()
-        written = once_known(transaction, lambda _base_offset: tell(done))
+        written = once_written(transaction, lambda _base_offset: tell(done))
         partition.append_draft(payload, None, len(changes), transaction, written)
         partition.table.note_draft(transaction, payload)
         return done

@@ -9,15 +9,15 @@ from typing import NamedTuple
 from faircopy.journal.entry import TransactionId
 from faircopy.partition.partition import Partition
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.table import Phase
+from faircopy.transactions.state import TransactionState
 
-Phases = dict[TransactionId, Phase]
+States = dict[TransactionId, TransactionState]
 
 
 class Folded(NamedTuple):
     """What there is when all journals are folded, and nothing is decided yet."""
 
-    phases: Phases
+    states: States
     read_bytes: int
 
 
@@ -41,15 +41,15 @@ class RecoverySummary(NamedTuple):
         )
 
 
-def phases_of(homes: Iterable[MetadataJournal]) -> Phases:
+def states_of(homes: Iterable[MetadataJournal]) -> States:
     """Where all transactions stand that are not over."""
-    return {txid: transaction.phase for home in homes for txid, transaction in home.table.transactions.items()}
+    return {txid: transaction.state for home in homes for txid, transaction in home.table.transactions.items()}
 
 
 def when_folded(partitions: Iterable[Partition], homes: Sequence[MetadataJournal]) -> Folded:
     """What was read is what has no checkpoint."""
     read_bytes = sum(partition.bytes_since_checkpoint for partition in partitions if partition.failure is None)
-    return Folded(phases_of(homes), read_bytes + sum(home.bytes_since_checkpoint for home in homes))
+    return Folded(states_of(homes), read_bytes + sum(home.bytes_since_checkpoint for home in homes))
 
 
 def summarize(
@@ -60,24 +60,24 @@ def summarize(
     duration_ms: float,
 ) -> RecoverySummary:
     """After all is decided. `hosted` are the partitions of topics, `internal` those that no client knows."""
-    after = phases_of(homes)
-    ends = Counter(end_of(phase, after.get(txid)) for txid, phase in folded.phases.items())
+    after = states_of(homes)
+    ends = Counter(end_of(state, after.get(txid)) for txid, state in folded.states.items())
     journals = [*(partition.journal for partition in (*hosted, *internal)), *(home.journal for home in homes)]
     return RecoverySummary(
         partitions=len(hosted),
         stopped=sum(partition.failure is not None for partition in hosted),
         journal_bytes=folded.read_bytes,
         torn_tails=sum(journal.was_torn for journal in journals),
-        committed=ends[Phase.COMMITTED],
-        aborted=ends[Phase.ABORTED],
-        continued=ends[Phase.ONGOING],
+        committed=ends[TransactionState.COMMITTED],
+        aborted=ends[TransactionState.ABORTED],
+        continued=ends[TransactionState.ONGOING],
         duration_ms=duration_ms,
     )
 
 
-def end_of(before: Phase, after: Phase | None) -> Phase:
+def end_of(before: TransactionState, after: TransactionState | None) -> TransactionState:
     """What a start made of a transaction. One that is gone is over, as it was to be."""
-    phase = after or before
-    if phase in (Phase.PREPARE_COMMIT, Phase.COMMITTED):
-        return Phase.COMMITTED
-    return Phase.ONGOING if after is Phase.ONGOING else Phase.ABORTED
+    state = after or before
+    if state in (TransactionState.PREPARE_COMMIT, TransactionState.COMMITTED):
+        return TransactionState.COMMITTED
+    return TransactionState.ONGOING if after is TransactionState.ONGOING else TransactionState.ABORTED

@@ -56,7 +56,7 @@ class Kind(IntEnum):
     ABORTED = 21
     FENCE = 22
     FORGET = 23
-    DOUBT = 24
+    UNCLEAN = 24
 
 
 class TransactionId(NamedTuple):

@@ -37,6 +37,7 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal, JournalFull
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.partition.participant import DELETED, Done, Failed, Participant, Promise
 from faircopy.storage.disk import Disk
 from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, StateStore
@@ -45,8 +46,9 @@ from faircopy.wire.batch import BatchHeader
 LET_GO_POLL_SECONDS = 0.002
 STARVED_POLL_SECONDS = 1.0
 
+PROMISES: dict[Standing | None, Promise] = {Standing.PREPARED: Promise.HELD, Standing.APPLIED: Promise.KEPT}
+
 Appended = Callable[[int], None]  # is given the base offset; that of a draft is the least that it may get
-Done = Callable[[], None]
 
 
 class NoOpenTransaction(RejectedBatch):
@@ -257,6 +259,10 @@ class Partition:
         self.state.fold_prepared(entry, finished)
         self.journal.when_durable(done)
 
+    def promise_of(self, transaction: TransactionId) -> Promise:
+        """What became of the promise to commit a transaction."""
+        return PROMISES.get(self.standing(transaction), Promise.LOST)
+
     def rank_of(self, transaction: TransactionId) -> int:
         """Which rank a transaction had when it was applied here; NO_RANK if it was not, or is forgotten."""
         known = self.state.transactions.get(transaction)
@@ -360,3 +366,11 @@ class Partition:
                 reached.cancel()
                 raise JournalFull(f"{self.name} waits for space on the disk: it is checkpointed when there is some")
         return reached.result()
+
+
+def participant(partition: Partition | None) -> Participant:
+    """What a coordinator is to talk to; None is where the topic is deleted."""
+    if partition is None:
+        return DELETED
+    failure = partition.failure
+    return partition if failure is None else Failed(partition, str(partition.name), failure)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from faircopy.transactions.table import Producer
+from faircopy.transactions.transaction import Producer
 
 NOTHING_FINISHED = -1
 

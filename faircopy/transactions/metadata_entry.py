@@ -1,19 +1,19 @@
 """Payloads of a metadata journal's entries: JSON objects, so that a person can read a dump.
 
     BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": steady clock}
-    ADD             {"partitions": [[topic id, partition, incarnation], ...]}
+    ADD             {"partitions": [[topic id, partition, leader epoch], ...]}
     PREPARE_COMMIT  {"partitions": [[topic id, partition], ...]}
     PREPARE_ABORT   {"partitions": [[topic id, partition], ...], "fence": epoch, "untold": the producer does not know}
     COMMITTED, ABORTED   {}
-    FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": epoch or -1, "at_ms": steady clock,
-                     "told": the instance stays, and knows now that its last transaction is aborted}
+    FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": previous epoch or -1,
+                     "at_ms": steady clock, "told": the instance stays, and knows that its last one is aborted}
                                              the entry's TxId holds the new producer id and epoch; it aborts what the
                                              instance before has open
     FORGET          {"id": transactional id}
-    DOUBT           {}                       transactions of any producer may have been lost, with power
+    UNCLEAN         {}                       transactions of any producer may have been lost, with power
 
 Topic ids are bytes, and in JSON hexadecimal. Every entry's header carries the TxId; that of FENCE and FORGET has
-number -1, and DOUBT has none.
+number -1, and UNCLEAN has none.
 """
 
 from __future__ import annotations

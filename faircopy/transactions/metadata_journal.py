@@ -15,21 +15,19 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
-from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_entry import decode, encode
-from faircopy.transactions.order import GroupOrder
-from faircopy.transactions.table import NewEntry, Phase, Producer, Transaction, TransactionTable
+from faircopy.transactions.state import TransactionState
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import NewEntry, Producer, Transaction
 
 
 class MetadataJournal:
-    """J-k: its entries, the table they fold into, and the order of its groups' commits."""
+    """J-k: its entries, and the table that they fold into."""
 
     def __init__(self, number: int, journal: Journal, store: StateStore, disk: Disk) -> None:
         self.number = number
         self.journal = journal
         self.table = TransactionTable()
-        self.order = GroupOrder()
-        self.finished_numbers = FinishedNumbers()
         self._store = store
         self._disk = disk
         self.identity = journal_identity(number)
@@ -110,11 +108,11 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
         "id": producer.transactional_id,
         "producer": [producer.producer_id, producer.epoch],
         "timeout_ms": producer.timeout_ms,
-        "pardoned_epoch": producer.pardoned_epoch,
+        "pardoned_epoch": producer.previous_epoch,
         "must_abort": producer.must_abort,
         "current": encode_transaction(producer.current) if producer.current else None,
         "ending": [encode_transaction(transaction) for transaction in producer.ending.values()],
-        "last_phase": producer.last_phase.value if producer.last_phase else None,
+        "last_phase": producer.last_state.value if producer.last_state else None,
         "last_number": producer.last_number,
         "updated_ms": producer.updated_ms,
     }
@@ -123,12 +121,12 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
 def decode_producer(stored: dict[str, Any]) -> Producer:
     """The producer in this JSON."""
     producer = Producer(stored["id"], stored["producer"][0], stored["producer"][1], stored["timeout_ms"])
-    producer.pardoned_epoch, producer.must_abort = stored["pardoned_epoch"], stored["must_abort"]
+    producer.previous_epoch, producer.must_abort = stored["pardoned_epoch"], stored["must_abort"]
     if stored["current"]:
         producer.current = decode_transaction(stored["current"], stored["id"])
     ending = [decode_transaction(transaction, stored["id"]) for transaction in stored["ending"]]
     producer.ending = {transaction.id: transaction for transaction in ending}
-    producer.last_phase = Phase(stored["last_phase"]) if stored["last_phase"] else None
+    producer.last_state = TransactionState(stored["last_phase"]) if stored["last_phase"] else None
     producer.last_number, producer.updated_ms = stored["last_number"], stored["updated_ms"]
     return producer
 
@@ -139,10 +137,8 @@ def encode_transaction(transaction: Transaction) -> dict[str, Any]:
         "id": transaction.id,
         "timeout_ms": transaction.timeout_ms,
         "started_ms": transaction.started_ms,
-        "phase": transaction.phase.value,
-        "partitions": [
-            [*participant.listed, incarnation] for participant, incarnation in transaction.incarnations.items()
-        ],
+        "phase": transaction.state.value,
+        "partitions": [[*participant.listed, leader_epoch] for participant, leader_epoch in transaction.epochs.items()],
         "prepared_position": transaction.prepared_position,
         "fence_epoch": transaction.fence_epoch,
     }
@@ -153,10 +149,10 @@ def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transac
     transaction = Transaction(
         TransactionId(*stored["id"]), transactional_id, stored["timeout_ms"], stored["started_ms"]
     )
-    transaction.phase = Phase(stored["phase"])
-    transaction.incarnations = {
-        TopicIdPartition.read(topic_id, partition): incarnation
-        for topic_id, partition, incarnation in stored["partitions"]
+    transaction.state = TransactionState(stored["phase"])
+    transaction.epochs = {
+        TopicIdPartition.read(topic_id, partition): leader_epoch
+        for topic_id, partition, leader_epoch in stored["partitions"]
     }
     transaction.prepared_position, transaction.fence_epoch = stored["prepared_position"], stored["fence_epoch"]
     return transaction

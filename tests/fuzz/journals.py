@@ -286,7 +286,7 @@ METADATA_KINDS = [
     Kind.COMMITTED,
     Kind.ABORTED,
     Kind.FORGET,
-    Kind.DOUBT,
+    Kind.UNCLEAN,
 ]
 NUMBERS: list[Any] = [0, 1, -1, 2**31, 2**63, -(2**63), 10**40, 0.5, None, True, "1", []]
 TOPIC_IDS: list[Any] = ["00" * 16, "0f" * 16, "ff" * 16, "", "orders", None, 1, []]

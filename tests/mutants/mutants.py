@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 from faircopy.broker.handlers import offsets as offset_handlers
+
 from faircopy.copier import checkpoint, fold, log_copier
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog import log as data_log
@@ -25,7 +26,9 @@ from faircopy.partition import partition
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.files import File
-from faircopy.transactions import order
+from faircopy.transactions import coordinator, decisions
+from faircopy.transactions import recovery as transaction_recovery
+from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -120,7 +123,7 @@ def go_on_after_a_failed_fsync() -> Iterator[Any]:
 @mutant
 def ack_without_the_participants() -> Iterator[Any]:
     """I5: a commit waits for PREPARE_COMMIT only."""
-    with replaced(TransactionCoordinator, "_promising", lambda self, transaction: []):
+    with replaced(Commits, "promising", lambda self, transaction: []):
         yield
 
 
@@ -238,34 +241,36 @@ def reuse_transaction_numbers() -> Iterator[Any]:
 @mutant
 def commit_what_was_lost() -> Iterator[Any]:
     """I5: a coordinator that recovers in PREPARE_COMMIT does not ask whether every participant has promised."""
-    with replaced(TransactionCoordinator, "_is_promised", lambda self, transaction: True):
+    with replaced(transaction_recovery.Recovery, "_is_promised", lambda self, transaction: True):
         yield
 
 
 @mutant
 def leave_drafts_of_the_unknown() -> Iterator[Any]:
     """Drafts of transactions that a crash has forgotten stay open for ever."""
-    with replaced(TransactionCoordinator, "_discard_unknown", lambda self, partition, known: None):
+    with replaced(coordinator, "discard_unknown", lambda journals, partitions: None):
         yield
 
 
 @mutant
 def tell_nobody_of_aborts() -> Iterator[Any]:
     """A producer whose transaction a crash has ended may commit the rest of it."""
-    with replaced(TransactionTable, "ensure_told", lambda self, producer: None):
+    with replaced(decisions, "ensure_told", lambda producer: None):
         yield
 
 
 @mutant
 def let_zombies_in() -> Iterator[Any]:
     """KIP-98: the epoch of a request is not looked at."""
-    real = TransactionTable.producer_of
+    real = decisions.newest_producer
 
-    def producer_of(self: TransactionTable, transactional_id: str, producer_id: int, epoch: int, fenced: Any) -> Any:
-        known = self.producers.get(transactional_id)
-        return real(self, transactional_id, producer_id, epoch if known is None else known.epoch, fenced)
+    def newest_producer(
+        table: TransactionTable, transactional_id: str, producer_id: int, epoch: int, fenced: Any
+    ) -> Any:
+        known = table.producers.get(transactional_id)
+        return real(table, transactional_id, producer_id, epoch if known is None else known.epoch, fenced)
 
-    with replaced(TransactionTable, "producer_of", producer_of):
+    with replaced(decisions, "newest_producer", newest_producer):
         yield
 
 
@@ -291,7 +296,7 @@ def apply_in_any_order() -> Iterator[Any]:
 @mutant
 def apply_again_in_any_order() -> Iterator[Any]:
     """G0: after a crash between the participants, groups go on in another order than before."""
-    with replaced(order, "by_rank", lambda decided: [item for _, _, item in decided]):
+    with replaced(transaction_recovery, "by_rank", lambda decided: [item for _, _, item in decided]):
         yield
 
 
@@ -425,13 +430,10 @@ def abort_and_fence_in_two_entries() -> Iterator[Any]:
     """A crash between the two leaves a producer that is neither fenced nor told, and commits the rest."""
     real = TransactionCoordinator._append_fence
 
-    def append_fence(
-        self: TransactionCoordinator, home: Any, transactional_id: str, *arguments: Any, **named: Any
-    ) -> None:
-        producer = home.table.producers.get(transactional_id)
+    def append_fence(self: TransactionCoordinator, home: Any, producer: Any, entry: Any) -> None:
         if producer is not None and producer.current is not None:
-            self._abort(home, producer.current, producer.epoch + 1)
-        real(self, home, transactional_id, *arguments, **named)
+            self._endings.abort(home, producer.current, producer.epoch + 1)
+        real(self, home, producer, entry)
 
     with replaced(TransactionCoordinator, "_append_fence", append_fence):
         yield

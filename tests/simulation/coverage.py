@@ -10,7 +10,7 @@ from unittest import mock
 
 from faircopy.copier import fold
 from faircopy.groups import membership
-from faircopy.transactions import table
+from faircopy.transactions import state
 
 
 class Coverage:
@@ -65,7 +65,7 @@ class Watched(dict[Any, Any]):
 def watched(coverage: Coverage) -> Iterator[None]:
     """Count the transitions of transactions, of groups, and of transactions in partitions."""
     with contextlib.ExitStack() as stack:
-        for module, name in ((table, "transaction"), (membership, "group")):
+        for module, name in ((state, "transaction"), (membership, "group")):
             stack.enter_context(mock.patch.object(module, "TRANSITIONS", Watched(name, module.TRANSITIONS, coverage)))
         for kind in ("plain", "draft", "prepared", "apply", "discard", "trim"):
             stack.enter_context(counting(kind, coverage))

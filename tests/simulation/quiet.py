@@ -24,7 +24,7 @@ def unfinished(broker: Broker) -> Iterator[str]:
     """What a broker still has to do."""
     for home in broker.journals:
         for transaction in home.table.transactions.values():
-            yield f"transaction {transaction.id} is {transaction.phase.name}"
+            yield f"transaction {transaction.id} is {transaction.state.name}"
         if home.bytes_since_checkpoint:
             yield f"journal {home.number} has no checkpoint"
     for partition in [*broker.catalog.partitions(), *broker.offsets.partitions]:

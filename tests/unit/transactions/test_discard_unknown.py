@@ -15,10 +15,12 @@ from faircopy.copier.fold import Standing, Transaction
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions import decisions
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.table import NewEntry, TransactionTable
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import NewEntry
 from tests.unit.transactions.names import participant, participants
 
 OPEN = TransactionId(1, 0, 5)
@@ -64,7 +66,7 @@ class StubPartition:
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> None:
     home, listed, lost = StubHome(), StubPartition(0), StubPartition(1)
-    home.append(home.table.decide_fence("a", 1, 0, 1_000, 0))
+    home.append(decisions.fence("a", 1, 0, 1_000, 0))
     home.append(NewEntry(Kind.BEGIN, OPEN, {"id": "a", "timeout_ms": 1_000, "at_ms": 0}))
     home.append(NewEntry(Kind.ADD, OPEN, {"partitions": [[*participants(0)[0], 1]]}))
     found = {partition.id: partition for partition in (listed, lost)}

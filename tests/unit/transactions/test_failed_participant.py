@@ -15,14 +15,17 @@ import pytest
 from faircopy.copier.fold import NO_RANK, Standing, Transaction
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.partition.partition import Partition, PartitionName
+from faircopy.partition.participant import Promise
+from faircopy.partition.partition import PROMISES, Partition, PartitionName
+from faircopy.partition.partition import participant as participant_in
 from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions import decisions
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
-from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.order import GroupOrder
-from faircopy.transactions.table import NewEntry, TransactionRefused, TransactionTable
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import NewEntry
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant, participants
 
@@ -39,11 +42,10 @@ class StubHome:
     """Two transactions of a group were decided, one after the other, over both partitions."""
 
     def __init__(self) -> None:
-        self.table, self.journal, self.order = TransactionTable(), StubJournal(), GroupOrder()
-        self.finished_numbers = FinishedNumbers()
+        self.table, self.journal = TransactionTable(), StubJournal()
         self._position = 0
         for txid, transactional_id in IDS.items():
-            self.append(self.table.decide_fence(transactional_id, txid.producer_id, 0, 1_000, 0))
+            self.append(decisions.fence(transactional_id, txid.producer_id, 0, 1_000, 0))
             self.append(NewEntry(Kind.BEGIN, txid, {"id": transactional_id, "timeout_ms": 1_000, "at_ms": 0}))
             self.append(NewEntry(Kind.PREPARE_COMMIT, txid, {"partitions": participants(0, 1)}))
 
@@ -66,6 +68,9 @@ class StubPartition:
         known = self.transactions.get(transaction)
         return known.standing if known is not None else None
 
+    def promise_of(self, transaction: TransactionId) -> Promise:
+        return PROMISES.get(self.standing(transaction), Promise.LOST)
+
     def rank_of(self, transaction: TransactionId) -> int:
         return NO_RANK
 
@@ -79,9 +84,9 @@ class StubPartition:
 
 
 def recovered(home: StubHome, *partitions: StubPartition) -> TransactionCoordinator:
-    found = {partition.id: partition for partition in partitions}
+    found = {partition.id: participant_in(cast(Partition, partition)) for partition in partitions}
     coordinator = TransactionCoordinator(
-        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1,
+        [cast(MetadataJournal, home)], found.__getitem__, cast(Any, None), 1,
         SteadyClock(SystemClock()), cast(Any, None),
         CoordinatorOptions(1_000, 1_000),
     )  # fmt: skip

@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.journal.entry import Kind
+from faircopy.transactions import decisions
 from faircopy.transactions.finished import FinishedNumbers
-from faircopy.transactions.table import NewEntry, Phase, TransactionTable
+from faircopy.transactions.state import TransactionState
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import NewEntry
 from tests.unit.transactions.names import participant
 
 STEPS = st.lists(st.integers(0, 2), max_size=40)
@@ -20,7 +23,7 @@ STEPS = st.lists(st.integers(0, 2), max_size=40)
 @given(STEPS)
 def test_what_is_not_over_durably_is_never_finished(steps: list[int]) -> None:
     table, finished = TransactionTable(), FinishedNumbers()
-    table.fold(table.decide_fence("orders/a", 1, 0, 60_000, 0), 0)
+    table.fold(decisions.fence("orders/a", 1, 0, 60_000, 0), 0)
     producer = table.producers["orders/a"]
     number, waiting, needed = 10, list[Callable[[], None]](), set[int]()
     ended_since_sync: set[int] = set()
@@ -30,14 +33,15 @@ def test_what_is_not_over_durably_is_never_finished(steps: list[int]) -> None:
         if step == "begin":
             number += 3  # numbers are the coordinator's, not the producer's
             needed.add(number)
-            for entry in table.decide_add(producer, [(participant(0), 1)], number, 0):
+            for entry in decisions.add(producer, [participant(0)], 1, number, 0):
                 table.fold(entry, position)
         elif step == "end":
-            for entry in table.decide_end(producer, 0, commit=True):
-                table.fold(entry, position)
+            decided = decisions.end(producer, 0, commit=True)
+            assert decided is not None
+            table.fold(decided, position)
         elif step == "finish":
             transaction = next(iter(producer.ending.values()))
-            assert transaction.phase is Phase.PREPARE_COMMIT
+            assert transaction.state is TransactionState.PREPARE_COMMIT
             table.fold(NewEntry(Kind.COMMITTED, transaction.id, {}), position)
             ended_since_sync.add(transaction.id.number)
             waiting.append(finished.once_durable(producer))

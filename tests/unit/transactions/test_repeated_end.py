@@ -16,8 +16,9 @@ def test_it_is_answered_when_the_first_one_is() -> None:
     async def test() -> None:
         first, second = TransactionId(1, 0, 1), TransactionId(1, 0, 2)
         acks: dict[TransactionId, asyncio.Future[None]] = {first: asyncio.get_running_loop().create_future()}
+        commits = SimpleNamespace(ack_of=acks.get, is_undecided=lambda _transactions: False)
         producer: Any = SimpleNamespace(ending={first: None, second: None})
-        coordinator: Any = SimpleNamespace(_acks=acks, _undecided=set())
+        coordinator: Any = SimpleNamespace(_commits=commits)
         repeated = asyncio.create_task(TransactionCoordinator._repeated_ack(coordinator, producer))
         await asyncio.sleep(0)
         producer.ending.pop(first)

@@ -11,24 +11,20 @@ from hypothesis import strategies as st
 from faircopy.copier.fold import NO_FENCE
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
+from faircopy.transactions import decisions
+from faircopy.transactions.decisions import TransactionRefused, prepare_abort
 from faircopy.transactions.metadata_entry import decode, encode
 from faircopy.transactions.metadata_journal import decode_producer, encode_producer
 from faircopy.transactions.order import GroupOrder
-from faircopy.transactions.table import (
-    MAX_EPOCH,
-    TRANSITIONS,
-    NewEntry,
-    Phase,
-    TransactionRefused,
-    TransactionTable,
-    group_of,
-    prepare_abort,
-)
+from faircopy.transactions.state import TRANSITIONS, TransactionState
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.timeouts import idle
+from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, group_of
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant
 
 IDS = ("orders/a", "orders/b", "payments")
-PARTITIONS = [(participant(n), 1) for n in range(3)]
+PARTITIONS = [participant(n) for n in range(3)]
 
 
 class Bench:
@@ -45,17 +41,22 @@ class Bench:
             self.table.fold(entry._replace(payload=decode(encode(entry.payload))), self.position)
 
     def fence(self, name: str, producer_id: int, epoch: int) -> None:
-        self.append(self.table.decide_fence(name, producer_id, epoch, 60_000, 1_000))
+        self.append(decisions.fence(name, producer_id, epoch, 60_000, 1_000))
 
     def add(self, name: str) -> TransactionId:
         self.number += 1
         producer = self.table.producers[name]
-        self.append(*self.table.decide_add(producer, PARTITIONS[: self.number % 3 + 1], self.number, 1_000))
+        self.append(*decisions.add(producer, PARTITIONS[: self.number % 3 + 1], 1, self.number, 1_000))
         assert producer.current is not None
         return producer.current.id
 
+    def end(self, producer: Producer, *, commit: bool) -> None:
+        decided = decisions.end(producer, 0, commit=commit)
+        assert decided is not None
+        self.append(decided)
+
     def finish(self, transaction: TransactionId) -> None:
-        is_commit = self.table.transactions[transaction].phase is Phase.PREPARE_COMMIT
+        is_commit = self.table.transactions[transaction].state is TransactionState.PREPARE_COMMIT
         self.append(NewEntry(Kind.COMMITTED if is_commit else Kind.ABORTED, transaction, {}))
 
 
@@ -83,7 +84,7 @@ def test_the_table_does_what_a_dumb_model_does(steps: list[tuple[str, str]]) -> 
             bench.fence(name, IDS.index(name), epochs[name])
         elif producer is None:
             with pytest.raises(TransactionRefused):
-                bench.table.producer_of(name, 0, 0, ErrorCode.PRODUCER_FENCED)
+                decisions.newest_producer(bench.table, name, 0, 0, ErrorCode.PRODUCER_FENCED)
         elif step == "add":
             bench.add(name)
             is_open[name] = True
@@ -91,13 +92,13 @@ def test_the_table_does_what_a_dumb_model_does(steps: list[tuple[str, str]]) -> 
             if is_open.get(name):
                 assert producer.current is not None
                 ending.setdefault(name, []).append(producer.current.id)
-                bench.append(*bench.table.decide_end(producer, 0, commit=step == "commit"))
+                bench.end(producer, commit=step == "commit")
                 is_open[name], outcome[name] = False, step
             elif outcome.get(name) == step:
-                assert bench.table.decide_end(producer, 0, commit=step == "commit") == []
+                assert decisions.end(producer, 0, commit=step == "commit") is None
             else:
                 with pytest.raises(TransactionRefused):
-                    bench.table.decide_end(producer, 0, commit=step == "commit")
+                    decisions.end(producer, 0, commit=step == "commit")
         elif ending.get(name):
             bench.finish(ending[name].pop(0))
         if producer is not None:
@@ -114,20 +115,20 @@ def test_a_zombie_is_told_which_epoch_is_the_newest() -> None:
     bench.fence("orders/a", 1, 0)
     bench.fence("orders/a", 1, 1)
     with pytest.raises(TransactionRefused, match="fenced; the newest is 1") as caught:
-        bench.table.producer_of("orders/a", 1, 0, ErrorCode.INVALID_PRODUCER_EPOCH)
+        decisions.newest_producer(bench.table, "orders/a", 1, 0, ErrorCode.INVALID_PRODUCER_EPOCH)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-@pytest.mark.parametrize("phase", [None, *Phase])
+@pytest.mark.parametrize("state", [None, *TransactionState])
 @pytest.mark.parametrize("kind", [Kind.ADD, Kind.PREPARE_COMMIT, Kind.PREPARE_ABORT, Kind.COMMITTED, Kind.ABORTED])
-def test_only_the_transitions_of_the_table_are_taken(phase: Phase | None, kind: Kind) -> None:
+def test_only_the_transitions_of_the_table_are_taken(state: TransactionState | None, kind: Kind) -> None:
     bench = Bench()
     bench.fence("orders/a", 1, 0)
     transaction = bench.add("orders/a")
     payload = {"partitions": [], "fence": 0}
-    if phase is None or (phase, kind) in TRANSITIONS:
+    if state is None or (state, kind) in TRANSITIONS:
         return
-    bench.table.transactions[transaction].phase = phase
+    bench.table.transactions[transaction].state = state
     with pytest.raises(InvariantViolation):
         bench.append(NewEntry(kind, transaction, payload))
 
@@ -142,15 +143,15 @@ def test_who_was_not_told_of_an_abort_gets_nothing_done_until_it_aborts() -> Non
     bench.finish(transaction.id)
     producer = decode_producer(json.loads(json.dumps(encode_producer(producer))))
     for refused in (
-        lambda: table.decide_add(producer, PARTITIONS, 9, 0),
-        lambda: table.decide_end(producer, 0, commit=True),
+        lambda: decisions.add(producer, PARTITIONS, 1, 9, 0),
+        lambda: decisions.end(producer, 0, commit=True),
     ):
         with pytest.raises(TransactionRefused) as caught:
             refused()
         assert caught.value.code is ErrorCode.TRANSACTION_ABORTABLE
-    bench.append(*table.decide_end(producer, 0, commit=False))
+    bench.end(producer, commit=False)
     assert not table.producers["orders/a"].must_abort
-    assert table.decide_end(table.producers["orders/a"], 0, commit=False) == [], "repeated: its answer was lost"
+    assert decisions.end(table.producers["orders/a"], 0, commit=False) is None, "repeated: its answer was lost"
     assert bench.add("orders/a").producer_epoch == 0
 
 
@@ -165,19 +166,19 @@ def test_a_fence_aborts_what_is_open(producer_id: int, epoch: int, fence_epoch: 
     assert producer.current is None
     assert not producer.must_abort
     assert producer.ending == {transaction.id: transaction}
-    assert (transaction.phase, transaction.fence_epoch) == (Phase.PREPARE_ABORT, fence_epoch)
+    assert (transaction.state, transaction.fence_epoch) == (TransactionState.PREPARE_ABORT, fence_epoch)
     bench.finish(transaction.id)
-    assert producer.phase_name == "CompleteAbort" or producer_id != 1
+    assert producer.state_name == "CompleteAbort" or producer_id != 1
 
 
 def test_using_an_id_keeps_it_from_being_forgotten() -> None:
     """Also one that has never begun a transaction, and after a checkpoint and a restart."""
     bench = Bench()
-    bench.append(bench.table.decide_fence("orders/a", 1, 0, 60_000, now_ms=5_000))
+    bench.append(decisions.fence("orders/a", 1, 0, 60_000, now_ms=5_000))
     stored = json.loads(json.dumps(encode_producer(bench.table.producers["orders/a"])))
     bench.table.producers["orders/a"] = decode_producer(stored)
-    assert not bench.table.forgettable(now_ms=6_000, idle_ms=1_000)
-    assert bench.table.forgettable(now_ms=6_001, idle_ms=1_000) == ["orders/a"]
+    assert not idle(bench.table, now_ms=6_000, idle_ms=1_000)
+    assert idle(bench.table, now_ms=6_001, idle_ms=1_000) == [bench.table.producers["orders/a"]]
 
 
 def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
@@ -187,20 +188,20 @@ def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
         bench.fence(name, IDS.index(name), 0)
         if end is not None:
             transaction = bench.add(name)
-            bench.append(*bench.table.decide_end(bench.table.producers[name], 0, commit=end == "commit"))
+            bench.end(bench.table.producers[name], commit=end == "commit")
             bench.finish(transaction)
-    bench.append(NewEntry(Kind.DOUBT, NO_TRANSACTION, {}))
+    bench.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))
     codes = []
     for name in IDS:
         with pytest.raises(TransactionRefused) as caught:
-            bench.table.decide_end(bench.table.producers[name], 0, commit=True)
+            decisions.end(bench.table.producers[name], 0, commit=True)
         codes.append(caught.value.code)
     abortable = ErrorCode.TRANSACTION_ABORTABLE
     assert codes == [ErrorCode.INVALID_TXN_STATE, abortable, abortable]
     for name in IDS:
         producer = bench.table.producers[name]
-        bench.append(*bench.table.decide_end(producer, 0, commit=False))
-        assert bench.table.decide_end(producer, 0, commit=False) == [], "an abort that is repeated is no error"
+        bench.end(producer, commit=False)
+        assert decisions.end(producer, 0, commit=False) is None, "an abort that is repeated is no error"
 
 
 def test_the_end_of_an_older_transaction_is_not_taken_for_that_of_the_newest() -> None:
@@ -209,38 +210,14 @@ def test_the_end_of_an_older_transaction_is_not_taken_for_that_of_the_newest() -
     bench.fence("orders/a", 1, 0)
     producer = bench.table.producers["orders/a"]
     older = bench.add("orders/a")
-    bench.append(*bench.table.decide_end(producer, 0, commit=True))
+    bench.end(producer, commit=True)
     newer = bench.add("orders/a")
-    bench.append(*bench.table.decide_end(producer, 0, commit=False))
+    bench.end(producer, commit=False)
     bench.finish(newer)
     bench.finish(older)
-    assert bench.table.decide_end(producer, 0, commit=False) == []
+    assert decisions.end(producer, 0, commit=False) is None
     with pytest.raises(TransactionRefused):
-        bench.table.decide_end(producer, 0, commit=True)
-
-
-def test_a_transaction_with_an_earlier_deadline_expires_first() -> None:
-    """Looking for the expired is skipped until the first deadline: one that comes in between must not be missed."""
-    bench = Bench()
-    bench.fence("orders/a", 1, 0)
-    bench.add("orders/a")
-    assert not bench.table.expired(now_ms=1_100)
-    bench.append(bench.table.decide_fence("orders/b", 2, 0, 500, 0))
-    short = bench.add("orders/b")
-    assert not bench.table.expired(now_ms=1_500)
-    assert [transaction.id for transaction in bench.table.expired(now_ms=1_501)] == [short]
-    assert [transaction.id for transaction in bench.table.expired(now_ms=1_502)] == [short], "until it is ended"
-    assert len(bench.table.expired(now_ms=61_001)) == 2
-
-
-def test_prepared_transactions_do_not_expire() -> None:
-    bench = Bench()
-    bench.fence("orders/a", 1, 0)
-    bench.add("orders/a")
-    assert not bench.table.expired(now_ms=61_000)
-    assert len(bench.table.expired(now_ms=61_001)) == 1
-    bench.append(*bench.table.decide_end(bench.table.producers["orders/a"], 0, commit=True))
-    assert not bench.table.expired(now_ms=10**9)
+        decisions.end(producer, 0, commit=True)
 
 
 def test_the_group_is_the_part_before_the_slash() -> None:

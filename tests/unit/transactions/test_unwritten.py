@@ -13,10 +13,12 @@ from faircopy.journal.entry import TransactionId
 from faircopy.journal.journal import JournalFull
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions import decisions
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.table import TransactionRefused, TransactionTable
+from faircopy.transactions.table import TransactionTable
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant
 
@@ -79,7 +81,7 @@ def run(scene: Scene) -> Callable[[], None]:
 
     async def play() -> None:
         home = StubHome()
-        home.append(home.table.decide_fence("a", 1, 0, 1_000, 0))
+        home.append(decisions.fence("a", 1, 0, 1_000, 0))
         home.journal.write()
         coordinator = TransactionCoordinator(
             [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SteadyClock(SystemClock()),
@@ -109,7 +111,7 @@ async def test_a_draft_is_acked_when_its_transaction_is_written(
     def draft(partition: StubPartition, name: str) -> None:
         """A draft that is written to the partition's journal at once."""
         assert partition.told is not None
-        coordinator.once_known(partition.told, lambda _base_offset: acked.append(name))(UNKNOWN_OFFSET)
+        coordinator.once_written(partition.told, lambda _base_offset: acked.append(name))(UNKNOWN_OFFSET)
 
     adding = [await add(coordinator, first)]
     begun = home.journal.next_position

@@ -1,0 +1,175 @@
+"""What a request may do to a transaction: the entries to append, or a refusal.
+
+Pure. Each function is given what the table knows, and changes nothing: appending an entry folds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from faircopy.errors import FaircopyError
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.transactions.state import ABORT_STATES, COMMIT_STATES
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import MAX_EPOCH, NOBODY, NewEntry, Producer, Transaction
+from faircopy.wire.error_codes import ErrorCode
+
+
+class TransactionRefused(FaircopyError):
+    """A request does not fit the state of its transactional id; nothing was changed."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------
+
+
+def newest_producer(
+    table: TransactionTable, transactional_id: str, producer_id: int, epoch: int, fenced: ErrorCode
+) -> Producer:
+    """The transactional id's producer, if the caller is its newest instance. `fenced` is the code for a zombie.
+
+    Raises TransactionRefused.
+    """
+    producer = table.producers.get(transactional_id)
+    if producer is None or producer.producer_id != producer_id:
+        raise TransactionRefused(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"transactional id {transactional_id!r} is not that of producer {producer_id}: call InitProducerId",
+        )
+    if producer.epoch != epoch:
+        raise TransactionRefused(
+            fenced,
+            f"producer epoch {epoch} of transactional id {transactional_id!r} is fenced; the newest is "
+            f"{producer.epoch}",
+        )
+    return producer
+
+
+def ensure_told(producer: Producer) -> None:
+    """Raise TransactionRefused unless the instance knows what became of all its transactions."""
+    if producer.must_abort:
+        raise TransactionRefused(
+            ErrorCode.TRANSACTION_ABORTABLE,
+            f"the broker was restarted and has aborted the open transaction of {producer.transactional_id!r}: "
+            f"abort it, and begin it again",
+        )
+
+
+# -- fencing -----------------------------------------------------------------------------------------------------
+
+
+def ensure_may_fence(producer: Producer, caller: tuple[int, int]) -> None:
+    """KIP-360: a caller that names its old identity must be the newest instance, or the previous one as long as no
+    other has come. Raises TransactionRefused.
+    """
+    if caller[0] < 0 or caller == producer.identity:
+        return
+    previous = (producer.producer_id, producer.previous_epoch)
+    if producer.previous_epoch == NOBODY or caller != previous:
+        raise TransactionRefused(
+            ErrorCode.PRODUCER_FENCED,
+            f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a newer instance",
+        )
+
+
+def next_epoch(producer: Producer) -> int | None:
+    """The epoch that fences the producer's present instance; None if a new producer id is needed."""
+    return producer.epoch + 1 if producer.epoch < MAX_EPOCH else None
+
+
+def fence(
+    transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, now_ms: int, previous_epoch: int = NOBODY
+) -> NewEntry:
+    """The entry that gives a transactional id its next producer id and epoch, and aborts what is open."""
+    payload = {
+        "id": transactional_id, "timeout_ms": timeout_ms, "pardoned": previous_epoch, "at_ms": now_ms, "told": False,
+    }  # fmt: skip
+    return NewEntry(Kind.FENCE, TransactionId(producer_id, epoch, -1), payload)
+
+
+def expire(producer: Producer, now_ms: int) -> NewEntry:
+    """The entry that aborts a transaction past its timeout. Its producer must not go on in ignorance, and may come
+    back if no other instance has come since (KIP-588).
+    """
+    epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
+    return fence(producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, now_ms, producer.epoch)
+
+
+# -- an open transaction -----------------------------------------------------------------------------------------
+
+
+def add(
+    producer: Producer, partitions: Iterable[TopicIdPartition], leader_epoch: int, number: int, now_ms: int
+) -> list[NewEntry]:
+    """The entries that add partitions, each with its leader's epoch; the first ones begin transaction `number`.
+
+    Raises TransactionRefused.
+    """
+    ensure_told(producer)
+    entries = []
+    if producer.current is None:
+        transaction = TransactionId(producer.producer_id, producer.epoch, number)
+        begin = {"id": producer.transactional_id, "timeout_ms": producer.timeout_ms, "at_ms": now_ms}
+        entries.append(NewEntry(Kind.BEGIN, transaction, begin))
+        known: Iterable[TopicIdPartition] = ()
+    else:
+        transaction, known = producer.current.id, producer.current.epochs
+    missing = [[*partition, leader_epoch] for partition in partitions if partition not in known]
+    if missing:
+        entries.append(NewEntry(Kind.ADD, transaction, {"partitions": missing}))
+    return entries
+
+
+def end(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry | None:
+    """The entry that ends the open transaction; None if an equal request has ended it before.
+
+    Raises TransactionRefused.
+    """
+    if producer.must_abort:
+        return _tell(producer, now_ms, commit=commit)
+    if producer.current is not None:
+        return prepare_commit(producer.current) if commit else prepare_abort(producer.current, producer.epoch)
+    if producer.last_state in (COMMIT_STATES if commit else ABORT_STATES):
+        return None
+    asked = "commit" if commit else "abort"
+    raise TransactionRefused(
+        ErrorCode.INVALID_TXN_STATE,
+        f"transactional id {producer.transactional_id!r} has no open transaction to {asked}; "
+        f"its state is {producer.state_name}",
+    )
+
+
+def _tell(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry:
+    """An abort is what we wait for. A commit may be the last one's, repeated, or that of one which was lost."""
+    if commit and producer.last_state in COMMIT_STATES:
+        raise TransactionRefused(
+            ErrorCode.INVALID_TXN_STATE,
+            f"the broker was restarted after a loss of power, and can't tell which transaction "
+            f"{producer.transactional_id!r} wants to commit: its last one is committed, a later one is lost",
+        )
+    if commit:
+        ensure_told(producer)
+    # From now on an abort that is asked for again is a repeated one.
+    entry = fence(producer.transactional_id, *producer.identity, producer.timeout_ms, now_ms)
+    return entry._replace(payload=entry.payload | {"told": True})
+
+
+def prepare_commit(transaction: Transaction) -> NewEntry:
+    """The entry that decides for commit, once it and every participant's PREPARED are durable (I5)."""
+    return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": transaction.participants})
+
+
+def prepare_abort(transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> NewEntry:
+    """The entry that decides for abort; `untold` if its producer did not ask for it, and is not fenced either."""
+    payload = {"partitions": transaction.participants, "fence": fence_epoch, "untold": untold}
+    return NewEntry(Kind.PREPARE_ABORT, transaction.id, payload)
+
+
+def forget(producer: Producer) -> NewEntry:
+    """The entry that forgets a transactional id."""
+    transaction = TransactionId(producer.producer_id, producer.epoch, -1)
+    return NewEntry(Kind.FORGET, transaction, {"id": producer.transactional_id})

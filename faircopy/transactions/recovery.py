@@ -1,0 +1,127 @@
+"""What a coordinator makes of its journals after a restart: it finishes what was decided, aborts what may have lost
+drafts, and goes on with the rest.
+
+| state          | all participants hold their promise | one has lost it      | one can't say              |
+|----------------|-------------------------------------|----------------------|----------------------------|
+| PREPARE_COMMIT | apply                               | abort: no ack was given | wait until it is repaired |
+| PREPARE_ABORT  | discard                             | discard              | discard                    |
+| ONGOING        | after an orderly stop: goes on; else: abort                                             |||
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from faircopy.copier.fold import NO_FENCE, NO_RANK
+from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.partition.participant import Participants, Promise
+from faircopy.partition.partition import Partition
+from faircopy.transactions.commits import Commit, Commits
+from faircopy.transactions.endings import Endings
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.order import by_rank
+from faircopy.transactions.state import TransactionState
+from faircopy.transactions.transaction import NewEntry, Transaction
+
+NOTHING_FINISHED = -1
+
+
+class Recovery:
+    """One recovery of a coordinator's transactions. `is_clean` says that the last run ended in order, with every draft
+    durable.
+    """
+
+    def __init__(self, find_participant: Participants, commits: Commits, endings: Endings, *, is_clean: bool) -> None:
+        self._find_participant = find_participant
+        self._commits = commits
+        self._endings = endings
+        self._is_clean = is_clean
+
+    def settle(self, journals: Sequence[MetadataJournal]) -> None:
+        """Settle all that the journals know. They are folded, and so are those of the participants."""
+        promised = [commit for home in journals for commit in self._settle_journal(home)]
+        for commit in promised:
+            commit.rank = self._rank_of(commit.transaction)
+        rows = [(commit.group, commit.rank, commit) for commit in promised]
+        self._commits.go_on(by_rank(rows))
+
+    def _settle_journal(self, home: MetadataJournal) -> list[Commit]:
+        """The commits that may be applied; all else is aborted, goes on, or waits."""
+        promised = []
+        for transaction in sorted(home.table.transactions.values(), key=lambda each: each.prepared_position):
+            commit = self._settle_one(home, transaction)
+            if commit is not None:
+                promised.append(commit)
+        return promised
+
+    def _settle_one(self, home: MetadataJournal, transaction: Transaction) -> Commit | None:
+        match transaction.state:
+            case TransactionState.PREPARE_COMMIT:
+                return self._settle_prepared(home, transaction)
+            case TransactionState.PREPARE_ABORT:
+                self._endings.discard(home, transaction)
+            case TransactionState.ONGOING if self._is_clean:
+                for participant in map(self._find_participant, transaction.participants):
+                    participant.open_transaction(transaction.id, transaction.transactional_id)
+            case _:
+                self._endings.abort(home, transaction, NO_FENCE, untold=True)
+        return None
+
+    def _settle_prepared(self, home: MetadataJournal, transaction: Transaction) -> Commit | None:
+        """The commit, if every participant has its promise."""
+        is_promised = self._is_promised(transaction)
+        if is_promised is False:
+            self._endings.abort(home, transaction, NO_FENCE, untold=True)
+            return None
+        commit = self._commits.found(home, transaction, is_promised=bool(is_promised))
+        return commit if is_promised else None
+
+    def _is_promised(self, transaction: Transaction) -> bool | None:
+        """Whether every participant has its PREPARED; None if one that has failed may have it, and can't say.
+
+        One that has applied it knows that all had: others may have been deleted since, and made again.
+        """
+        found = {self._find_participant(each).promise_of(transaction.id) for each in transaction.participants}
+        if Promise.KEPT in found:
+            return True
+        if Promise.LOST in found:
+            return False
+        return None if Promise.UNKNOWN in found else True
+
+    def _rank_of(self, transaction: Transaction) -> int:
+        """Where a crash came between the participants: the rank that some know."""
+        participants = map(self._find_participant, transaction.participants)
+        return max((participant.rank_of(transaction.id) for participant in participants), default=NO_RANK)
+
+
+def note_loss_of_power(home: MetadataJournal) -> None:
+    """The BEGIN of any transaction may be lost, with its drafts: nobody may go on as if nothing were."""
+    if home.table.producers:
+        home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))
+
+
+def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
+    """Discard drafts of transactions that no coordinator knows, or not as ones that wrote there: a crash may have taken
+    only the ADD of a partition.
+    """
+    known = {
+        (transaction_id, participant)
+        for home in journals
+        for transaction_id, transaction in home.table.transactions.items()
+        for participant in transaction.participants
+    }
+    for partition in partitions:
+        # One that has failed does not know its journal's end, where it would write.
+        if partition.failure is None:
+            for transaction_id in strays(partition, known):
+                partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
+
+
+def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> list[TransactionId]:
+    """The undecided transactions in a partition of which nothing is known."""
+    return [
+        transaction_id
+        for transaction_id, branch in partition.state.transactions.items()
+        if branch.is_undecided and (transaction_id, partition.id) not in known
+    ]

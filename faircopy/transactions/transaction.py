@@ -1,0 +1,119 @@
+"""A transaction and its producer, as their coordinator sees them. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.transactions.metadata_entry import Payload
+from faircopy.transactions.state import TransactionState
+
+NOBODY = -1
+MAX_EPOCH = 32766  # the last one is kept back, as Kafka does, so that a fence can always be one higher
+
+
+class Transaction:
+    """One transaction as its coordinator sees it.
+
+    `epochs` names the participants, each with its leader's epoch when it was added. `fence_epoch` is for the DISCARDs
+    of a transaction that is aborted.
+    """
+
+    __slots__ = (
+        "epochs",
+        "fence_epoch",
+        "id",
+        "prepared_position",
+        "started_ms",
+        "state",
+        "timeout_ms",
+        "transactional_id",
+    )
+
+    def __init__(self, transaction: TransactionId, transactional_id: str, timeout_ms: int, started_ms: int) -> None:
+        self.id = transaction
+        self.transactional_id = transactional_id
+        self.timeout_ms = timeout_ms
+        self.started_ms = started_ms
+        self.state = TransactionState.ONGOING
+        self.epochs: dict[TopicIdPartition, int] = {}
+        self.prepared_position = -1
+        self.fence_epoch = transaction.producer_epoch
+
+    @property
+    def deadline_ms(self) -> int:
+        """When it times out, by the steady clock."""
+        return self.started_ms + self.timeout_ms
+
+    @property
+    def participants(self) -> list[TopicIdPartition]:
+        return list(self.epochs)
+
+
+class Producer:
+    """One transactional id: its producer id and epoch, and the transactions that are not over.
+
+    `previous_epoch` is that of an instance which may still ask for the newest epoch: it has asked before and may not
+    have heard the answer, or a timeout has fenced it and no other instance has come since (KIP-360, KIP-588).
+
+    `must_abort`: the broker has aborted the newest instance's transaction, or may have lost it, and the instance does
+    not know. It gets nothing done until it has aborted, too: else it could commit the rest as if it were the whole.
+    """
+
+    __slots__ = (
+        "current",
+        "ending",
+        "epoch",
+        "last_number",
+        "last_state",
+        "must_abort",
+        "previous_epoch",
+        "producer_id",
+        "timeout_ms",
+        "transactional_id",
+        "updated_ms",
+    )
+
+    def __init__(self, transactional_id: str, producer_id: int, epoch: int, timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.timeout_ms = timeout_ms
+        self.previous_epoch = NOBODY
+        self.must_abort = False
+        self.current: Transaction | None = None
+        self.ending: dict[TransactionId, Transaction] = {}
+        self.last_state: TransactionState | None = None
+        self.last_number = -1
+        self.updated_ms = 0
+
+    @property
+    def group(self) -> str:
+        return group_of(self.transactional_id)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.producer_id, self.epoch
+
+    @property
+    def state_name(self) -> str:
+        """The state as Kafka's tools show it."""
+        if self.current is not None:
+            return self.current.state.value
+        if self.ending:
+            return next(reversed(self.ending.values())).state.value
+        return self.last_state.value if self.last_state is not None else "Empty"
+
+
+class NewEntry(NamedTuple):
+    """An entry that a decision wants appended."""
+
+    kind: Kind
+    transaction: TransactionId
+    payload: Payload
+
+
+def group_of(transactional_id: str) -> str:
+    """G: the part before the first `/`, or the whole id (DESIGN, section 2)."""
+    return transactional_id.split("/", 1)[0]

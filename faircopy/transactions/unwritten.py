@@ -1,0 +1,58 @@
+"""Transactions whose entries are not written yet. An acked draft must never be of one that a crash of the process
+forgets: else its producer, who is told nothing, could begin another with what remains to be sent, and commit half of
+what it means to.
+"""
+
+from __future__ import annotations
+
+from faircopy.copier.producers import UNKNOWN_OFFSET
+from faircopy.journal.entry import TransactionId
+from faircopy.partition.partition import Appended
+from faircopy.transactions.metadata_journal import MetadataJournal
+
+
+class UnwrittenTransactions:
+    """Which transactions have a BEGIN or an ADD that is on its way to the file."""
+
+    def __init__(self) -> None:
+        self._positions: dict[TransactionId, tuple[MetadataJournal, int]] = {}
+
+    def note(self, home: MetadataJournal, transaction: TransactionId) -> None:
+        """An entry of this transaction was just appended."""
+        self._positions[transaction] = (home, home.journal.next_position)
+
+        def written() -> None:
+            _, position = self._positions.get(transaction, (home, -1))
+            if position <= home.journal.written_position:
+                self._positions.pop(transaction, None)
+
+        home.journal.when_written(written)
+
+    def once_written(self, transaction: TransactionId, done: Appended) -> Appended:
+        """What to call when a draft is safe, so that `done` is called when its transaction is as well."""
+        unwritten = self._positions.get(transaction)
+        if unwritten is None:
+            return done
+        both = Both(done)
+        unwritten[0].journal.when_written(both.one_is_safe)
+        return both.draft_is_safe
+
+
+class Both:
+    """Waits for a draft and for its transaction."""
+
+    __slots__ = ("_done", "_offset", "_waiting")
+
+    def __init__(self, done: Appended) -> None:
+        self._done = done
+        self._offset = UNKNOWN_OFFSET
+        self._waiting = 2
+
+    def one_is_safe(self) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._done(self._offset)
+
+    def draft_is_safe(self, base_offset: int) -> None:
+        self._offset = base_offset
+        self.one_is_safe()
