@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 from unittest import mock
 
-from faircopy.broker.handlers import offsets as offset_handlers
-
+from faircopy.api import offsets as offset_handlers
 from faircopy.copier import checkpoint, fold, log_copier
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog import log as data_log
@@ -26,7 +25,7 @@ from faircopy.partition import partition
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.files import File
-from faircopy.transactions import coordinator, decisions
+from faircopy.transactions import coordinator, decisions, order
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
@@ -296,8 +295,12 @@ def apply_in_any_order() -> Iterator[Any]:
 @mutant
 def apply_again_in_any_order() -> Iterator[Any]:
     """G0: after a crash between the participants, groups go on in another order than before."""
-    with replaced(transaction_recovery, "by_rank", lambda decided: [item for _, _, item in decided]):
+    with replaced(order, "by_rank", in_journals_order), replaced(transaction_recovery, "by_rank", in_journals_order):
         yield
+
+
+def in_journals_order(decided: Sequence[Any]) -> list[Any]:
+    return [item for _, _, item in decided]
 
 
 # -- readers --------------------------------------------------------------------------------------------------------
