@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.routes import schema_of
 from faircopy.client.connection import Connection
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
@@ -36,7 +38,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def ask(broker: BrokerProcess, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
     with Connection(broker.address) as connection:
-        return connection.ask(api_key, version, body)
+        return connection.ask(schema_of(api_key), version, body)
 
 
 def create(broker: BrokerProcess, name: str, configs: dict[str, str] | None = None, **fields: Any) -> Message:
@@ -168,9 +170,9 @@ def send(broker: BrokerProcess, frame: bytes) -> bytes:
 @pytest.mark.parametrize("version", [13, 17, 18, 30])
 def test_a_fetch_that_is_too_new_is_told_so(broker: BrokerProcess, version: int) -> None:
     """Kafka's own ReplicaVerificationTool sends the newest version without asking."""
-    frame = bytearray(encode_request(ApiKey.FETCH, 12, 7, "tool", {"max_wait_ms": 0, "min_bytes": 0, "topics": []}))
+    frame = bytearray(encode_request(FETCH, 12, 7, "tool", {"max_wait_ms": 0, "min_bytes": 0, "topics": []}))
     struct.pack_into(">h", frame, 6, version)
-    correlation_id, answer = decode_response(ApiKey.FETCH, 12, memoryview(send(broker, bytes(frame))))
+    correlation_id, answer = decode_response(FETCH, 12, memoryview(send(broker, bytes(frame))))
     assert (correlation_id, answer.error_code) == (7, ErrorCode.UNSUPPORTED_VERSION)
     assert answer.responses == []
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.cli.columns import columns, printable, tab_separated
 from faircopy.cli.message_format import encoded, for_terminal
 from faircopy.client.connection import Connection
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.records import Message, build_batch, with_crc
 from tests.broker_process import BrokerProcess, environment
 
@@ -198,7 +198,7 @@ def test_a_header_that_can_not_be_read_is_no_crash(cli: Cli) -> None:
     with Connection(cli.address) as connection:
         data = [{"name": "headers", "partition_data": [{"index": 0, "records": batch_with(b"\xff\xfe")}]}]
         body = {"acks": -1, "timeout_ms": 1_000, "transactional_id": None, "topic_data": data}
-        assert connection.ask(ApiKey.PRODUCE, 7, body).responses[0].partition_responses[0].error_code == 0
+        assert connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].error_code == 0
     row = json.loads(cli.run("consume", "headers", "--from-beginning", "-n", "1", "--json")[0])
     assert (row["value"], row["headers"]) == ("value", None)
     assert cli.run("consume", "headers", "--from-beginning", "-n", "1", "-f", "%h")[0] == "(unreadable)"

@@ -12,7 +12,8 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 GROUND = {"storage", "loop", "wire", "settings"}
 LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
-BROKER = LOGS | {"cluster", "publish", "transactions", "groups", "hosting", "net", "api"}
+SERVED = LOGS | {"cluster", "net", "transactions", "groups", "hosting"}
+BROKER = SERVED | {"publish", "serving", "api"}
 MAY_IMPORT = {
     "storage": set(),
     "wire": set(),
@@ -28,7 +29,8 @@ MAY_IMPORT = {
     "transactions": LOGS,
     "groups": LOGS,
     "hosting": LOGS | {"cluster", "publish", "transactions"},
-    "api": LOGS | {"cluster", "net", "transactions", "groups", "hosting", "broker"},
+    "serving": SERVED,
+    "api": SERVED | {"serving"},
     "broker": BROKER,
     "client": {"wire"},
     "verify": BROKER | {"broker"},

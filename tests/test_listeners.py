@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from faircopy.api.describe_cluster import SCHEMA as DESCRIBE_CLUSTER
+from faircopy.api.find_coordinator import SCHEMA as FIND_COORDINATOR
+from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.client.connection import Connection, ConnectionFailed
 from faircopy.net.listeners import CannotListen, Listener, bind_all, parse_listeners
 from faircopy.settings.table import BadSetting, load_settings
 from faircopy.wire.address import Address, BadAddress, parse_address
-from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import environment
 
 HAS_IPV6 = Path("/proc/net/if_inet6").exists() and bool(Path("/proc/net/if_inet6").read_text())
@@ -117,10 +119,10 @@ def running(directory: Path, count: int, *arguments: str, **variables: str) -> I
 def told(address: Address) -> list[Address]:
     """Where a broker says that it is to be found: by Metadata, FindCoordinator, DescribeCluster."""
     with Connection(str(address)) as connection:
-        (metadata,) = connection.ask(ApiKey.METADATA, 9, {"topics": []}).brokers
-        old = connection.ask(ApiKey.FIND_COORDINATOR, 3, {"key": "g", "key_type": 0})
-        (found,) = connection.ask(ApiKey.FIND_COORDINATOR, 4, {"coordinator_keys": ["g"], "key_type": 0}).coordinators
-        (described,) = connection.ask(ApiKey.DESCRIBE_CLUSTER, 0, {}).brokers
+        (metadata,) = connection.ask(METADATA, 9, {"topics": []}).brokers
+        old = connection.ask(FIND_COORDINATOR, 3, {"key": "g", "key_type": 0})
+        (found,) = connection.ask(FIND_COORDINATOR, 4, {"coordinator_keys": ["g"], "key_type": 0}).coordinators
+        (described,) = connection.ask(DESCRIBE_CLUSTER, 0, {}).brokers
     return [Address(each.host, each.port) for each in (metadata, old, found, described)]
 
 

@@ -16,13 +16,17 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from faircopy import __version__
+from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
+from faircopy.api.delete_topics import SCHEMA as DELETE_TOPICS
+from faircopy.api.end_txn import SCHEMA as END_TXN
+from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.cli.logs import FORM, OneLine
 from faircopy.client.connection import Connection
 from faircopy.errors import FaircopyError
 from faircopy.loop.background import repeat
 from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.space_watch import SpaceWatch
-from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess, environment, eventually
 
 EVIL = "x\x1b[31m\n2026-01-01 00:00:00,000 INFO forged"
@@ -46,7 +50,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def create(address: str, name: str, partitions: int = 1) -> None:
     topic = {"name": name, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": []}
     with Connection(address) as connection:
-        connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000})
+        connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000})
 
 
 def producer_of(address: str, transactional_id: str, **config: Any) -> Producer:
@@ -63,18 +67,18 @@ def test_connections_topics_and_refusals(broker: BrokerProcess) -> None:
     create(broker.address, "t", 2)
     create(broker.address, "t")
     with Connection(broker.address) as connection:
-        connection.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["t"], "timeout_ms": 10_000})
-        connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": "nope"}], "allow_auto_topic_creation": False})
+        connection.ask(DELETE_TOPICS, 5, {"topic_names": ["t"], "timeout_ms": 10_000})
+        connection.ask(METADATA, 9, {"topics": [{"name": "nope"}], "allow_auto_topic_creation": False})
         body = {"transactional_id": "nobody", "producer_id": 1, "producer_epoch": 0, "committed": True}
-        connection.ask(ApiKey.END_TXN, 1, body)
+        connection.ask(END_TXN, 1, body)
     eventually(lambda: "connection 3 of 127.0.0.1 closed" in broker.log)
     for line in (
         "connection 1 of 127.0.0.1 opened, by default",
         "INFO topic t made with 2 partition(s)",
-        "refused to client 'faircopy-cli' at 127.0.0.1: CREATE_TOPICS (t): TOPIC_ALREADY_EXISTS: ",
+        "refused to client 'faircopy-cli' at 127.0.0.1: CreateTopics (t): TOPIC_ALREADY_EXISTS: ",
         "INFO topic t deleted",
-        "refused to client 'faircopy-cli' at 127.0.0.1: METADATA (nope): UNKNOWN_TOPIC_OR_PARTITION",
-        "refused to client 'faircopy-cli' at 127.0.0.1: END_TXN: ",
+        "refused to client 'faircopy-cli' at 127.0.0.1: Metadata (nope): UNKNOWN_TOPIC_OR_PARTITION",
+        "refused to client 'faircopy-cli' at 127.0.0.1: EndTxn: ",
     ):
         assert line in broker.log
 
@@ -111,7 +115,7 @@ def test_a_batch_that_is_refused(broker: BrokerProcess) -> None:
     with Connection(broker.address) as connection:
         data = [{"name": "t", "partition_data": [{"index": 0, "records": b"\0" * 100}]}]
         body = {"acks": -1, "timeout_ms": 1_000, "transactional_id": None, "topic_data": data}
-        connection.ask(ApiKey.PRODUCE, 7, body)
+        connection.ask(PRODUCE, 7, body)
     assert "refused to 127.0.0.1: Produce to t-0: " in broker.log
 
 
@@ -133,7 +137,7 @@ def test_nobody_writes_lines_of_their_own(broker: BrokerProcess) -> None:
 def test_a_quiet_broker_logs_nothing_of_clients(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         with Connection(broker.address) as connection:
-            connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": "nope"}], "allow_auto_topic_creation": False})
+            connection.ask(METADATA, 9, {"topics": [{"name": "nope"}], "allow_auto_topic_creation": False})
         assert "DEBUG" not in broker.log
         assert "connection" not in broker.log
 

@@ -15,9 +15,9 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.cli.signals import SAME_SIGNAL_SECONDS
 from faircopy.client.connection import Connection
-from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess, environment, eventually
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
@@ -41,7 +41,7 @@ def produce(address: str, topic: str, count: int) -> None:
 def end_offset(address: str, topic: str) -> int:
     body = {"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}
     with Connection(address) as connection:
-        answer = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
+        answer = connection.ask(LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
     assert not answer.error_code
     return int(answer.offset)
 

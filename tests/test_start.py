@@ -12,10 +12,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
+from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.cli.start import EX_IOERR
 from faircopy.client.connection import Connection
 from faircopy.settings.table import BadSetting, load_settings
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, environment
 
@@ -104,7 +105,7 @@ def test_one_broker_for_a_directory_and_an_address(fresh_broker: BrokerProcess, 
     assert "Address already in use" in refusal("--data-dir", other, "--listen", fresh_broker.address)
     assert not Path(other).exists()
     with Connection(fresh_broker.address) as connection:
-        assert connection.ask(ApiKey.METADATA, 9, {"topics": None}).topics == []
+        assert connection.ask(METADATA, 9, {"topics": None}).topics == []
 
 
 def test_directories_that_are_not_ours(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def produce(address: str, topic: str, count: int) -> None:
 def end_offset(address: str, topic: str, partition: int) -> int:
     body = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
     with Connection(address) as connection:
-        answer = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
+        answer = connection.ask(LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
     return int(answer.offset) if not answer.error_code else -int(answer.error_code)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bench.load.message import UNMEASURED, stamped
+from faircopy.api.routes import schema_of
 from faircopy.client.connection import ensure_ok
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message as Answer
@@ -75,12 +76,12 @@ class Pipeline:
 
     async def _ask(self, call: Call, body: dict[str, Any]) -> Answer:
         self._correlation_id += 1
-        self._writer.write(encode_request(call.api_key, call.version, self._correlation_id, CLIENT_ID, body))
+        self._writer.write(encode_request(schema_of(call.api_key), call.version, self._correlation_id, CLIENT_ID, body))
         # The lock is fair: those who wait for it get the answers in the order in which they have asked.
         async with self._turn:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             frame = await self._reader.readexactly(size)
-        return decode_response(call.api_key, call.version, memoryview(frame))[1]
+        return decode_response(schema_of(call.api_key), call.version, memoryview(frame))[1]
 
     def close(self) -> None:
         self._writer.close()

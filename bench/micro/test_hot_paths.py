@@ -11,6 +11,8 @@ from typing import Any
 import cramjam
 import pytest
 
+from faircopy.api.end_txn import SCHEMA as END_TXN
+from faircopy.api.routes import FLEXIBLE_FROM, schema_of
 from faircopy.copier.fold import PartitionState
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind, TransactionId, encode_header
 from faircopy.wire import batch as batches
@@ -27,7 +29,7 @@ TRANSACTION = TransactionId(1, 0, 1)
 
 
 def frame(api_key: ApiKey, version: int, body: dict[str, Any]) -> memoryview:
-    return memoryview(encode_request(api_key, version, 1, "bench", body)[4:])
+    return memoryview(encode_request(schema_of(api_key), version, 1, "bench", body)[4:])
 
 
 def produce_frame() -> memoryview:
@@ -38,7 +40,7 @@ def produce_frame() -> memoryview:
 
 def test_read_produce_of_16_kib(benchmark: Any) -> None:
     data = produce_frame()
-    benchmark(lambda: read_produce_request(9, data, read_request_header(data).body_at))
+    benchmark(lambda: read_produce_request(9, data, read_request_header(data, FLEXIBLE_FROM).body_at))
 
 
 def test_check_batch_of_16_kib(benchmark: Any) -> None:
@@ -116,8 +118,8 @@ def test_read_and_answer_end_txn(benchmark: Any, version: int) -> None:
     data = frame(ApiKey.END_TXN, version, body)
 
     def work() -> bytes:
-        header = read_request_header(data)
-        decode_request(ApiKey.END_TXN, version, data, header.body_at)
-        return encode_response(ApiKey.END_TXN, version, header.correlation_id, {"error_code": 0})
+        header = read_request_header(data, FLEXIBLE_FROM)
+        decode_request(END_TXN, version, data, header.body_at)
+        return encode_response(END_TXN, version, header.correlation_id, {"error_code": 0})
 
     benchmark(work)

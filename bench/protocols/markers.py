@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from faircopy.api.fetch_answer import READ_COMMITTED
+from faircopy.api.fetch.answer import READ_COMMITTED
 from faircopy.broker.commit_protocol import CommitProtocol
 from faircopy.copier.fold import (
     APPLY_PAYLOAD,

@@ -1,37 +1,44 @@
-"""faircopy's own API Backup: a snapshot is made for `faircopy backup`, and removed."""
+"""faircopy's own API Backup: a snapshot is made for `faircopy backup`, and removed.
+
+It is not advertised, since it is no part of Kafka's protocol.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-from faircopy.api.context import Body, Context, Message, message_of
 from faircopy.errors import FaircopyError
-from faircopy.hosting.snapshots import Snapshots
+from faircopy.serving.codes import message_of
+from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
 
-if TYPE_CHECKING:
-    from faircopy.broker.broker import Broker
+SCHEMA = Schema("""
+api 20001 Backup 0 flexible 0+
+  request
+    step           string
+  response
+    error_code     int16
+    error_message  string?  = null
+    document       string
+""")
 
 
-class BackupHandler:
-    """Answers to backups."""
+async def backup(request: Message, context: Context) -> Body:
+    """Backup: `begin` answers with the snapshot's directory, `end` removes it."""
+    try:
+        if request.step == "begin":
+            document = {"directory": str(await context.parts.snapshots.make())}
+        elif request.step == "end":
+            await context.parts.snapshots.remove()
+            document = {}
+        else:
+            return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": "begin or end", "document": ""}
+    except FaircopyError as error:
+        return {
+            "error_code": ErrorCode.KAFKA_STORAGE_ERROR, "error_message": message_of(error), "document": ""
+        }  # fmt: skip
+    return {"error_code": ErrorCode.NONE, "error_message": None, "document": json.dumps(document)}
 
-    def __init__(self, broker: Broker) -> None:
-        self.snapshots = Snapshots(broker)
 
-    async def backup(self, request: Message, context: Context) -> Body:
-        """Backup: `begin` answers with the snapshot's directory, `end` removes it."""
-        try:
-            if request.step == "begin":
-                document = {"directory": str(await self.snapshots.make())}
-            elif request.step == "end":
-                await self.snapshots.remove()
-                document = {}
-            else:
-                return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": "begin or end", "document": ""}
-        except FaircopyError as error:
-            return {
-                "error_code": ErrorCode.KAFKA_STORAGE_ERROR, "error_message": message_of(error), "document": ""
-            }  # fmt: skip
-        return {"error_code": ErrorCode.NONE, "error_message": None, "document": json.dumps(document)}
+ROUTE = Route(SCHEMA, backup, is_advertised=False)

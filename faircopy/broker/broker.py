@@ -12,20 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from faircopy.api.backup import BackupHandler
-from faircopy.api.cluster import ClusterHandlers
-from faircopy.api.configs import ConfigHandlers
-from faircopy.api.context import Body, Context, Message
-from faircopy.api.dispatch import Dispatcher, Handler
-from faircopy.api.fetch import FetchHandler
-from faircopy.api.fetch_answer import FetchPlanner
-from faircopy.api.inspection import Inspection
-from faircopy.api.large_batches import LargeBatches
-from faircopy.api.large_requests import LargeRequests
-from faircopy.api.offsets import OffsetHandlers
-from faircopy.api.produce import ProduceHandler
-from faircopy.api.topics import TopicHandlers
-from faircopy.api.transactions import TransactionHandlers
+from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.commit_protocol import find_protocol
 from faircopy.broker.environment import Surroundings
 from faircopy.cluster.dynamic_settings import DynamicSettings
@@ -36,14 +23,14 @@ from faircopy.cluster.topics import Topics
 from faircopy.errors import FaircopyError
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits
-from faircopy.groups.offsets_journals import OffsetsJournals
+from faircopy.groups.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
 from faircopy.groups.offsets_retention import OffsetsRetention
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
-from faircopy.hosting.snapshots import ABANDONED_MS
+from faircopy.hosting.snapshots import ABANDONED_MS, Snapshots
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions
 from faircopy.journal.recent import RecentDrafts
@@ -52,8 +39,10 @@ from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.listeners import bind_all, parse_listeners
 from faircopy.net.server import Server
 from faircopy.partition.participant import Participant
-from faircopy.partition.partition import participant
+from faircopy.partition.partition import PartitionName, participant
 from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.serving.dispatch import Dispatcher
+from faircopy.serving.large_requests import LargeRequests
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
@@ -63,7 +52,6 @@ from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.transactions.coordinator import CoordinatorOptions
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
-from faircopy.wire.api_keys import ApiKey
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +64,7 @@ SHAPE_KEY = "shape"
 METADATA_DIRECTORY = "_metadata"
 FORGET_INTERVAL_MS = 60_000
 SPACE_CHECK_INTERVAL_MS = 250
+TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the disk's other threads have commits to write
 
 
 class ChangedShape(FaircopyError):
@@ -316,17 +305,14 @@ class Broker:
             self.loop.call_later,
             lambda: int(self.clock.monotonic_ms()),
             lambda: self.surroundings.new_id().hex,
-            self._has_partition,
+            self.catalog.has_partition,
         )
         self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)
-        self.backups = BackupHandler(self)
-        large = LargeRequests(self.loop, self.disk, self.clock)
-        fetch = FetchHandler(FetchPlanner(self.catalog, self.settings), self.disk, self.loop, large)
-        produce = ProduceHandler(
-            self.catalog, self.coordinator, self.producer_ids, self.clock, LargeBatches(self.disk), large
-        )
-        hot = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
-        self.dispatcher = Dispatcher(hot, self._handlers(), self.loop, large)
+        self.snapshots = Snapshots(self)
+        self.large_requests = LargeRequests(self.loop, self.disk, self.clock)
+        self.time_searches = asyncio.Semaphore(TIME_SEARCHES_AT_ONCE)
+        self.advertised = advertised()
+        self.dispatcher = Dispatcher(ROUTES, FLEXIBLE_FROM, self)
         self.server = Server(self.settings, self.clock, self.loop, self.disk, self.dispatcher.handle)
         self.stalls = StallWatch(self.loop, self.clock)
         self.plain_tables = PlainTables(
@@ -342,63 +328,14 @@ class Broker:
         )
         self.catalog.goes_with = self.plain_tables.doom
         self.catalog.after_delete = self._forget_offsets_of_deleted
+        self.ready_ms = self.clock.monotonic_ms()
         self.offsets_retention = OffsetsRetention(self.offsets, self.groups.is_active, self.settings)
 
-    def _has_partition(self, topic: str, partition: int) -> bool:
-        return self.catalog.find(topic, partition) is not None
-
-    def _handlers(self) -> dict[ApiKey, Handler]:
-        cluster = ClusterHandlers(self.catalog, self.settings, self.directory.cluster_id)
-        topics = TopicHandlers(self.catalog, self.settings, str(self.directory.log), self.clock)
-        configs = ConfigHandlers(self.catalog, self.dynamic_settings)
-        offsets = OffsetHandlers(self.catalog, self.disk, self.clock)
-        groups = self.groups
-        transactions = TransactionHandlers(
-            self.catalog,
-            self.offsets,
-            self.coordinator,
-            self.producer_ids,
-            self.clock,
-            groups.check_txn_offset_commit,
-            self._has_partition,
-        )
-        return {
-            ApiKey.METADATA: cluster.metadata,
-            ApiKey.FIND_COORDINATOR: cluster.find_coordinator,
-            ApiKey.DESCRIBE_CLUSTER: cluster.describe_cluster,
-            ApiKey.CREATE_TOPICS: topics.create_topics,
-            ApiKey.DELETE_TOPICS: topics.delete_topics,
-            ApiKey.CREATE_PARTITIONS: topics.create_partitions,
-            ApiKey.DELETE_RECORDS: topics.delete_records,
-            ApiKey.DESCRIBE_LOG_DIRS: topics.describe_log_dirs,
-            ApiKey.DESCRIBE_CONFIGS: configs.describe_configs,
-            ApiKey.ALTER_CONFIGS: configs.alter_configs,
-            ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.incremental_alter_configs,
-            ApiKey.LIST_OFFSETS: offsets.list_offsets,
-            ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.offset_for_leader_epoch,
-            ApiKey.INIT_PRODUCER_ID: transactions.init_producer_id,
-            ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
-            ApiKey.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
-            ApiKey.TXN_OFFSET_COMMIT: transactions.txn_offset_commit,
-            ApiKey.END_TXN: transactions.end_txn,
-            ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
-            ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
-            ApiKey.DESCRIBE_PRODUCERS: transactions.describe_producers,
-            ApiKey.JOIN_GROUP: lambda request, context: groups.join_group(
-                request, context.version, context.client_id, context.client_host, context.when_gone
-            ),
-            ApiKey.SYNC_GROUP: without_context(groups.sync_group),
-            ApiKey.HEARTBEAT: without_context(groups.heartbeat),
-            ApiKey.LEAVE_GROUP: without_context(groups.leave_group),
-            ApiKey.DESCRIBE_GROUPS: lambda request, context: groups.describe_groups(request, context.pace),
-            ApiKey.LIST_GROUPS: without_context(groups.list_groups),
-            ApiKey.DELETE_GROUPS: lambda request, context: groups.delete_groups(request, context.pace),
-            ApiKey.OFFSET_COMMIT: lambda request, context: groups.offset_commit(request, context.pace),
-            ApiKey.OFFSET_FETCH: lambda request, context: groups.offset_fetch(request, context.pace),
-            ApiKey.OFFSET_DELETE: lambda request, context: groups.offset_delete(request, context.pace),
-            ApiKey.INSPECT: Inspection(self).inspect,
-            ApiKey.BACKUP: self.backups.backup,
-        }
+    def name_of(self, partition: TopicIdPartition) -> PartitionName | None:
+        """A partition's name, also of group offsets; None if its topic is deleted."""
+        if partition.topic_id == OFFSETS_TOPIC_ID:
+            return PartitionName(OFFSETS_TOPIC, partition.partition)
+        return self.catalog.name_of(partition)
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -414,7 +351,7 @@ class Broker:
         self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog))
         self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)
-        self._every(ABANDONED_MS, self.backups.snapshots.remove_abandoned)
+        self._every(ABANDONED_MS, self.snapshots.remove_abandoned)
         self._every(settings.offsets_retention_check_interval_ms, self.offsets_retention.apply)
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
@@ -496,12 +433,3 @@ class Broker:
                 partition.journal.shrink()
         for journal in self.journals:
             journal.journal.shrink()
-
-
-def without_context(handler: Callable[[Message], Awaitable[Body]]) -> Handler:
-    """A handler that needs the request only."""
-
-    def handle(request: Message, _context: Context) -> Awaitable[Body]:
-        return handler(request)
-
-    return handle

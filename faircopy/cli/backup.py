@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
+from faircopy.api.backup import SCHEMA as BACKUP
 from faircopy.cli.columns import size
 from faircopy.cli.output import asks_broker, say
 from faircopy.cli.verify import progress
 from faircopy.client.connection import Connection, ensure_ok
 from faircopy.errors import FaircopyError
-from faircopy.wire.api_keys import ApiKey
 
 SNAPSHOT_SECONDS = 600.0
 
@@ -89,7 +89,7 @@ def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
 def ask(broker: str, step: str) -> dict[str, Any]:
     """Have the broker make its snapshot, or remove it."""
     with Connection(broker, SNAPSHOT_SECONDS) as connection:
-        answer = connection.ask(ApiKey.BACKUP, 0, {"step": step})
+        answer = connection.ask(BACKUP, 0, {"step": step})
     ensure_ok(answer.error_code, answer.error_message, "making a snapshot of the broker")
     document: dict[str, Any] = json.loads(answer.document)
     return document

@@ -6,11 +6,15 @@ from typing import Any
 
 import click
 
+from faircopy.api.delete_groups import SCHEMA as DELETE_GROUPS
+from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
+from faircopy.api.list_groups import SCHEMA as LIST_GROUPS
+from faircopy.api.offset_commit import SCHEMA as OFFSET_COMMIT
+from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.cli.topics import EARLIEST, LATEST, PartitionsStopped, Place, described_topics, end_offsets, metadata
 from faircopy.client.connection import Connection, ensure_ok
 from faircopy.errors import FaircopyError
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.subscription import assigned_partitions
 
@@ -31,7 +35,7 @@ def groups() -> None:
 def list_groups(broker: str, as_json: bool) -> None:
     """Show all consumer groups."""
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.LIST_GROUPS, 4, {"states_filter": []})
+        answer = connection.ask(LIST_GROUPS, 4, {"states_filter": []})
     ensure_ok(answer.error_code, None, "listing groups")
     rows = [
         {"group": each.group_id, "state": each.group_state, "protocol": each.protocol_type or None}
@@ -71,7 +75,7 @@ def describe(group: str, broker: str, as_json: bool) -> None:
 
 def known(connection: Connection, group: str) -> Any:
     """The description of a group that there is. Raises RequestFailed."""
-    described = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": [group]}).groups[0]
+    described = connection.ask(DESCRIBE_GROUPS, 4, {"groups": [group]}).groups[0]
     is_absent = described.group_state == DEAD and not described.error_code
     code = ErrorCode.GROUP_ID_NOT_FOUND if is_absent else described.error_code
     ensure_ok(code, None, f"group {group!r}")
@@ -99,7 +103,7 @@ def offset_rows(connection: Connection, group: str, owners: dict[Place, str]) ->
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Place, int]:
     """All offsets of a group."""
-    answer = connection.ask(ApiKey.OFFSET_FETCH, 5, {"group_id": group, "topics": None})
+    answer = connection.ask(OFFSET_FETCH, 5, {"group_id": group, "topics": None})
     ensure_ok(answer.error_code, None, f"offsets of group {group!r}")
     return {
         (topic.name, each.partition_index): each.committed_offset
@@ -141,7 +145,7 @@ def reset(
             raise PartitionsStopped(topic_name, stopped)
         rows = [{"partition_index": number, "committed_offset": offset} for number, offset in wanted.items()]
         body = {"group_id": group, "member_id": "", "topics": [{"name": topic_name, "partitions": rows}]}
-        answer = connection.ask(ApiKey.OFFSET_COMMIT, 6, body)
+        answer = connection.ask(OFFSET_COMMIT, 6, body)
     for each in answer.topics[0].partitions:
         ensure_ok(each.error_code, None, f"setting {topic_name}-{each.partition_index} of group {group!r}")
     outcome = [{"topic": topic_name, "partition": number, "offset": offset} for number, offset in wanted.items()]
@@ -179,6 +183,6 @@ def delete(group: str, yes: bool, broker: str, as_json: bool) -> None:
         known(connection, group)
         if not yes and not as_json:
             confirm(f"delete group {group} with its offsets?")
-        answer = connection.ask(ApiKey.DELETE_GROUPS, 1, {"groups_names": [group]})
+        answer = connection.ask(DELETE_GROUPS, 1, {"groups_names": [group]})
     ensure_ok(answer.results[0].error_code, None, f"deleting group {group!r}")
     say({"deleted": group}, as_json, f"deleted group {group}")

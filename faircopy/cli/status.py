@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.cli.columns import shape_of
 from faircopy.cli.output import asks_broker, say, show
 from faircopy.client.connection import Connection, ensure_ok
-from faircopy.wire.api_keys import ApiKey
 
 
 @click.command()
@@ -30,7 +30,7 @@ def status(broker: str, as_json: bool) -> None:
       faircopy status | grep stopped
     """
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.INSPECT, 0, {"subject": "broker"})
+        answer = connection.ask(INSPECT, 0, {"subject": "broker"})
     ensure_ok(answer.error_code, None, "asking for the broker's status")
     about: dict[str, Any] = json.loads(answer.document)
     if as_json:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.cli.output import asks_broker, json_option, say, show
 from faircopy.client.connection import Connection, ensure_ok
-from faircopy.wire.api_keys import ApiKey
 
 
 @click.group()
@@ -22,7 +22,7 @@ def tables() -> None:
 def list_tables(broker: str, as_json: bool) -> None:
     """Show all plain tables: their topics, what is published, and what is still to come."""
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.INSPECT, 0, {"subject": "tables"})
+        answer = connection.ask(INSPECT, 0, {"subject": "tables"})
     ensure_ok(answer.error_code, None, "listing plain tables")
     show(json.loads(answer.document), as_json, empty="no plain tables yet: each topic gets one")
 

@@ -7,11 +7,18 @@ from typing import Any
 
 import click
 
+from faircopy.api.create_partitions import SCHEMA as CREATE_PARTITIONS
+from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
+from faircopy.api.delete_topics import SCHEMA as DELETE_TOPICS
+from faircopy.api.describe_configs import SCHEMA as DESCRIBE_CONFIGS
+from faircopy.api.describe_log_dirs import SCHEMA as DESCRIBE_LOG_DIRS
+from faircopy.api.incremental_alter_configs import SCHEMA as INCREMENTAL_ALTER_CONFIGS
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
+from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import Connection, ConnectionFailed, RequestFailed, ensure_ok
 from faircopy.cluster.topic_configs import WITHOUT_EFFECT
 from faircopy.errors import FaircopyError
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 
 TOPIC_RESOURCE = 2
@@ -53,7 +60,7 @@ def parse_settings(texts: tuple[str, ...]) -> list[tuple[str, str]]:
 def described_topics(connection: Connection, names: Sequence[str] | None) -> list[Any]:
     """Metadata of topics, with an error code each; none is made by asking."""
     asked = None if names is None else [{"name": name} for name in names]
-    answer = connection.ask(ApiKey.METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
+    answer = connection.ask(METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
     return list(answer.topics)
 
 
@@ -72,7 +79,7 @@ def end_offsets(connection: Connection, topics: Iterable[Any], which: int) -> di
     """First (EARLIEST) or end (LATEST) offsets of topics' partitions; None of one that is stopped."""
     found: dict[Place, int | None] = {}
     for asked in batches(topics, which):
-        answer = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": asked, "isolation_level": 0})
+        answer = connection.ask(LIST_OFFSETS, 5, {"topics": asked, "isolation_level": 0})
         for topic in answer.topics:
             for each in topic.partitions:
                 is_stopped = each.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -134,7 +141,7 @@ def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, a
         "configs": configs,
     }
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
+        answer = connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
     made = answer.topics[0]
     ensure_ok(made.error_code, made.error_message, f"making topic {name!r}")
     outcome = {"topic": name, "partitions": made.num_partitions}
@@ -197,7 +204,7 @@ def describe(name: str, broker: str, as_json: bool) -> None:
 
 def log_sizes(connection: Connection, name: str, partitions: list[int]) -> dict[int, int]:
     """Bytes of each partition's log."""
-    answer = connection.ask(ApiKey.DESCRIBE_LOG_DIRS, 2, {"topics": [{"topic": name, "partitions": partitions}]})
+    answer = connection.ask(DESCRIBE_LOG_DIRS, 2, {"topics": [{"topic": name, "partitions": partitions}]})
     return {
         partition.partition_index: partition.partition_size
         for directory in answer.results
@@ -209,7 +216,7 @@ def log_sizes(connection: Connection, name: str, partitions: list[int]) -> dict[
 def describe_settings(connection: Connection, name: str) -> list[dict[str, Any]]:
     """A topic's settings, and whether each was set for it."""
     resource = {"resource_type": TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None}
-    answer = connection.ask(ApiKey.DESCRIBE_CONFIGS, 3, {"resources": [resource], "include_documentation": True})
+    answer = connection.ask(DESCRIBE_CONFIGS, 3, {"resources": [resource], "include_documentation": True})
     result = answer.results[0]
     ensure_ok(result.error_code, result.error_message, f"settings of topic {name!r}")
     return [
@@ -237,7 +244,7 @@ def alter(
             grow(connection, name, partitions)
         if changes:
             resource = {"resource_type": TOPIC_RESOURCE, "resource_name": name, "configs": changes}
-            answer = connection.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, {"resources": [resource]})
+            answer = connection.ask(INCREMENTAL_ALTER_CONFIGS, 0, {"resources": [resource]})
             result = answer.responses[0]
             ensure_ok(result.error_code, result.error_message, f"changing topic {name!r}")
     say({"topic": name, "changed": True}, as_json, f"changed topic {name}")
@@ -246,7 +253,7 @@ def alter(
 def grow(connection: Connection, name: str, partitions: int) -> None:
     """Give a topic more partitions."""
     topic = {"name": name, "count": partitions, "assignments": None}
-    answer = connection.ask(ApiKey.CREATE_PARTITIONS, 1, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
+    answer = connection.ask(CREATE_PARTITIONS, 1, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
     result = answer.results[0]
     ensure_ok(result.error_code, result.error_message, f"growing topic {name!r}")
 
@@ -261,7 +268,7 @@ def delete(names: tuple[str, ...], yes: bool, broker: str, as_json: bool) -> Non
         metadata(connection, names)
         if not yes and not as_json:
             confirm(f"delete {', '.join(names)} with all messages?")
-        answer = connection.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": list(names), "timeout_ms": TIMEOUT_MS})
+        answer = connection.ask(DELETE_TOPICS, 5, {"topic_names": list(names), "timeout_ms": TIMEOUT_MS})
     failed = [each for each in answer.responses if each.error_code]
     gone = [each.name for each in answer.responses if not each.error_code]
     if gone:

@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
+from faircopy.api.describe_transactions import SCHEMA as DESCRIBE_TRANSACTIONS
+from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
+from faircopy.api.inspect import SCHEMA as INSPECT
+from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
 from faircopy.cli.columns import duration
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import Connection, ensure_ok
-from faircopy.wire.api_keys import ApiKey
 
 ABORT_TIMEOUT_MS = 60_000
 
@@ -26,7 +29,7 @@ def txn() -> None:
 
 def running(connection: Connection) -> list[dict[str, Any]]:
     """All transactions that are not over."""
-    answer = connection.ask(ApiKey.INSPECT, 0, {"subject": "transactions"})
+    answer = connection.ask(INSPECT, 0, {"subject": "transactions"})
     ensure_ok(answer.error_code, None, "listing transactions")
     found: list[dict[str, Any]] = json.loads(answer.document)
     return found
@@ -58,7 +61,7 @@ def row_of(row: dict[str, Any]) -> dict[str, Any]:
 
 def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
     """Transactional ids that have no transaction running."""
-    answer = connection.ask(ApiKey.LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
+    answer = connection.ask(LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
     return [
         {"transactional_id": each.transactional_id, "state": each.transaction_state}
         for each in answer.transaction_states
@@ -72,7 +75,7 @@ def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
 def describe(transactional_id: str, broker: str, as_json: bool) -> None:
     """Show one transactional id, and how to unstick it."""
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
+        answer = connection.ask(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
         state = answer.transaction_states[0]
         ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
         rows = [row for row in running(connection) if row["transactional_id"] == transactional_id]
@@ -122,14 +125,14 @@ def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
     The producer gets an error with its next request, as if another instance had taken its place.
     """
     with Connection(broker) as connection:
-        answer = connection.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
+        answer = connection.ask(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
         state = answer.transaction_states[0]
         ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
         if not yes and not as_json:
             confirm(f"abort what {transactional_id} has open, and fence its producer?")
         timeout_ms = state.transaction_timeout_ms or ABORT_TIMEOUT_MS
         fenced = connection.ask(
-            ApiKey.INIT_PRODUCER_ID,
+            INIT_PRODUCER_ID,
             3,
             {"transactional_id": transactional_id, "transaction_timeout_ms": timeout_ms},
         )

@@ -7,10 +7,10 @@ from typing import Any
 
 from faircopy.errors import FaircopyError
 from faircopy.wire.address import BadAddress, parse_address
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import decode_response, encode_request
+from faircopy.wire.schema import Schema
 
 CLIENT_ID = "faircopy-cli"
 FRAME_BYTES_MAX = 256 << 20
@@ -60,18 +60,18 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def ask(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
+    def ask(self, schema: Schema, version: int, body: dict[str, Any]) -> Message:
         """Send a request and return the response's body. Raises ConnectionFailed."""
         self._correlation_id += 1
         try:
-            self._socket.sendall(encode_request(api_key, version, self._correlation_id, CLIENT_ID, body))
+            self._socket.sendall(encode_request(schema, version, self._correlation_id, CLIENT_ID, body))
             size = int.from_bytes(self._receive(4), "big")
             if size > FRAME_BYTES_MAX:
                 raise ConnectionFailed(f"{self._address} does not answer as a Kafka broker does")
             frame = self._receive(size)
         except OSError as error:
             raise ConnectionFailed(f"the connection to {self._address} broke: {error.strerror or error}") from error
-        return decode_response(api_key, version, memoryview(frame))[1]
+        return decode_response(schema, version, memoryview(frame))[1]
 
     def _receive(self, size: int) -> bytes:
         received = bytearray()

@@ -155,6 +155,10 @@ class Catalog:
         """A partition, or None."""
         return self._partitions.get((topic, partition))
 
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether there is such a partition."""
+        return (topic, partition) in self._partitions
+
     def find_by_id(self, partition_id: TopicIdPartition) -> HostedPartition | None:
         """A partition, or None if its topic is deleted, whatever was made in its place."""
         return self._by_id.get(partition_id)

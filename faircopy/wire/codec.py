@@ -15,8 +15,7 @@ from typing import Any, Literal
 from faircopy.errors import FaircopyError
 from faircopy.wire.primitives import Budget, MalformedMessage
 from faircopy.wire.reading import Dialect, Message, structure_reader
-from faircopy.wire.schema import schema_of
-from faircopy.wire.schema.notation import Field, Schema
+from faircopy.wire.schema import Field, Schema
 from faircopy.wire.writing import UnencodableMessage, structure_writer
 
 __all__ = [
@@ -41,16 +40,16 @@ _WRITE_ERRORS = (TypeError, ValueError, AttributeError)
 
 
 class UnknownMessage(FaircopyError):
-    """There is no layout for this API or version."""
+    """The API has no such version."""
 
 
-def _make_reader(api_key: int, version: int, direction: Direction) -> Read:
+def _make_reader(schema: Schema, version: int, direction: Direction) -> Read:
     """`read(buffer, at) -> (message, next)` for a body that starts at byte `at`; what follows is left alone.
 
     `buffer` is a memoryview of bytes. Fields of type `records` come as slices of it, nothing copied.
     Raises UnknownMessage; the reader raises MalformedMessage.
     """
-    name, fields, dialect = _layout(api_key, version, direction)
+    name, fields, dialect = _layout(schema, version, direction)
     step, renew = structure_reader(name, fields, dialect), dialect.budget.renew
 
     def read(buffer: memoryview, at: int) -> tuple[Message, int]:
@@ -72,12 +71,12 @@ for one thread at a time."""
 
 
 @cache
-def writer(api_key: int, version: int, direction: Direction) -> Write:
+def writer(schema: Schema, version: int, direction: Direction) -> Write:
     """`write(out, body)`, which appends the body to a bytearray.
 
     Raises UnknownMessage; the writer raises UnencodableMessage, and has then appended a part.
     """
-    name, fields, dialect = _layout(api_key, version, direction)
+    name, fields, dialect = _layout(schema, version, direction)
     put = structure_writer(name, fields, dialect)
 
     def write(out: bytearray, body: Body) -> None:
@@ -89,20 +88,12 @@ def writer(api_key: int, version: int, direction: Direction) -> Write:
     return write
 
 
-def is_flexible(api_key: int, version: int) -> bool:
-    """Whether this version has compact lengths and tagged fields (KIP-482). Raises UnknownMessage."""
-    return version >= _schema(api_key).flexible_from
+def is_flexible(schema: Schema, version: int) -> bool:
+    """Whether this version has compact lengths and tagged fields (KIP-482)."""
+    return version >= schema.flexible_from
 
 
-def _schema(api_key: int) -> Schema:
-    try:
-        return schema_of(api_key)
-    except KeyError:
-        raise UnknownMessage(f"API {api_key} is not known here") from None
-
-
-def _layout(api_key: int, version: int, direction: Direction) -> tuple[str, tuple[Field, ...], Dialect]:
-    schema = _schema(api_key)
+def _layout(schema: Schema, version: int, direction: Direction) -> tuple[str, tuple[Field, ...], Dialect]:
     if not schema.versions.has(version):
         raise UnknownMessage(f"{schema.name} version {version} is not known here")
     fields = schema.request if direction == "request" else schema.response

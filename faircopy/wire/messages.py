@@ -11,13 +11,14 @@ A frame here is what follows the four bytes of length. Headers (KIP-482):
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.codec import Body, MalformedMessage, Message, UnknownMessage
+from faircopy.wire.codec import Body, MalformedMessage, Message
 from faircopy.wire.primitives import skip_tags
+from faircopy.wire.schema import Schema
 
 DECODED_BYTES_MAX = 8 << 20
 """A greater request is refused by `decode_request`, as its objects take tens of times its bytes.
@@ -29,6 +30,7 @@ _REQUEST = struct.Struct(">hhih")  # api key, api version, correlation id, lengt
 _RESPONSE = struct.Struct(">ii")  # length of the frame, correlation id
 _LENGTH = struct.Struct(">i")
 _NO_TAGS = b"\0"
+NEVER = 1 << 15
 
 
 class RequestHeader(NamedTuple):
@@ -41,18 +43,19 @@ class RequestHeader(NamedTuple):
     body_at: int
 
 
-def read_request_header(frame: memoryview) -> RequestHeader:
+def read_request_header(frame: memoryview, flexible_from: Mapping[int, int]) -> RequestHeader:
     """The header of a request, also of one whose API or version is not known.
 
-    Of an ApiVersions request that is too new, nothing after the correlation id is needed to answer, and its
-    layout is not known for sure: then what can't be read is passed over. Raises MalformedMessage.
+    `flexible_from` has the first flexible version of each API that is known. Of an ApiVersions request that is too new,
+    nothing after the correlation id is needed to answer, and its layout is not known for sure: then what can't be read
+    is passed over. Raises MalformedMessage.
     """
     if len(frame) < _REQUEST.size:
         raise MalformedMessage(f"request of {len(frame)} bytes is shorter than a header")
     api_key, version, correlation_id, id_bytes = _REQUEST.unpack_from(frame)
     try:
         client_id, at = _client_id(frame, id_bytes)
-        at = skip_tags(frame, at) if _has_tags(api_key, version) else at
+        at = skip_tags(frame, at) if version >= flexible_from.get(api_key, NEVER) else at
     except (IndexError, UnicodeDecodeError, MalformedMessage) as error:
         if api_key == ApiKey.API_VERSIONS:
             return RequestHeader(api_key, version, correlation_id, None, len(frame))
@@ -69,56 +72,53 @@ def _client_id(frame: memoryview, id_bytes: int) -> tuple[str | None, int]:
     return str(frame[_REQUEST.size : end], "utf-8"), end
 
 
-def _has_tags(api_key: int, version: int) -> bool:
-    try:
-        return codec.is_flexible(api_key, version)
-    except UnknownMessage:
-        return False
-
-
-def decode_request(api_key: int, version: int, frame: memoryview, at: int) -> Message:
+def decode_request(schema: Schema, version: int, frame: memoryview, at: int) -> Message:
     """The body of a request, which starts at byte `at` of its frame; bytes after it are tolerated.
 
     Raises UnknownMessage and MalformedMessage.
     """
-    return _decode(codec.reader, api_key, version, frame, at)
+    return _decode(codec.reader, schema, version, frame, at)
 
 
-def decode_request_on_thread(api_key: int, version: int, frame: memoryview, at: int) -> Message:
+def decode_request_on_thread(schema: Schema, version: int, frame: memoryview, at: int) -> Message:
     """The same, for one thread at a time that is not the event loop's."""
-    return _decode(codec.reader_on_thread, api_key, version, frame, at)
+    return _decode(codec.reader_on_thread, schema, version, frame, at)
 
 
 def _decode(
-    reader: Callable[[int, int, codec.Direction], codec.Read], api_key: int, version: int, frame: memoryview, at: int
+    reader: Callable[[Schema, int, codec.Direction], codec.Read],
+    schema: Schema,
+    version: int,
+    frame: memoryview,
+    at: int,
 ) -> Message:
-    read = reader(api_key, version, "request")
+    read = reader(schema, version, "request")
     if len(frame) - at > DECODED_BYTES_MAX:
-        raise MalformedMessage(f"request for API {api_key} has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}")
+        raise MalformedMessage(f"{schema.name} request has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}")
     return read(frame, at)[0]
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, body: Body) -> bytes:
+def encode_response(schema: Schema, version: int, correlation_id: int, body: Body) -> bytes:
     """A response, ready to send: length prefix, header and body. Raises UnknownMessage,
     UnencodableMessage."""
-    write = codec.writer(api_key, version, "response")
+    write = codec.writer(schema, version, "response")
     out = bytearray(_RESPONSE.pack(0, correlation_id))
-    if codec.is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS:
+    if codec.is_flexible(schema, version) and schema.api_key != ApiKey.API_VERSIONS:
         out += _NO_TAGS
     write(out, body)
     return _with_length(out)
 
 
-def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
+def encode_request(schema: Schema, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
     """A client's request, ready to send: length prefix, header and body.
 
     Raises UnknownMessage, UnencodableMessage.
     """
-    write = codec.writer(api_key, version, "request")
+    write = codec.writer(schema, version, "request")
     encoded_id = b"" if client_id is None else client_id.encode()
     id_bytes = -1 if client_id is None else len(encoded_id)
-    out = bytearray(_LENGTH.size) + _REQUEST.pack(api_key, version, correlation_id, id_bytes) + encoded_id
-    if codec.is_flexible(api_key, version):
+    out = bytearray(_LENGTH.size) + _REQUEST.pack(schema.api_key, version, correlation_id, id_bytes) + encoded_id
+    if codec.is_flexible(schema, version):
         out += _NO_TAGS
     write(out, body)
     return _with_length(out)
@@ -129,16 +129,16 @@ def _with_length(out: bytearray) -> bytes:
     return bytes(out)
 
 
-def decode_response(api_key: int, version: int, frame: memoryview) -> tuple[int, Message]:
+def decode_response(schema: Schema, version: int, frame: memoryview) -> tuple[int, Message]:
     """Correlation id and body of the response to a request of this API and version.
 
     Raises UnknownMessage and MalformedMessage.
     """
-    read = codec.reader(api_key, version, "response")
+    read = codec.reader(schema, version, "response")
     if len(frame) < _LENGTH.size:
         raise MalformedMessage(f"response of {len(frame)} bytes is shorter than a header")
     at = _LENGTH.size
-    if codec.is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS:
+    if codec.is_flexible(schema, version) and schema.api_key != ApiKey.API_VERSIONS:
         at = _skip_header_tags(frame, at)
     return _LENGTH.unpack_from(frame)[0], read(frame, at)[0]
 

@@ -49,3 +49,8 @@ ON_THE_CLUSTER = bits(
     Operation.IDEMPOTENT_WRITE,
     *_CONFIGS,
 )
+
+
+def on_the_cluster(is_asked: bool) -> int:
+    """The operations that a client may do on the cluster, if it asks."""
+    return ON_THE_CLUSTER if is_asked else NOT_ASKED

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from faircopy.wire.primitives import Budget, MalformedMessage, read_tag_count, read_tag_head, read_varint
-from faircopy.wire.schema.notation import STRUCTURE, Field
+from faircopy.wire.schema import STRUCTURE, Field
 
 Step = Callable[[memoryview, int, list[Any]], int]
 _Elements = Callable[[memoryview, int, int, list[Any]], int]

@@ -14,7 +14,7 @@ from typing import Any
 from faircopy.errors import FaircopyError
 from faircopy.wire.primitives import varint
 from faircopy.wire.reading import FIXED, Dialect, Message, fixed_layout, runs
-from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
+from faircopy.wire.schema import REQUIRED, STRUCTURE, Field
 
 Put = Callable[[bytearray, Any], None]
 _Step = Callable[[bytearray, tuple[Any, ...]], None]

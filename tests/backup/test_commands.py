@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
 from faircopy.client.connection import Connection
 from faircopy.hosting.snapshots import DIRECTORY, LOCK
 from faircopy.storage.system import mounted
-from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess
 from tests.clients.talk import create_topic, delete_topic
 
@@ -114,4 +114,4 @@ def test_producers_of_the_other_broker_are_strangers(broker: BrokerProcess, tmp_
 def new_producer_id(broker: BrokerProcess) -> int:
     with Connection(broker.address) as connection:
         asked = {"transactional_id": None, "transaction_timeout_ms": 1_000}
-        return int(connection.ask(ApiKey.INIT_PRODUCER_ID, 1, asked).producer_id)
+        return int(connection.ask(INIT_PRODUCER_ID, 1, asked).producer_id)

@@ -12,8 +12,8 @@ from bench.load.clients import make_topic
 from bench.load.open_transactions import open_transactions
 from bench.measures.growth import Sizes, measure
 from bench.systems.faircopy import Faircopy
+from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
 from faircopy.client.connection import Connection, RequestFailed
-from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess
 
 NAME = "local-copy fsync"
@@ -22,7 +22,7 @@ NAME = "local-copy fsync"
 def states(address: str) -> Counter[str]:
     """How many transactional ids are in which state."""
     with Connection(address) as connection:
-        answer = connection.ask(ApiKey.LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
+        answer = connection.ask(LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
     return Counter(each.transaction_state for each in answer.transaction_states)
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
+from faircopy.api.join_group import SCHEMA as JOIN_GROUP
+from faircopy.api.sync_group import SCHEMA as SYNC_GROUP
 from faircopy.client.connection import Connection
-from faircopy.wire.api_keys import ApiKey
 from tests.broker_process import BrokerProcess, eventually
 from tests.clients.adapter import Got, Place
 from tests.clients.conftest import CLIENTS
@@ -79,7 +81,7 @@ def test_a_member_that_is_silent_loses_its_share(talk: Talk, topic: str) -> None
 
 
 def members_of(connection: Connection, group: str) -> set[str]:
-    (described,) = connection.ask(ApiKey.DESCRIBE_GROUPS, 5, {"groups": [group]}).groups
+    (described,) = connection.ask(DESCRIBE_GROUPS, 5, {"groups": [group]}).groups
     return {member.member_id for member in described.members}
 
 
@@ -95,11 +97,11 @@ def silent_member(connection: Connection, topic: str) -> str:
         "protocol_type": "consumer",
         "protocols": [{"name": "range", "metadata": metadata}],
     }
-    joining["member_id"] = connection.ask(ApiKey.JOIN_GROUP, 5, joining).member_id
-    joined = connection.ask(ApiKey.JOIN_GROUP, 5, joining)
+    joining["member_id"] = connection.ask(JOIN_GROUP, 5, joining).member_id
+    joined = connection.ask(JOIN_GROUP, 5, joining)
     assert not joined.error_code
     syncing = {"group_id": topic, "generation_id": joined.generation_id, "member_id": joined.member_id}
-    synced = connection.ask(ApiKey.SYNC_GROUP, 3, syncing | {"assignments": []})
+    synced = connection.ask(SYNC_GROUP, 3, syncing | {"assignments": []})
     assert not synced.error_code
     assert synced.assignment
     return str(joined.member_id)
@@ -123,7 +125,7 @@ def generation_of(address: str, group: str) -> list[str]:
     """What tells one generation from the next: the members that are in it, but for their ids."""
     with Connection(address) as connection:
         described = connection.ask(
-            ApiKey.DESCRIBE_GROUPS, 4, {"groups": [group], "include_authorized_operations": False}
+            DESCRIBE_GROUPS, 4, {"groups": [group], "include_authorized_operations": False}
         ).groups[0]
     assert described.group_state == "Stable"
     return sorted(str(member.member_assignment) for member in described.members)
@@ -263,7 +265,7 @@ def state_of(group: str, broker: BrokerProcess) -> tuple[str, str]:
     """A group's state and protocol type, as DescribeGroups shows them."""
     with Connection(broker.address) as connection:
         asked = {"groups": [group], "include_authorized_operations": False}
-        described = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, asked).groups[0]
+        described = connection.ask(DESCRIBE_GROUPS, 4, asked).groups[0]
     return described.group_state, described.protocol_type
 
 

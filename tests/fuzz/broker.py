@@ -6,14 +6,13 @@ import asyncio
 from functools import cache
 from typing import Any
 
+from faircopy.api.routes import advertised, schema_of
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.api_versions import ADVERTISED
 from faircopy.wire.codec import Message
 from faircopy.wire.messages import decode_response, encode_request
 from faircopy.wire.records import Message as RecordMessage
 from faircopy.wire.records import build_batch
-from faircopy.wire.schema import schema_of
-from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
+from faircopy.wire.schema import REQUIRED, STRUCTURE, Field
 from tests.fuzz.batches import odd_batch, signed
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import edited
@@ -66,7 +65,9 @@ async def send_bytes(world: World, data: bytes) -> None:
 
 # -- requests --------------------------------------------------------------------------------------------------------
 
-VERSIONS = [(row.api_key, row.first, row.last) for row in ADVERTISED] + [(ApiKey.INSPECT, 0, 0)]
+VERSIONS = [(api_key, versions[0], versions[-1]) for api_key, versions in advertised().items()] + [
+    (ApiKey.INSPECT, 0, 0)
+]
 NAMES = [
     TOPIC, "", "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "retention.ms", "1000",
 ]  # fmt: skip
@@ -108,10 +109,10 @@ class Client:
         if not schema_of(api_key).versions.has(version):
             return
         body = self._structure(schema_of(api_key).request, version)
-        pipe.send(encode_request(api_key, version, number, "odd", body))
+        pipe.send(encode_request(schema_of(api_key), version, number, "odd", body))
         await quiet(pipe)
         if number in pipe.responses:
-            self._learn(decode_response(api_key, version, memoryview(pipe.responses[number]))[1])
+            self._learn(decode_response(schema_of(api_key), version, memoryview(pipe.responses[number]))[1])
 
     def _learn(self, message: Message) -> None:
         for name, value in message.as_dict().items():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NamedTuple
 
+from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, schema_of
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage, Message
 from faircopy.wire.fetch import read_fetch_request
 from faircopy.wire.messages import decode_response, read_request_header
 from faircopy.wire.produce import read_produce_request
-from faircopy.wire.schema import api_keys, schema_of
+from faircopy.wire.schema import Schema
 from faircopy.wire.subscription import assigned_partitions
 from tests.fuzz.choices import Choices
 
@@ -19,13 +20,17 @@ from tests.fuzz.choices import Choices
 class Layout(NamedTuple):
     """A message's API and version."""
 
-    api_key: int
+    schema: Schema
     version: int
+
+    @property
+    def api_key(self) -> int:
+        return self.schema.api_key
 
 
 LAYOUTS = [
-    Layout(api_key, version)
-    for api_key in sorted(api_keys())
+    Layout(schema_of(api_key), version)
+    for api_key in sorted(ROUTES)
     for version in range(schema_of(api_key).versions.first, schema_of(api_key).versions.last + 1)
 ]
 CORRELATION_ID_BYTES = 4
@@ -49,7 +54,7 @@ def feed_request(data: bytes) -> None:
 def check_frame(frame: bytes) -> None:
     """A header is read, or refused as malformed."""
     try:
-        header = read_request_header(memoryview(frame))
+        header = read_request_header(memoryview(frame), FLEXIBLE_FROM)
     except MalformedMessage:
         return
     assert 0 <= header.body_at <= len(frame)

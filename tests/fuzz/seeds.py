@@ -13,6 +13,8 @@ from typing import Any
 
 import cramjam
 
+from faircopy.api.api_versions import SCHEMA as API_VERSIONS
+from faircopy.api.routes import schema_of
 from faircopy.publish.spark_log import FIRST_COMPACTS, FIRST_ENTRY, DataFile, format_entry
 from faircopy.publish.table_state import format_state
 from faircopy.storage.data_directory import encode_format
@@ -21,8 +23,7 @@ from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.messages import encode_request, encode_response
 from faircopy.wire.records import Message, build_batch, with_crc
-from faircopy.wire.schema import schema_of
-from faircopy.wire.schema.notation import REQUIRED, STRUCTURE, Field
+from faircopy.wire.schema import REQUIRED, STRUCTURE, Field
 from tests.fuzz import broker, configuration, journals, logs, state
 from tests.fuzz.batches import ENCODERS
 from tests.fuzz.columns import BATCHES_MAX
@@ -87,7 +88,7 @@ def plain_value(field: Field, version: int) -> Any:
 def frames() -> Seeds:
     rows = [(api_key, last) for api_key, _, last in broker.VERSIONS]
     requests = [
-        encode_request(api_key, version, number, "seed", plain_body(schema_of(api_key).request, version))
+        encode_request(schema_of(api_key), version, number, "seed", plain_body(schema_of(api_key).request, version))
         for number, (api_key, version) in enumerate(rows)
     ]
     for first in range(0, len(requests), FRAMES_OF_AN_INPUT):
@@ -102,9 +103,9 @@ def request_decoders() -> Seeds:
         versions = [layout.version for layout in LAYOUTS if layout.api_key == api_key]
         for version in {versions[0], versions[-1]}:
             out = bytearray(struct.pack(">H", LAYOUTS.index((api_key, version))))  # type: ignore[arg-type]
-            codec.writer(api_key, version, "request")(out, plain_body(schema_of(api_key).request, version))
+            codec.writer(schema_of(api_key), version, "request")(out, plain_body(schema_of(api_key).request, version))
             yield f"{schema_of(api_key).name}-{version}", bytes(out)
-    request = encode_request(ApiKey.API_VERSIONS, 3, 1, "seed", plain_body(schema_of(18).request, 3))
+    request = encode_request(API_VERSIONS, 3, 1, "seed", plain_body(schema_of(18).request, 3))
     yield "a-frame", b"\xff\xff" + request[4:]
     yield "an-assignment", b"\xff\xfe" + broker.ASSIGNMENT
 
@@ -114,7 +115,7 @@ def response_decoders() -> Seeds:
         version = max(layout.version for layout in LAYOUTS if layout.api_key == api_key)
         body = plain_body(schema_of(api_key).response, version)
         number = struct.pack(">H", LAYOUTS.index((api_key, version)))  # type: ignore[arg-type]
-        yield f"{schema_of(api_key).name}-{version}", number + encode_response(api_key, version, 1, body)[4:]
+        yield f"{schema_of(api_key).name}-{version}", number + encode_response(schema_of(api_key), version, 1, body)[4:]
 
 
 # -- requests, as choices --------------------------------------------------------------------------------------------

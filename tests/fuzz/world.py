@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
+from faircopy.api.routes import schema_of
 from faircopy.broker.broker import Broker
 from faircopy.broker.environment import Surroundings
 from faircopy.errors import FaircopyError
@@ -203,7 +204,7 @@ class World:
     async def ask(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> None:
         """Make a request on a connection of its own. Raises Fault if it is not answered."""
         pipe = self.connect()
-        pipe.send(encode_request(api_key, version, 1, "sane", body))
+        pipe.send(encode_request(schema_of(api_key), version, 1, "sane", body))
         await quiet(pipe, PATIENCE_SECONDS)
         if 1 not in pipe.responses:
             raise Fault(f"a request for {api_key.name} was not answered")

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.client.connection import Connection
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
 
@@ -101,7 +101,7 @@ def test_connections_leave_descriptors_to_files(broker: BrokerProcess) -> None:
 
 def error_of_making(name: str, connection: Connection) -> ErrorCode:
     topic = {"name": name, "num_partitions": 2, "replication_factor": -1, "assignments": [], "configs": []}
-    answer = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000, "validate_only": False})
+    answer = connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000, "validate_only": False})
     return ErrorCode(answer.topics[0].error_code)
 
 

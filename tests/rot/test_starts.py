@@ -14,6 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from crc32c import crc32c
 
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.client.connection import Connection
 from faircopy.journal.entry import HEADER_BYTES as ENTRY_HEADER_BYTES
 from faircopy.journal.entry import Entry, Kind, TransactionId, encode_header
@@ -21,7 +23,6 @@ from faircopy.storage.state_store import StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
 from faircopy.storage.store_pages import StorePages
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, environment, eventually
 from tests.rot.flips import Flip, flip_for_good
@@ -39,7 +40,7 @@ def end_offset(address: str, topic: str, partition: int) -> int:
     """What ListOffsets tells; an error's code, negative."""
     body = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
     with Connection(address) as connection:
-        answer = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
+        answer = connection.ask(LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
     return -int(answer.error_code) if answer.error_code else int(answer.offset)
 
 
@@ -49,7 +50,7 @@ def fetch_error(address: str, topic: str, partition: int, offset: int = 0) -> in
     topics = [{"topic": topic, "partitions": [asked]}]
     body = {"max_wait_ms": 100, "min_bytes": 1, "max_bytes": 1 << 20, "topics": topics}
     with Connection(address) as connection:
-        return int(connection.ask(ApiKey.FETCH, 4, body).responses[0].partitions[0].error_code)
+        return int(connection.ask(FETCH, 4, body).responses[0].partitions[0].error_code)
 
 
 def takes_more(address: str, topic: str, partition: int) -> bool:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from faircopy.api.routes import schema_of
 from faircopy.net.listeners import Listener
 from faircopy.net.server import Server
 from faircopy.storage.files import Buffer
@@ -218,7 +219,7 @@ class Remote:
         """Send a request, and return the body of its response. Raises Disconnected."""
         link = await self._connected()
         self._correlation_id += 1
-        request = encode_request(api_key, version, self._correlation_id, "simulated", body)
+        request = encode_request(schema_of(api_key), version, self._correlation_id, "simulated", body)
         weather = self._weather
         answer = link.expect(self._correlation_id)
         if weather.happens(weather.cut_before):
@@ -245,7 +246,7 @@ class Remote:
             self._coverage.hit("network: a request timed out")
             link.cut()
             raise Disconnected("no response came in time") from None
-        return decode_response(api_key, version, memoryview(frame))[1]
+        return decode_response(schema_of(api_key), version, memoryview(frame))[1]
 
     async def _connected(self) -> Link:
         # Requests of one moment keep their order. No `with`: see `SimulatedProducer._try`.

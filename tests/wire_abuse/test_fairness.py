@@ -11,6 +11,10 @@ from typing import Any
 import cramjam
 import pytest
 
+from faircopy.api.api_versions import SCHEMA as API_VERSIONS
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
+from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.api.routes import schema_of
 from faircopy.client.connection import Connection
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
@@ -89,20 +93,20 @@ LARGE: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("fairness"), "plain.enabled=false", "durability=os") as process:
         with Connection(process.address) as connection:
-            connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": "there"}], "allow_auto_topic_creation": True})
+            connection.ask(METADATA, 9, {"topics": [{"name": "there"}], "allow_auto_topic_creation": True})
         yield process
 
 
 def ask(broker: BrokerProcess, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
     with Connection(broker.address) as connection:
-        return connection.ask(api_key, version, body)
+        return connection.ask(schema_of(api_key), version, body)
 
 
 @pytest.mark.parametrize("what", LARGE)
 def test_others_are_served_while_a_large_request_is_worked_on(broker: BrokerProcess, what: str) -> None:
     """Counted in answers, not in time: a loop that works on one request to its end gives a neighbour one at most."""
     api_key, version, body = LARGE[what]
-    request = encode_request(api_key, version, 1, "large", body)
+    request = encode_request(schema_of(api_key), version, 1, "large", body)
     host, port = broker.address.split(":")
     most = 0
     for _ in range(5):
@@ -111,7 +115,7 @@ def test_others_are_served_while_a_large_request_is_worked_on(broker: BrokerProc
             large.setblocking(False)
             served = 0
             while not has_answer(large):
-                small.ask(ApiKey.API_VERSIONS, 2, {})
+                small.ask(API_VERSIONS, 2, {})
                 served += 1
         most = max(most, served)
     assert most > 20
@@ -155,7 +159,7 @@ def test_large_requests_in_parallel_are_read_apart_from_each_other(broker: Broke
 
 def test_work_for_clients_that_are_gone_is_stopped(broker: BrokerProcess) -> None:
     api_key, version, body = LARGE["offsets"]
-    request = encode_request(api_key, version, 1, "gone", body)
+    request = encode_request(schema_of(api_key), version, 1, "gone", body)
     host, port = broker.address.split(":")
     for _ in range(30):
         with socket.create_connection((host, int(port)), 10) as connection:
@@ -186,8 +190,8 @@ def test_a_stop_meets_no_request_that_goes_on(broker: BrokerProcess) -> None:
     search = {"topics": [{"name": "there", "partitions": [PARTITION | {"timestamp": 1}]}]}
     eventually(lambda: ask(broker, ApiKey.LIST_OFFSETS, 5, search).topics[0].partitions[0].offset == 1)
     requests = [
-        encode_request(ApiKey.LIST_OFFSETS, 5, 1, "gone", search),
-        *(encode_request(*row[:2], 1, "gone", row[2]) for row in LARGE.values()),
+        encode_request(LIST_OFFSETS, 5, 1, "gone", search),
+        *(encode_request(schema_of(row[0]), row[1], 1, "gone", row[2]) for row in LARGE.values()),
     ]
     host, port = broker.address.split(":")
     clients = [socket.create_connection((host, int(port)), 10) for _ in range(28)]

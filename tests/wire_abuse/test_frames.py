@@ -17,9 +17,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
+from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
+from faircopy.api.routes import advertised
 from faircopy.client.connection import Connection
-from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.api_versions import ADVERTISED
 from faircopy.wire.batch import HEADER_BYTES
 from faircopy.wire.codec import Message as WireMessage
 from faircopy.wire.error_codes import ErrorCode
@@ -114,14 +118,14 @@ def test_half_frames_hold_nothing(broker: BrokerProcess) -> None:
     for connection in connections:
         connection.sendall(struct.pack(">i", 100 << 20) + b"\0\0" * 1000)
     with Connection(broker.address) as client:
-        assert client.ask(ApiKey.METADATA, 9, {"topics": []}).topics == []
+        assert client.ask(METADATA, 9, {"topics": []}).topics == []
     assert psutil.Process(broker.pid).memory_info().rss - before < 64 << 20
     for connection in connections:
         connection.close()
 
 
 def test_a_frame_may_come_byte_by_byte(broker: BrokerProcess) -> None:
-    request = encode_request(ApiKey.METADATA, 1, 5, "slow", {"topics": []})
+    request = encode_request(METADATA, 1, 5, "slow", {"topics": []})
     with connect(broker) as connection:
         for byte in request:
             connection.sendall(bytes([byte]))
@@ -129,7 +133,7 @@ def test_a_frame_may_come_byte_by_byte(broker: BrokerProcess) -> None:
 
 
 def test_requests_in_one_piece_are_answered_in_order(broker: BrokerProcess) -> None:
-    requests = [encode_request(ApiKey.METADATA, 1, number, "x", {"topics": []}) for number in range(300)]
+    requests = [encode_request(METADATA, 1, number, "x", {"topics": []}) for number in range(300)]
     with connect(broker) as connection:
         connection.sendall(b"".join(requests))
         received = b""
@@ -146,17 +150,17 @@ def test_requests_in_one_piece_are_answered_in_order(broker: BrokerProcess) -> N
 @given(data=st.data())
 def test_any_api_with_any_body(broker: BrokerProcess, data: st.DataObject) -> None:
     """Random bodies: an answer or a closed connection, and the next connection is served."""
-    row = data.draw(st.sampled_from(ADVERTISED))
-    version = data.draw(st.integers(row.first, row.last))
+    api_key, versions = data.draw(st.sampled_from(list(advertised().items())))
+    version = data.draw(st.sampled_from(versions))
     body = data.draw(st.binary(max_size=200))
     with connect(broker) as connection:
-        connection.sendall(framed(struct.pack(">hhih", row.api_key, version, 1, -1) + body))
+        connection.sendall(framed(struct.pack(">hhih", api_key, version, 1, -1) + body))
         connection.shutdown(socket.SHUT_WR)
         connection.settimeout(10)
         while connection.recv(65536):
             pass
     with Connection(broker.address) as client:
-        assert client.ask(ApiKey.METADATA, 9, {"topics": []}).topics == []
+        assert client.ask(METADATA, 9, {"topics": []}).topics == []
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------
@@ -169,7 +173,7 @@ def produce(
     partitions = [{"index": partition, "records": records}]
     body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]} | fields
     with Connection(broker.address) as connection:
-        return connection.ask(ApiKey.PRODUCE, 9, body).responses[0].partition_responses[0]
+        return connection.ask(PRODUCE, 9, body).responses[0].partition_responses[0]
 
 
 def changed(batch: bytes, at: int, data: bytes) -> bytes:
@@ -215,9 +219,7 @@ def test_bad_batches_get_their_codes(broker: BrokerProcess, records: bytes | Non
 
 def test_a_transactional_batch_without_a_transaction_is_refused(broker: BrokerProcess) -> None:
     with Connection(broker.address) as connection:
-        given_id = connection.ask(
-            ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": "abuse", "transaction_timeout_ms": 60_000}
-        )
+        given_id = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": "abuse", "transaction_timeout_ms": 60_000})
     batch = build_batch(
         [Message(b"x")],
         producer_id=given_id.producer_id,
@@ -250,7 +252,7 @@ def test_names_that_no_topic_can_have(broker: BrokerProcess) -> None:
     names = ["", ".", "..", "a/b", "x" * 250, "ä", "a b", "\0"]
     body = {"topics": [{"name": name} for name in names], "allow_auto_topic_creation": True}
     with Connection(broker.address) as connection:
-        answer = connection.ask(ApiKey.METADATA, 9, body)
+        answer = connection.ask(METADATA, 9, body)
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
@@ -283,7 +285,7 @@ def test_a_search_by_time_does_not_inflate_what_is_large(broker: BrokerProcess) 
     assert produce(broker, batch).error_code == ErrorCode.NONE
     partition = {"partition_index": 0, "timestamp": 0}
     with Connection(broker.address) as connection:
-        found = connection.ask(ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": TOPIC, "partitions": [partition]}]})
+        found = connection.ask(LIST_OFFSETS, 5, {"topics": [{"name": TOPIC, "partitions": [partition]}]})
     assert found.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert psutil.Process(broker.pid).memory_info().rss < MEMORY_BYTES_MAX
 
@@ -307,7 +309,7 @@ def test_batches_that_take_long_to_check_keep_their_order(broker: BrokerProcess)
     """All in flight at once: small ones, and ones that are counted on another thread."""
     with Connection(broker.address) as connection:
         asked = {"transactional_id": None, "transaction_timeout_ms": 1_000, "producer_id": -1, "producer_epoch": -1}
-        given = connection.ask(ApiKey.INIT_PRODUCER_ID, 4, asked)
+        given = connection.ask(INIT_PRODUCER_ID, 4, asked)
     frames, sequence = [], 0
     for number in range(30):
         records = 30_000 if number % 3 else 2
@@ -317,14 +319,14 @@ def test_batches_that_take_long_to_check_keep_their_order(broker: BrokerProcess)
         batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
         partitions = [{"index": 0, "records": batch}]
         body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": TOPIC, "partition_data": partitions}]}
-        frames.append(encode_request(ApiKey.PRODUCE, 9, number, "test", body))
+        frames.append(encode_request(PRODUCE, 9, number, "test", body))
         sequence += records
     client = connect(broker)
     client.sendall(b"".join(frames))
     with client, client.makefile("rb") as answers:
         for number in range(30):
             frame = answers.read(struct.unpack(">i", answers.read(4))[0])
-            header, answer = decode_response(ApiKey.PRODUCE, 9, memoryview(frame))
+            header, answer = decode_response(PRODUCE, 9, memoryview(frame))
             assert header == number
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
@@ -337,7 +339,7 @@ def test_fetches_out_of_bounds(broker: BrokerProcess) -> None:
             "topics": [{"topic": TOPIC, "partitions": [asked]}],
         }  # fmt: skip
         with Connection(broker.address) as connection:
-            return connection.ask(ApiKey.FETCH, 11, body | fields)
+            return connection.ask(FETCH, 11, body | fields)
 
     for offset in (-1, 10**9, -(2**63), 2**63 - 1):
         assert fetch(offset).responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE

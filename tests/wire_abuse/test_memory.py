@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Producer
 
-from faircopy.wire.api_keys import ApiKey
+from faircopy.api.api_versions import SCHEMA as API_VERSIONS
+from faircopy.api.join_group import SCHEMA as JOIN_GROUP
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import decode_response, encode_request
 from tests.broker_process import BrokerProcess, eventually
@@ -50,7 +51,7 @@ def joining(number: int, size: int) -> bytes:
         "protocol_type": "consumer",
         "protocols": [{"name": "range", "metadata": bytes(size)}],
     }
-    return encode_request(ApiKey.JOIN_GROUP, 3, number, "large", body)
+    return encode_request(JOIN_GROUP, 3, number, "large", body)
 
 
 def received(connection: socket.socket, size: int) -> bytes:
@@ -77,7 +78,7 @@ def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
             if number >= 4:
                 size = int.from_bytes(received(connection, 4), "big")
                 frame = memoryview(received(connection, size))
-                errors[decode_response(ApiKey.JOIN_GROUP, 3, frame)[1].error_code] += 1
+                errors[decode_response(JOIN_GROUP, 3, frame)[1].error_code] += 1
         assert errors == {ErrorCode.COORDINATOR_NOT_AVAILABLE: 76}
         assert process.memory_info().rss - before < 150 * MIB
         for connection in connections:
@@ -97,7 +98,7 @@ def test_connections_of_one_address_are_bounded(tmp_path: Path) -> None:
         first, second, third = (connect("127.0.0.1") for _ in range(3))
         assert third.recv(1) == b""
         with connect("127.0.0.2") as other:
-            request = encode_request(ApiKey.API_VERSIONS, 0, 1, "x", {})
+            request = encode_request(API_VERSIONS, 0, 1, "x", {})
             other.sendall(request)
             assert other.recv(4)
         assert "max.connections.per.ip" in broker.log

@@ -14,15 +14,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
+from faircopy.api.inspect import SCHEMA as INSPECT
+from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.api.offset_commit import SCHEMA as OFFSET_COMMIT
+from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
+from faircopy.api.routes import advertised, schema_of
 from faircopy.client.connection import Connection, ConnectionFailed
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.api_versions import ADVERTISED
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import encode_request
 from faircopy.wire.primitives import ELEMENTS_MAX, varint
 from faircopy.wire.records import Message, build_batch
-from faircopy.wire.schema import schema_of
-from faircopy.wire.schema.notation import STRUCTURE, Field
+from faircopy.wire.schema import STRUCTURE, Field
 from tests.broker_process import BrokerProcess, eventually
 
 MEMORY_BYTES_MAX = 200 << 20
@@ -38,7 +44,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with process:
         with Connection(process.address) as connection:
             connection.ask(
-                ApiKey.METADATA, 9, {"topics": [{"name": TOPIC}, {"name": VICTIM}], "allow_auto_topic_creation": True}
+                METADATA,
+                9,
+                {"topics": [{"name": TOPIC}, {"name": VICTIM}], "allow_auto_topic_creation": True},
             )
         yield process
         assert psutil.Process(process.pid).memory_info().rss < MEMORY_BYTES_MAX
@@ -51,7 +59,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def is_serving(broker: BrokerProcess) -> bool:
     with Connection(broker.address) as connection:
-        return connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": TOPIC}]}).topics[0].error_code == 0
+        return connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}]}).topics[0].error_code == 0
 
 
 # -- random requests -------------------------------------------------------------------------------------------------
@@ -93,10 +101,10 @@ def value_of(field: Field, version: int) -> st.SearchStrategy[Any]:
 REQUESTS = st.sampled_from(
     [(ApiKey.INSPECT, 0), (ApiKey.BACKUP, 0)]
     + [
-        (row.api_key, version)
-        for row in ADVERTISED
-        for version in range(row.first, row.last + 1)
-        if schema_of(row.api_key).versions.has(version)
+        (api_key, version)
+        for api_key, versions in advertised().items()
+        for version in versions
+        if schema_of(api_key).versions.has(version)
     ]
 )
 
@@ -110,7 +118,7 @@ def test_any_request_is_answered_or_closes_its_connection(broker: BrokerProcess,
     logged = len(broker.log)
     with Connection(broker.address, timeout_seconds=0.05) as connection:
         try:
-            connection.ask(ApiKey(api_key), version, body)
+            connection.ask(schema_of(api_key), version, body)
         except ConnectionFailed:
             assert is_serving(broker)
     assert "Traceback" not in broker.log[logged:], broker.log[logged:]
@@ -142,7 +150,7 @@ def test_the_longest_names_are_answered(broker: BrokerProcess) -> None:
             (ApiKey.PRODUCE, 8, {"acks": 1, "timeout_ms": 1, "topic_data": [records]}),
             (ApiKey.JOIN_GROUP, 5, joining),
         ):  # fmt: skip
-            connection.ask(api_key, version, body)
+            connection.ask(schema_of(api_key), version, body)
 
 
 def test_long_names_can_be_stored(broker: BrokerProcess) -> None:
@@ -157,15 +165,15 @@ def test_long_names_can_be_stored(broker: BrokerProcess) -> None:
                 "member_id": "",
                 "topics": [{"name": TOPIC, "partitions": [row]}],
             }
-            answer = connection.ask(ApiKey.OFFSET_COMMIT, 5, commit)
+            answer = connection.ask(OFFSET_COMMIT, 5, commit)
             assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
             init = {"transactional_id": name, "transaction_timeout_ms": 1_000}
-            identity = connection.ask(ApiKey.INIT_PRODUCER_ID, 1, init)
+            identity = connection.ask(INIT_PRODUCER_ID, 1, init)
             broker.restart(kill=False)
         with Connection(broker.address) as connection:
             fetch = {"group_id": name, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
-            assert connection.ask(ApiKey.OFFSET_FETCH, 5, fetch).topics[0].partitions[0].committed_offset == length
-            again = connection.ask(ApiKey.INIT_PRODUCER_ID, 1, init)
+            assert connection.ask(OFFSET_FETCH, 5, fetch).topics[0].partitions[0].committed_offset == length
+            again = connection.ask(INIT_PRODUCER_ID, 1, init)
             assert (again.producer_id, again.producer_epoch) == (identity.producer_id, identity.producer_epoch + 1)
 
 
@@ -223,11 +231,13 @@ def test_huge_arrays_are_refused(
 def test_the_largest_arrays_are_answered(broker: BrokerProcess) -> None:
     names = [f"g{number}" for number in range(ELEMENTS_MAX)]
     with Connection(broker.address) as connection:
-        answer = connection.ask(ApiKey.DESCRIBE_GROUPS, 5, {"groups": names, "include_authorized_operations": False})
+        answer = connection.ask(DESCRIBE_GROUPS, 5, {"groups": names, "include_authorized_operations": False})
         assert len(answer.groups) == ELEMENTS_MAX
         with pytest.raises(ConnectionFailed):
             connection.ask(
-                ApiKey.DESCRIBE_GROUPS, 5, {"groups": [*names, "one more"], "include_authorized_operations": False}
+                DESCRIBE_GROUPS,
+                5,
+                {"groups": [*names, "one more"], "include_authorized_operations": False},
             )
 
 
@@ -248,7 +258,7 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
         "max_wait_ms": 2**31 - 1, "min_bytes": 2**31 - 1, "max_bytes": 1,
         "topics": [{"topic": TOPIC, "partitions": [asked] * 500}],
     }  # fmt: skip
-    request = encode_request(ApiKey.FETCH, 11, 1, "gone", body)
+    request = encode_request(FETCH, 11, 1, "gone", body)
     host, port = broker.address.split(":")
     for _ in range(100):
         with socket.create_connection((host, int(port)), 10) as connection:
@@ -256,7 +266,7 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
 
     def in_flight_bytes() -> int:
         with Connection(broker.address) as connection:
-            about = json.loads(connection.ask(ApiKey.INSPECT, 0, {"subject": "broker"}).document)
+            about = json.loads(connection.ask(INSPECT, 0, {"subject": "broker"}).document)
         # The question itself is in flight, too.
         return int(about["requests_in_flight_bytes"])
 
@@ -266,7 +276,7 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
 def test_a_request_over_the_limit_closes_its_connection(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "request.max.bytes=5000") as broker:
         with Connection(broker.address) as connection:
-            connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": "x" * 4_000}]})
+            connection.ask(METADATA, 9, {"topics": [{"name": "x" * 4_000}]})
             with pytest.raises(ConnectionFailed):
-                connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": "x" * 6_000}]})
+                connection.ask(METADATA, 9, {"topics": [{"name": "x" * 6_000}]})
         assert "a frame of 60" in broker.log

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from faircopy.wire.api_keys import ApiKey
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
 from faircopy.wire.messages import decode_response, encode_request
 from tests.broker_process import BrokerProcess
 
@@ -54,7 +54,7 @@ def fetch(offset: int, max_bytes: int, correlation_id: int = 1) -> bytes:
         "forgotten_topics_data": [],
         "rack_id": "",
     }
-    return encode_request(ApiKey.FETCH, VERSION, correlation_id, "slow", body)
+    return encode_request(FETCH, VERSION, correlation_id, "slow", body)
 
 
 def connect(broker: BrokerProcess) -> socket.socket:
@@ -80,7 +80,7 @@ def records_of(connection: socket.socket, correlation_id: int = 1) -> bytes:
     """Receive one response, which must be the one to this request."""
     frame = receive(connection, int.from_bytes(receive(connection, 4), "big"))
     assert int.from_bytes(frame[:4], "big") == correlation_id
-    partition = decode_response(ApiKey.FETCH, VERSION, memoryview(frame))[1].responses[0].partitions[0]
+    partition = decode_response(FETCH, VERSION, memoryview(frame))[1].responses[0].partitions[0]
     assert partition.error_code == 0
     return bytes(partition.records)
 

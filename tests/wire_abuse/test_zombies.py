@@ -7,8 +7,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from faircopy.api.add_offsets_to_txn import SCHEMA as ADD_OFFSETS_TO_TXN
+from faircopy.api.add_partitions_to_txn import SCHEMA as ADD_PARTITIONS_TO_TXN
+from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
+from faircopy.api.end_txn import SCHEMA as END_TXN
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
+from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
+from faircopy.api.txn_offset_commit import SCHEMA as TXN_OFFSET_COMMIT
 from faircopy.client.connection import Connection
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.records import Message, build_batch, decode_records
 from tests.broker_process import BrokerProcess, eventually
@@ -23,7 +33,9 @@ class Instance:
         self.connection = connection
         self._id = transactional_id
         answer = connection.ask(
-            ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000}
+            INIT_PRODUCER_ID,
+            2,
+            {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000},
         )
         assert answer.error_code == ErrorCode.NONE
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
@@ -34,7 +46,7 @@ class Instance:
 
     def add(self, version: int = 1, on: Connection | None = None) -> int:
         topics = {"topics": [{"name": TOPIC, "partitions": [0]}]}
-        answer = (on or self.connection).ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, self._identity() | topics)
+        answer = (on or self.connection).ask(ADD_PARTITIONS_TO_TXN, version, self._identity() | topics)
         return int(answer.results[0].partitions[0].error_code)
 
     def produce(self, value: bytes, sequence: int | None = None, on: Connection | None = None) -> int:
@@ -49,7 +61,7 @@ class Instance:
         partitions = [{"index": 0, "records": batch}]
         body = {"transactional_id": self._id, "acks": -1, "timeout_ms": 5_000}
         topics = {"topic_data": [{"name": TOPIC, "partition_data": partitions}]}
-        answer = (on or self.connection).ask(ApiKey.PRODUCE, 7, body | topics)
+        answer = (on or self.connection).ask(PRODUCE, 7, body | topics)
         code = int(answer.responses[0].partition_responses[0].error_code)
         if sequence is None and not code:
             self.sequence += 1
@@ -57,14 +69,14 @@ class Instance:
 
     def end(self, *, commit: bool = True, on: Connection | None = None, version: int = 1) -> int:
         body = self._identity() | {"committed": commit}
-        return int((on or self.connection).ask(ApiKey.END_TXN, version, body).error_code)
+        return int((on or self.connection).ask(END_TXN, version, body).error_code)
 
 
 @pytest.fixture
 def connections(broker: BrokerProcess) -> Iterator[list[Connection]]:
     """Three connections, in the order in which they were made."""
     made = [Connection(broker.address) for _ in range(3)]
-    made[0].ask(ApiKey.METADATA, 9, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
+    made[0].ask(METADATA, 9, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
     yield made
     for connection in made:
         connection.__exit__()
@@ -73,14 +85,16 @@ def connections(broker: BrokerProcess) -> Iterator[list[Connection]]:
 def visible(connection: Connection) -> list[bytes]:
     """All values in the topic's log, once what is acked is visible (P8)."""
     end = connection.ask(
-        ApiKey.LIST_OFFSETS, 5, {"topics": [{"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
+        LIST_OFFSETS,
+        5,
+        {"topics": [{"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}]},
     )
     end_offset = end.topics[0].partitions[0].offset
     values: list[bytes] = []
     while len(values) < end_offset:
         asked = {"partition": 0, "fetch_offset": len(values), "partition_max_bytes": 1}
         body = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1, "topics": [{"topic": TOPIC, "partitions": [asked]}]}
-        records = connection.ask(ApiKey.FETCH, 11, body).responses[0].partitions[0].records
+        records = connection.ask(FETCH, 11, body).responses[0].partitions[0].records
         values += [record.value or b"" for record in decode_records(bytes(records))]
     return values
 
@@ -150,7 +164,7 @@ def test_nobody_harms_a_producer_by_naming_its_id(connections: list[Connection])
     assert victim.add() == ErrorCode.NONE
     row = {"partition_index": 0, "committed_offset": 1}
     body = attacker._identity() | {"group_id": "victims", "topics": [{"name": TOPIC, "partitions": [row]}]}
-    offsets = foreign.ask(ApiKey.TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code
+    offsets = foreign.ask(TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code
     codes = [int(offsets), attacker.add(), attacker.end(), attacker.produce(b"victim: injected")]
     assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 3 + [ErrorCode.INVALID_TXN_STATE]
     assert victim.produce(b"victim") == ErrorCode.NONE
@@ -169,7 +183,7 @@ def test_a_batch_behind_a_refused_one_waits_for_it(connections: list[Connection]
         assert producer.add() == ErrorCode.NONE
         identity = (producer.producer_id, producer.epoch)
     else:
-        given = connection.ask(ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
+        given = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
         identity = (given.producer_id, given.producer_epoch)
 
     def send(sequence: int, *, flip: bool = False) -> int:
@@ -185,7 +199,7 @@ def test_a_batch_behind_a_refused_one_waits_for_it(connections: list[Connection]
         batch[-1] ^= flip
         body = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 5_000}
         topics = {"topic_data": [{"name": TOPIC, "partition_data": [{"index": 0, "records": bytes(batch)}]}]}
-        answer = connection.ask(ApiKey.PRODUCE, 7, body | topics)
+        answer = connection.ask(PRODUCE, 7, body | topics)
         return int(answer.responses[0].partition_responses[0].error_code)
 
     before = len(visible(connection))
@@ -255,8 +269,8 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
     expecting = {"name": "expecting", "num_partitions": 1, "replication_factor": 1, "assignments": []}
     configs = [{"name": "transactional.ack.offset", "value": "expected"}]
     body = {"topics": [expecting | {"configs": configs}], "timeout_ms": 5_000}
-    assert connection.ask(ApiKey.CREATE_TOPICS, 5, body).topics[0].error_code == ErrorCode.NONE
-    given = connection.ask(ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": "e/1", "transaction_timeout_ms": 60_000})
+    assert connection.ask(CREATE_TOPICS, 5, body).topics[0].error_code == ErrorCode.NONE
+    given = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": "e/1", "transaction_timeout_ms": 60_000})
     identity = {
         "transactional_id": "e/1",
         "producer_id": given.producer_id,
@@ -266,7 +280,7 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
     def add() -> None:
         for topic in ("expecting", TOPIC):
             topics = {"topics": [{"name": topic, "partitions": [0]}]}
-            answer = connection.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 1, identity | topics)
+            answer = connection.ask(ADD_PARTITIONS_TO_TXN, 1, identity | topics)
             assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
 
     def produce(topic: str, sequence: int | None, *values: bytes) -> int:
@@ -276,7 +290,7 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
         data = {"name": topic, "partition_data": [{"index": 0, "records": batch}]}
         transactional_id = "e/1" if sequence is not None else None
         body = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
-        answer = connection.ask(ApiKey.PRODUCE, 7, body).responses[0].partition_responses[0]
+        answer = connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0]
         assert answer.error_code == ErrorCode.NONE
         return int(answer.base_offset)
 
@@ -287,7 +301,7 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
     assert produce(TOPIC, 0, b"expected: elsewhere") == -1
     assert produce("expecting", None, b"plain: in between") == 1
     assert produce("expecting", 3, b"d") == 5, "behind what this transaction and others have by now"
-    end = connection.ask(ApiKey.END_TXN, 1, identity | {"committed": True})
+    end = connection.ask(END_TXN, 1, identity | {"committed": True})
     assert end.error_code == ErrorCode.NONE
     add()
     assert produce("expecting", 4, b"e") == 6
@@ -295,13 +309,11 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
 
 def test_a_repeated_plain_batch_counts_once(connections: list[Connection]) -> None:
     connection = connections[0]
-    given = connection.ask(ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
+    given = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
     batch = build_batch([Message(b"plain twice")], producer_id=given.producer_id, producer_epoch=0, base_sequence=0)
     topics = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}]
     body = {"acks": -1, "timeout_ms": 5_000, "topic_data": topics}
-    offsets = {
-        connection.ask(ApiKey.PRODUCE, 7, body).responses[0].partition_responses[0].base_offset for _ in range(3)
-    }
+    offsets = {connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].base_offset for _ in range(3)}
     assert len(offsets) == 1
     assert visible(connection).count(b"plain twice") == 1
 
@@ -310,7 +322,7 @@ def renew(connection: Connection, transactional_id: str, identity: tuple[int, in
     """Ask for the next epoch as the owner of an old identity (KIP-360): the error, and the epoch."""
     body = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000}
     body |= dict(zip(("producer_id", "producer_epoch"), identity, strict=True))
-    answer = connection.ask(ApiKey.INIT_PRODUCER_ID, version, body)
+    answer = connection.ask(INIT_PRODUCER_ID, version, body)
     return int(answer.error_code), int(answer.producer_epoch)
 
 
@@ -338,11 +350,11 @@ def test_late_offsets_never_join_a_later_transaction(connections: list[Connectio
     def commit_offset(offset: int, on: Connection) -> int:
         row = {"partition_index": 0, "committed_offset": offset}
         body = producer._identity() | {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partitions": [row]}]}
-        return int(on.ask(ApiKey.TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code)
+        return int(on.ask(TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code)
 
     def join(on: Connection) -> None:
         body = producer._identity() | {"group_id": "late-offsets"}
-        assert on.ask(ApiKey.ADD_OFFSETS_TO_TXN, 1, body).error_code == ErrorCode.NONE
+        assert on.ask(ADD_OFFSETS_TO_TXN, 1, body).error_code == ErrorCode.NONE
 
     join(old)
     assert commit_offset(1, old) == ErrorCode.NONE
@@ -354,21 +366,21 @@ def test_late_offsets_never_join_a_later_transaction(connections: list[Connectio
     assert commit_offset(3, old) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert producer.end(on=new) == ErrorCode.NONE
     asked = {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
-    found = new.ask(ApiKey.OFFSET_FETCH, 5, asked).topics[0].partitions[0]
+    found = new.ask(OFFSET_FETCH, 5, asked).topics[0].partitions[0]
     assert found.committed_offset == 2
 
 
 def test_a_timeout_aborts_and_fences(tmp_path_factory: pytest.TempPathFactory) -> None:
     with BrokerProcess(tmp_path_factory.mktemp("timeout"), "transaction.abort.interval.ms=20") as broker:
         with Connection(broker.address) as connection:
-            connection.ask(ApiKey.METADATA, 9, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
+            connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
             answer = connection.ask(
-                ApiKey.INIT_PRODUCER_ID, 2, {"transactional_id": "slow/1", "transaction_timeout_ms": 10**9}
+                INIT_PRODUCER_ID, 2, {"transactional_id": "slow/1", "transaction_timeout_ms": 10**9}
             )
             assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
             producer = Instance(connection, "slow/1")
             body = {"transactional_id": "slow/1", "transaction_timeout_ms": 200}
-            answer = connection.ask(ApiKey.INIT_PRODUCER_ID, 2, body)
+            answer = connection.ask(INIT_PRODUCER_ID, 2, body)
             producer.epoch = answer.producer_epoch
             assert producer.add() == ErrorCode.NONE
             assert producer.produce(b"slow") == ErrorCode.NONE

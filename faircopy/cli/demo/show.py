@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
 from faircopy.cli.demo.java import java_home
 from faircopy.cli.demo.process import Part, PartFailed
@@ -25,7 +26,6 @@ from faircopy.cli.demo.report import Row, rows_of, table_of
 from faircopy.cli.demo.tally import Tally
 from faircopy.cli.output import json_option
 from faircopy.client.connection import Connection, ensure_ok
-from faircopy.wire.api_keys import ApiKey
 
 CRASHES = 6
 SECONDS_MAX = 240.0
@@ -134,7 +134,7 @@ class Demo:
             for name in (SOURCE, DEPARTURES, ARRIVALS)
         ]
         with Connection(address) as connection:
-            answer = connection.ask(ApiKey.CREATE_TOPICS, 5, {"topics": topics, "timeout_ms": 30_000})
+            answer = connection.ask(CREATE_TOPICS, 5, {"topics": topics, "timeout_ms": 30_000})
         for topic in answer.topics:
             ensure_ok(topic.error_code, topic.error_message, f"making topic {topic.name!r}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from virtual_time import VirtualTime
 
+from faircopy.api.routes import FLEXIBLE_FROM, schema_of
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits
 from faircopy.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
@@ -69,12 +70,12 @@ class Broker:
         """Send a request over the wire codec, and read the answer as a client would."""
         request = self.request(api_key, version, body)
         answer = await self.handler(api_key, version)(request)
-        framed = encode_response(api_key, version, 1, answer)
-        return decode_response(api_key, version, memoryview(framed)[4:])[1]
+        framed = encode_response(schema_of(api_key), version, 1, answer)
+        return decode_response(schema_of(api_key), version, memoryview(framed)[4:])[1]
 
     def request(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
-        frame = memoryview(encode_request(api_key, version, 1, "me", body))[4:]
-        return decode_request(api_key, version, frame, read_request_header(frame).body_at)
+        frame = memoryview(encode_request(schema_of(api_key), version, 1, "me", body))[4:]
+        return decode_request(schema_of(api_key), version, frame, read_request_header(frame, FLEXIBLE_FROM).body_at)
 
     def handler(self, api_key: ApiKey, version: int) -> Callable[[Message], Awaitable[dict[str, Any]]]:
         if api_key == ApiKey.JOIN_GROUP:
@@ -454,7 +455,7 @@ async def test_offsets_of_a_transaction_are_sorted_like_others(broker: Broker) -
     answer = await offsets.answer(request.topics, ErrorCode.COORDINATOR_NOT_AVAILABLE, NO_PACE)
     errors = [p["error_code"] for p in answer["topics"][0]["partitions"]]
     assert errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    encode_response(ApiKey.TXN_OFFSET_COMMIT, 3, 1, answer)
+    encode_response(schema_of(ApiKey.TXN_OFFSET_COMMIT), 3, 1, answer)
 
 
 @run

@@ -18,9 +18,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 
+from faircopy.api.routes import ROUTES, schema_of
 from faircopy.wire.codec import Direction, Message
-from faircopy.wire.schema import api_keys, schema_of
-from faircopy.wire.schema.notation import STRUCTURE, Field
+from faircopy.wire.schema import STRUCTURE, Field
 
 RENAMED = {
     "generation_id_or_member_epoch": "generation_id",
@@ -36,7 +36,7 @@ TIMEDELTA_MS_MAX = 10**12
 
 def all_messages() -> Iterator[tuple[int, int, Direction]]:
     """Every (api key, version, direction) that we have a layout for and that is Kafka's, not our own."""
-    for api_key in sorted(api_keys() & set(api_key_map)):
+    for api_key in sorted(ROUTES.keys() & set(api_key_map)):
         versions = schema_of(api_key).versions
         for version in range(versions.first, versions.last + 1):
             yield api_key, version, "request"

@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faircopy.api.end_txn import SCHEMA as END_TXN_SCHEMA
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
+from faircopy.api.routes import ROUTES, schema_of
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Direction, MalformedMessage, UnencodableMessage, UnknownMessage
-from faircopy.wire.schema import api_keys, schema_of
-from faircopy.wire.schema.notation import STRUCTURE, Field
+from faircopy.wire.schema import STRUCTURE, Field
 
 MESSAGES = [
     (api_key, version, direction)
-    for api_key in sorted(api_keys())
+    for api_key in sorted(ROUTES)
     for version in range(schema_of(api_key).versions.first, schema_of(api_key).versions.last + 1)
     for direction in ("request", "response")
 ]
@@ -39,12 +42,12 @@ def encoded(api_key: int, version: int, direction: Direction) -> bytes:
     schema = schema_of(api_key)
     out = bytearray()
     body = sample(schema.request if direction == "request" else schema.response)
-    codec.writer(api_key, version, direction)(out, body)
+    codec.writer(schema_of(api_key), version, direction)(out, body)
     return bytes(out)
 
 
 def read(api_key: int, version: int, data: bytes, direction: Direction = "request") -> Any:
-    message, _ = codec.reader(api_key, version, direction)(memoryview(data), 0)
+    message, _ = codec.reader(schema_of(api_key), version, direction)(memoryview(data), 0)
     return message
 
 
@@ -69,7 +72,7 @@ def test_monstrous_numbers_are_refused_before_anything_is_allocated(
 ) -> None:
     data = encoded(api_key, version, direction)
     attempts = list(damaged(data))
-    codec.reader(api_key, version, direction)
+    codec.reader(schema_of(api_key), version, direction)
     tracemalloc.start()
     try:
         for attempt in attempts:
@@ -82,7 +85,7 @@ def test_monstrous_numbers_are_refused_before_anything_is_allocated(
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("api_key", sorted(api_keys()))
+@pytest.mark.parametrize("api_key", sorted(ROUTES))
 @settings(max_examples=40, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_noise_is_malformed_or_read(api_key: int, data: bytes) -> None:
@@ -145,7 +148,7 @@ def test_damaged_tagged_fields_are_malformed(tags: bytes) -> None:
 
 def fetch_with_tags(tags: bytes) -> bytes:
     out = bytearray()
-    codec.writer(ApiKey.FETCH, 12, "request")(out, {"max_wait_ms": 1, "min_bytes": 1, "topics": []})
+    codec.writer(FETCH, 12, "request")(out, {"max_wait_ms": 1, "min_bytes": 1, "topics": []})
     return bytes(out[:-1]) + tags
 
 
@@ -174,7 +177,7 @@ def test_fields_that_a_version_lacks_hold_their_default() -> None:
 
 def test_records_are_slices_and_small_bytes_are_bytes() -> None:
     data = bytearray(encoded(ApiKey.PRODUCE, 9, "request"))
-    message, _ = codec.reader(ApiKey.PRODUCE, 9, "request")(memoryview(data), 0)
+    message, _ = codec.reader(PRODUCE, 9, "request")(memoryview(data), 0)
     records = message.topic_data[0].partition_data[0].records
     assert isinstance(records, memoryview)
     assert records.obj is data
@@ -205,19 +208,19 @@ def test_messages_say_what_they_are() -> None:
 def test_values_that_do_not_fit_are_refused(version: int, change: dict[str, Any]) -> None:
     body = {"transactional_id": "a", "producer_id": 1, "producer_epoch": 1, "committed": True}
     with pytest.raises(UnencodableMessage, match="EndTxn"):
-        codec.writer(ApiKey.END_TXN, version, "request")(bytearray(), body | change)
+        codec.writer(END_TXN_SCHEMA, version, "request")(bytearray(), body | change)
 
 
 def test_a_long_string_is_refused_where_lengths_are_short() -> None:
     body = {"transactional_id": "a" * 40_000, "producer_id": 1, "producer_epoch": 1, "committed": True}
     with pytest.raises(UnencodableMessage, match="too long"):
-        codec.writer(ApiKey.END_TXN, 0, "request")(bytearray(), body)
-    codec.writer(ApiKey.END_TXN, 3, "request")(bytearray(), body)
+        codec.writer(END_TXN_SCHEMA, 0, "request")(bytearray(), body)
+    codec.writer(END_TXN_SCHEMA, 3, "request")(bytearray(), body)
 
 
 def test_a_missing_value_is_named() -> None:
     with pytest.raises(UnencodableMessage, match=r"EndTxn\.request was given no committed"):
-        codec.writer(ApiKey.END_TXN, 3, "request")(
+        codec.writer(END_TXN_SCHEMA, 3, "request")(
             bytearray(), {"transactional_id": "", "producer_id": 1, "producer_epoch": 1}
         )
 
@@ -237,12 +240,12 @@ def test_a_missing_value_is_named() -> None:
 )
 def test_bodies_of_the_wrong_shape_are_refused(api_key: int, body: Any) -> None:
     with pytest.raises(UnencodableMessage):
-        codec.writer(api_key, schema_of(api_key).versions.last, "request")(bytearray(), body)
+        codec.writer(schema_of(api_key), schema_of(api_key).versions.last, "request")(bytearray(), body)
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(4, 0), (99, 0), (-1, 0), (18, 5), (18, -1), (2, 0)])
+@pytest.mark.parametrize(("api_key", "version"), [(18, 5), (18, -1), (2, 0)])
 def test_what_has_no_layout_is_unknown(api_key: int, version: int) -> None:
     with pytest.raises(UnknownMessage):
-        codec.reader(api_key, version, "request")
+        codec.reader(schema_of(api_key), version, "request")
     with pytest.raises(UnknownMessage):
-        codec.writer(api_key, version, "response")
+        codec.writer(schema_of(api_key), version, "response")

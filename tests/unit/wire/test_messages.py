@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -11,14 +12,14 @@ from kio.schema.request_header.v1.header import RequestHeader as HeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as HeaderV2
 from kio_oracle import kio_bytes
 
+from faircopy.api import api_versions
+from faircopy.api.api_versions import SCHEMA as API_VERSIONS
+from faircopy.api.end_txn import SCHEMA as END_TXN_SCHEMA
+from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised, schema_of
+from faircopy.net.connection import Exchange
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.api_versions import (
-    ADVERTISED,
-    api_versions_body,
-    api_versions_too_new_body,
-    is_advertised,
-)
-from faircopy.wire.codec import MalformedMessage, UnknownMessage
+from faircopy.wire.codec import MalformedMessage
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.frames import BadFrame, frame_bytes
 from faircopy.wire.messages import (
@@ -29,9 +30,17 @@ from faircopy.wire.messages import (
     encode_response,
     read_request_header,
 )
-from faircopy.wire.schema import schema_of
 
 END_TXN = {"transactional_id": "t", "producer_id": 1, "producer_epoch": 2, "committed": False}
+
+
+class Answered:
+    """An exchange that keeps what it is answered."""
+
+    response = b""
+
+    def answer(self, response: bytes) -> None:
+        self.response = response
 
 
 def body_of(framed: bytes) -> memoryview:
@@ -43,60 +52,63 @@ def body_of(framed: bytes) -> memoryview:
 @pytest.mark.parametrize("version", [0, 3])
 @pytest.mark.parametrize("client_id", [None, "", "größer"])
 def test_request_there_and_back(version: int, client_id: str | None) -> None:
-    frame = body_of(encode_request(ApiKey.END_TXN, version, -7, client_id, END_TXN))
-    header = read_request_header(frame)
+    frame = body_of(encode_request(END_TXN_SCHEMA, version, -7, client_id, END_TXN))
+    header = read_request_header(frame, FLEXIBLE_FROM)
     assert header[:4] == (ApiKey.END_TXN, version, -7, client_id)
-    request = decode_request(header.api_key, header.api_version, frame, header.body_at)
+    request = decode_request(schema_of(header.api_key), header.api_version, frame, header.body_at)
     assert (request.transactional_id, request.committed) == ("t", False)
 
 
 @pytest.mark.parametrize(("version", "entity"), [(0, HeaderV1), (3, HeaderV2)])
 def test_request_headers_are_kios(version: int, entity: type) -> None:
     theirs = entity(request_api_key=26, request_api_version=version, correlation_id=9, client_id="me")
-    ours = body_of(encode_request(ApiKey.END_TXN, version, 9, "me", END_TXN))
+    ours = body_of(encode_request(END_TXN_SCHEMA, version, 9, "me", END_TXN))
     assert bytes(ours).startswith(kio_bytes(theirs))
 
 
 @pytest.mark.parametrize("version", [0, 3])
 def test_response_there_and_back(version: int) -> None:
-    frame = body_of(encode_response(ApiKey.END_TXN, version, 9, {"error_code": ErrorCode.NOT_COORDINATOR}))
+    frame = body_of(encode_response(END_TXN_SCHEMA, version, 9, {"error_code": ErrorCode.NOT_COORDINATOR}))
     assert len(frame) == (10 if version == 0 else 12)
-    correlation_id, response = decode_response(ApiKey.END_TXN, version, frame)
+    correlation_id, response = decode_response(END_TXN_SCHEMA, version, frame)
     assert (correlation_id, response.error_code, response.throttle_time_ms) == (9, 16, 0)
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_api_versions_response_header_has_no_tags(version: int) -> None:
-    frame = body_of(encode_response(ApiKey.API_VERSIONS, version, 9, api_versions_body()))
+    rows = [api_versions.row(*each) for each in advertised().items()]
+    body = {"error_code": ErrorCode.NONE, "api_keys": rows}
+    frame = body_of(encode_response(API_VERSIONS, version, 9, body))
     assert frame[:6] == struct.pack(">ih", 9, 0)
-    _, response = decode_response(ApiKey.API_VERSIONS, version, frame)
-    assert [(k.api_key, k.min_version, k.max_version) for k in response.api_keys] == list(ADVERTISED)
+    _, response = decode_response(API_VERSIONS, version, frame)
+    read = {k.api_key: range(k.min_version, k.max_version + 1) for k in response.api_keys}
+    assert read == advertised()
 
 
 @pytest.mark.parametrize("after_id", [b"", b"\x05", b"\0\2ab", b"\xff\xff\xff\xff\xff\xff"])
 def test_api_versions_of_the_future_can_be_answered(after_id: bytes) -> None:
-    header = read_request_header(memoryview(struct.pack(">hhih", 18, 99, 1234, 0) + after_id))
+    header = read_request_header(memoryview(struct.pack(">hhih", 18, 99, 1234, 0) + after_id), FLEXIBLE_FROM)
     assert (header.api_key, header.api_version, header.correlation_id) == (18, 99, 1234)
-    assert not is_advertised(header.api_key, header.api_version)
-    answer = body_of(encode_response(ApiKey.API_VERSIONS, 0, 1234, api_versions_too_new_body()))
-    _, response = decode_response(ApiKey.API_VERSIONS, 0, answer)
+    exchange = Answered()
+    api_versions.refuse(cast(Exchange, exchange), header)
+    answer = body_of(exchange.response)
+    _, response = decode_response(API_VERSIONS, 0, answer)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(k.api_key, k.max_version) for k in response.api_keys] == [(18, 4)]
 
 
 def test_unknown_apis_have_headers_but_no_body() -> None:
     frame = memoryview(struct.pack(">hhih", 4711, 2, 5, 2) + b"me")
-    header = read_request_header(frame)
+    header = read_request_header(frame, FLEXIBLE_FROM)
     assert header == (4711, 2, 5, "me", len(frame))
-    with pytest.raises(UnknownMessage):
-        decode_request(4711, 2, frame, header.body_at)
+    assert 4711 not in ROUTES
 
 
 @given(st.binary(max_size=40))
 def test_noise_makes_malformed_headers_or_none(noise: bytes) -> None:
     for data in (noise, struct.pack(">hh", 26, 3) + noise, struct.pack(">hh", 18, 77) + noise):
         try:
-            header = read_request_header(memoryview(data))
+            header = read_request_header(memoryview(data), FLEXIBLE_FROM)
         except MalformedMessage:
             continue
         assert header.body_at <= len(data)
@@ -104,28 +116,27 @@ def test_noise_makes_malformed_headers_or_none(noise: bytes) -> None:
 
 @pytest.mark.parametrize("size", range(6))
 def test_short_responses_are_malformed(size: int) -> None:
-    frame = body_of(encode_response(ApiKey.END_TXN, 3, 9, {"error_code": 0}))
+    frame = body_of(encode_response(END_TXN_SCHEMA, 3, 9, {"error_code": 0}))
     with pytest.raises(MalformedMessage):
-        decode_response(ApiKey.END_TXN, 3, frame[:size])
+        decode_response(END_TXN_SCHEMA, 3, frame[:size])
 
 
 def test_monstrous_requests_are_not_decoded() -> None:
     with pytest.raises(MalformedMessage, match="more than"):
-        decode_request(ApiKey.METADATA, 1, memoryview(bytes(DECODED_BYTES_MAX + 1)), 0)
+        decode_request(METADATA, 1, memoryview(bytes(DECODED_BYTES_MAX + 1)), 0)
 
 
 def test_whatever_is_advertised_has_a_layout() -> None:
-    for row in ADVERTISED:
-        versions = schema_of(row.api_key).versions
-        assert row.api_key == ApiKey.PRODUCE or versions.has(row.first)
-        assert versions.has(row.last)
-    assert len({row.api_key for row in ADVERTISED}) == len(ADVERTISED)
+    for api_key, served in advertised().items():
+        versions = schema_of(api_key).versions
+        assert api_key == ApiKey.PRODUCE or versions.has(served[0])
+        assert versions.has(served[-1])
 
 
 def test_transactions_v2_and_topic_ids_are_not_advertised() -> None:
-    for api_key, version in [(0, 10), (1, 13), (22, 5), (25, 4), (26, 4), (28, 4), (17, 0), (36, 0)]:
-        assert not is_advertised(api_key, version)
-    assert is_advertised(0, 0)
+    for api_key, version in [(0, 10), (1, 13), (22, 5), (25, 4), (26, 4), (28, 4)]:
+        assert version not in advertised()[api_key]
+    assert 0 in advertised()[0]
 
 
 @pytest.mark.parametrize("size", [1, 100])

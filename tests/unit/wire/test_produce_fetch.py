@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
+from faircopy.api.routes import FLEXIBLE_FROM, schema_of
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage
@@ -73,8 +76,8 @@ fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, 
 
 
 def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview, int]:
-    frame = memoryview(encode_request(api_key, version, 5, "client", body))[4:]
-    return frame, read_request_header(frame).body_at
+    frame = memoryview(encode_request(schema_of(api_key), version, 5, "client", body))[4:]
+    return frame, read_request_header(frame, FLEXIBLE_FROM).body_at
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
@@ -96,7 +99,7 @@ def test_produce_requests(version: int, body: dict[str, Any]) -> None:
 def test_produce_responses(version: int, results: list[ProduceResult]) -> None:
     answer = encode_produce_response(version, 77, results)
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
-    correlation_id, response = decode_response(ApiKey.PRODUCE, version, memoryview(answer)[4:])
+    correlation_id, response = decode_response(PRODUCE, version, memoryview(answer)[4:])
     assert correlation_id == 77
     rows = [produce_row(t.name, p) for t in response.responses for p in t.partition_responses]
     assert rows == [produce_seen(version, r) for r in results]
@@ -121,7 +124,7 @@ def produce_seen(version: int, result: ProduceResult) -> ProduceResult:
 def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
     frame, at = framed(ApiKey.FETCH, version, body)
     ours = read_fetch_request(version, frame, at)
-    theirs = codec.reader(ApiKey.FETCH, version, "request")(frame, at)[0]
+    theirs = codec.reader(FETCH, version, "request")(frame, at)[0]
     for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch"):
         assert getattr(ours, name) == getattr(theirs, name)
     assert ours.partitions == [
@@ -138,7 +141,7 @@ def test_fetch_responses(version: int, results: list[FetchResult], error: int) -
     buffers = encode_fetch_response(version, 77, results, error)
     answer = b"".join(buffers)
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
-    correlation_id, response = decode_response(ApiKey.FETCH, version, memoryview(answer)[4:])
+    correlation_id, response = decode_response(FETCH, version, memoryview(answer)[4:])
     assert (correlation_id, response.session_id) == (77, 0)
     assert response.error_code == (error if version >= 7 else 0)
     rows = [fetch_row(t.topic, p) for t in response.responses for p in t.partitions]

@@ -1,0 +1,38 @@
+"""AlterConfigs: the given settings replace all that the resource had (KIP-133)."""
+
+from __future__ import annotations
+
+from faircopy.serving.config_resources import replace
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 33 AlterConfigs 0-2 flexible 2+
+  request
+    resources          []
+        resource_type  int8
+        resource_name  string
+        configs        []
+            name       string
+            value      string?
+    validate_only      bool              = false
+  response
+    throttle_time_ms   int32             = 0
+    responses          []
+        error_code     int16
+        error_message  string?           = null
+        resource_type  int8
+        resource_name  string
+""")
+
+
+async def alter_configs(request: Message, context: Context) -> Body:
+    """AlterConfigs."""
+    answers = []
+    async for resource in context.pace.through(request.resources):
+        configs = {config.name: config.value for config in resource.configs}
+        answers.append(await replace(context.parts, resource, configs, validate_only=request.validate_only))
+    return {"responses": answers}
+
+
+ROUTE = Route(SCHEMA, alter_configs)

@@ -1,0 +1,69 @@
+"""ApiVersions: the APIs and versions that clients are told of (KIP-35, KIP-511).
+
+Versions with topic ids (KIP-516) and transactions v2 (KIP-890) are not advertised: each of the two works only when all
+of its parts do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from faircopy.net.connection import Exchange
+from faircopy.serving.route import HotRoute
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.messages import RequestHeader, decode_request, encode_response
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 18 ApiVersions 0-4 flexible 3+
+  request
+    client_software_name      string     3+
+    client_software_version   string     3+
+  response
+    error_code                int16
+    api_keys                  []
+        api_key               int16
+        min_version           int16
+        max_version           int16
+    throttle_time_ms          int32      1+     = 0
+    supported_features        []         3+     tag 0 = []
+        name                  string
+        min_version           int16
+        max_version           int16
+    finalized_features_epoch  int64      3+     tag 1 = -1
+    finalized_features        []         3+     tag 2 = []
+        name                  string
+        max_version_level     int16
+        min_version_level     int16
+    zk_migration_ready        bool       3+     tag 3 = false
+""")
+
+VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
+
+
+class ApiVersions:
+    """Tells clients what is advertised."""
+
+    def __init__(self, advertised: Mapping[int, range]) -> None:
+        self._rows = [row(*each) for each in advertised.items()]
+
+    def answer(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+        """Answer a request of an advertised version. Raises MalformedMessage."""
+        decode_request(SCHEMA, header.api_version, frame, header.body_at)
+        body = {"error_code": ErrorCode.NONE, "api_keys": self._rows}
+        exchange.answer(encode_response(SCHEMA, header.api_version, header.correlation_id, body))
+
+
+def refuse(exchange: Exchange, header: RequestHeader) -> None:
+    """Answer a version that is not known, as version 0: the client comes back with one that is (KIP-511)."""
+    body = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": [row(SCHEMA.api_key, VERSIONS)]}
+    exchange.answer(encode_response(SCHEMA, 0, header.correlation_id, body))
+
+
+def row(api_key: int, versions: range) -> dict[str, Any]:
+    """What a client is told of an API."""
+    return {"api_key": api_key, "min_version": versions[0], "max_version": versions[-1]}
+
+
+ROUTE = HotRoute(SCHEMA, lambda parts: ApiVersions(parts.advertised).answer, VERSIONS, refuse)

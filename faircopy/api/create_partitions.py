@@ -1,0 +1,60 @@
+"""CreatePartitions: topics get more partitions (KIP-195)."""
+
+from __future__ import annotations
+
+from faircopy.errors import FaircopyError
+from faircopy.serving.assignments import ensure_alone
+from faircopy.serving.codes import Refused, code_of, message_of
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 37 CreatePartitions 0-3 flexible 2+
+  request
+    topics              []
+        name            string
+        count           int32
+        assignments     []?
+            broker_ids  []int32
+    timeout_ms          int32
+    validate_only       bool              = false
+  response
+    throttle_time_ms    int32             = 0
+    results             []
+        name            string
+        error_code      int16
+        error_message   string?           = null
+""")
+
+
+async def create_partitions(request: Message, context: Context) -> Body:
+    """CreatePartitions."""
+    results = []
+    async for asked in context.pace.through(request.topics):
+        try:
+            await grow(context.parts, asked, request.validate_only)
+            results.append({"name": asked.name, "error_code": 0})
+        except FaircopyError as error:
+            results.append({"name": asked.name, "error_code": code_of(error), "error_message": message_of(error)})
+    return {"results": results}
+
+
+async def grow(parts: Parts, asked: Message, validate_only: bool) -> None:
+    """Give a topic more partitions. Raises Refused, UnknownTopic."""
+    present = parts.catalog.known(asked.name).topic.partitions
+    if asked.count <= present:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {asked.name!r} has {present} partitions: give more than that",
+        )
+    if asked.assignments is not None:
+        if len(asked.assignments) != asked.count - present:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "give one assignment for each new partition")
+        ensure_alone([assignment.broker_ids for assignment in asked.assignments], parts.settings.node_id)
+    if not validate_only:
+        await parts.catalog.grow(asked.name, asked.count)
+
+
+ROUTE = Route(SCHEMA, create_partitions)

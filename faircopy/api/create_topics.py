@@ -1,0 +1,126 @@
+"""CreateTopics: each topic that is asked for, or why it is not made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from faircopy.cluster.topic_configs import check_configs
+from faircopy.cluster.topics import TopicExists, check_topic_name, ensure_not_reserved
+from faircopy.errors import FaircopyError
+from faircopy.serving.assignments import ensure_alone
+from faircopy.serving.codes import Refused, code_of, message_of
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.settings.table import Settings
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 19 CreateTopics 2-7 flexible 5+
+  request
+    topics                       []
+        name                     string
+        num_partitions           int32
+        replication_factor       int16
+        assignments              []
+            partition_index      int32
+            broker_ids           []int32
+        configs                  []
+            name                 string
+            value                string?
+    timeout_ms                   int32             = 60000
+    validate_only                bool              = false
+  response
+    throttle_time_ms             int32             = 0
+    topics                       []
+        name                     string
+        topic_id                 uuid       7+     = zero
+        error_code               int16
+        error_message            string?           = null
+        topic_config_error_code  int16      5+     tag 0 = 0
+        num_partitions           int32      5+     = -1
+        replication_factor       int16      5+     = -1
+        configs                  []?        5+
+            name                 string
+            value                string?
+            read_only            bool
+            config_source        int8              = -1
+            is_sensitive         bool
+""")
+
+
+async def create_topics(request: Message, context: Context) -> Body:
+    """CreateTopics."""
+    times = Counter(asked.name for asked in request.topics)
+    answers = []
+    async for asked in context.pace.through(request.topics):
+        try:
+            if times[asked.name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is asked for twice")
+            answers.append(await create(context.parts, asked, request.validate_only))
+        except FaircopyError as error:
+            answers.append(
+                {
+                    "name": asked.name,
+                    "error_code": code_of(error),
+                    "error_message": message_of(error),
+                    "configs": None,
+                }
+            )
+    return {"topics": answers}
+
+
+async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
+    """Make a topic, or only see whether it could be made. Raises Refused, TopicExists, InvalidTopicConfig."""
+    # In Kafka's order: Connect and others count on hearing first that a topic exists.
+    check_topic_name(asked.name)
+    ensure_not_reserved(asked.name)
+    if asked.name in parts.catalog.topics:
+        raise TopicExists(f"topic {asked.name!r} exists")
+    configs = {config.name: config.value for config in asked.configs}
+    check_configs(configs)
+    partitions = partition_count(asked, parts.settings)
+    answer: Body = {
+        "name": asked.name,
+        "error_code": 0,
+        "num_partitions": partitions,
+        "replication_factor": 1,
+        "configs": created_configs(configs),
+    }
+    if not validate_only:
+        hosted = await parts.catalog.create(asked.name, partitions, configs)
+        answer["topic_id"] = hosted.topic.id.bytes
+    return answer
+
+
+def partition_count(asked: Message, settings: Settings) -> int:
+    """How many partitions a new topic is to have. Raises Refused."""
+    if asked.assignments:
+        ensure_alone([assignment.broker_ids for assignment in asked.assignments], settings.node_id)
+        wanted = sorted(assignment.partition_index for assignment in asked.assignments)
+        if wanted != list(range(len(wanted))):
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 on")
+        return len(wanted)
+    if asked.replication_factor not in (-1, 1):
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {asked.replication_factor}: this cluster has 1 broker, so give 1",
+        )
+    partitions: int = asked.num_partitions
+    if partitions == -1:
+        return settings.topic_partitions
+    if partitions < 1:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions: give 1 or more")
+    return partitions
+
+
+def created_configs(configs: Mapping[str, str]) -> list[Body]:
+    """The settings that a topic was given, as CreateTopics answers them."""
+    return [
+        {"name": name, "value": value, "read_only": False, "config_source": 1, "is_sensitive": False}
+        for name, value in configs.items()
+    ]
+
+
+ROUTE = Route(SCHEMA, create_topics)

@@ -1,0 +1,25 @@
+"""DeleteGroups: those without members, with their offsets (KIP-229)."""
+
+from __future__ import annotations
+
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 42 DeleteGroups 0-2 flexible 2+
+  request
+    groups_names      []string
+  response
+    throttle_time_ms  int32             = 0
+    results           []
+        group_id      string
+        error_code    int16
+""")
+
+
+async def delete_groups(request: Message, context: Context) -> Body:
+    """DeleteGroups."""
+    return await context.parts.groups.delete_groups(request, context.pace)
+
+
+ROUTE = Route(SCHEMA, delete_groups)

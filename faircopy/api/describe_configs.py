@@ -1,0 +1,146 @@
+"""DescribeConfigs: the settings of topics and of the broker, each with who set it (KIP-133, KIP-226)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from faircopy.cluster.dynamic_settings import CHANGEABLE, DEFAULT, DynamicSettings
+from faircopy.cluster.topic_configs import CONFIGS, Kind
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import HostedTopic, broker_default
+from faircopy.serving.codes import code_of, message_of
+from faircopy.serving.config_resources import TOPIC, broker_resource
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.settings.table import Settings
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 32 DescribeConfigs 1-4 flexible 4+
+  request
+    resources               []
+        resource_type       int8
+        resource_name       string
+        configuration_keys  []string?
+    include_synonyms        bool              = false
+    include_documentation   bool       3+     = false
+  response
+    throttle_time_ms        int32             = 0
+    results                 []
+        error_code          int16
+        error_message       string?           = null
+        resource_type       int8
+        resource_name       string
+        configs             []
+            name            string
+            value           string?
+            read_only       bool
+            config_source   int8              = -1
+            is_sensitive    bool
+            synonyms        []
+                name        string
+                value       string?
+                source      int8
+            config_type     int8       3+     = 0
+            documentation   string?    3+     = null
+""")
+
+
+SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = range(1, 6)
+KINDS = {"bool": Kind.BOOLEAN, "str": Kind.STRING, "int": Kind.LONG}
+
+
+async def describe_configs(request: Message, context: Context) -> Body:
+    """DescribeConfigs. A resource that is asked for twice is described once."""
+    different = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
+    resources = context.pace.over(different.values())
+    return {"results": [describe(context.parts, resource) async for resource in resources]}
+
+
+def describe(parts: Parts, resource: Message) -> Body:
+    """The settings of one resource, or why there are none."""
+    answer = {
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+        "configs": [],
+    }
+    try:
+        rows = rows_of(parts, resource)
+    except FaircopyError as error:
+        return answer | {"error_code": code_of(error), "error_message": message_of(error)}
+    wanted = resource.configuration_keys
+    rows = [row for row in rows if wanted is None or row["name"] in wanted]
+    return answer | {"error_code": ErrorCode.NONE, "configs": rows}
+
+
+def rows_of(parts: Parts, resource: Message) -> list[Body]:
+    """A row for each setting. Raises Refused, UnknownTopic."""
+    if resource.resource_type == TOPIC:
+        return topic_rows(parts.catalog.known(resource.resource_name), parts.settings)
+    name = broker_resource(parts.settings, resource)
+    return broker_rows(parts.dynamic_settings) if name != DEFAULT else default_rows(parts.dynamic_settings)
+
+
+def topic_rows(hosted: HostedTopic, settings: Settings) -> list[Body]:
+    """The settings of a topic."""
+    return [
+        {
+            "name": name,
+            "value": hosted.config(name),
+            "read_only": False,
+            "config_source": source_of(hosted, name, settings),
+            "is_sensitive": False,
+            "synonyms": [],
+            "config_type": config.kind,
+            "documentation": config.about,
+        }
+        for name, config in CONFIGS.items()
+    ]
+
+
+def source_of(hosted: HostedTopic, name: str, settings: Settings) -> int:
+    """Who set a topic's setting."""
+    if name in hosted.topic.configs:
+        return SOURCE_TOPIC
+    default = broker_default(settings, name)
+    return SOURCE_DEFAULT if default in (None, CONFIGS[name].default) else SOURCE_STATIC_BROKER
+
+
+def broker_rows(dynamic: DynamicSettings) -> list[Body]:
+    """The settings of this broker."""
+    settings = dynamic.settings
+    mine, all_brokers = dynamic.of(str(settings.node_id)), dynamic.of(DEFAULT)
+    rows = []
+    for field in dataclasses.fields(settings):
+        value, name = getattr(settings, field.name), field.name.replace("_", ".")
+        source = SOURCE_DEFAULT if value == field.default else SOURCE_STATIC_BROKER
+        source = SOURCE_DYNAMIC_DEFAULT if name in all_brokers else source
+        source = SOURCE_DYNAMIC_BROKER if name in mine else source
+        rows.append(broker_row(field, str(value), source))
+    return rows
+
+
+def default_rows(dynamic: DynamicSettings) -> list[Body]:
+    """What was set for all brokers, and nothing else, as Kafka answers."""
+    values = dynamic.of(DEFAULT)
+    fields = {field.name.replace("_", "."): field for field in dataclasses.fields(dynamic.settings)}
+    return [broker_row(fields[name], value, SOURCE_DYNAMIC_DEFAULT) for name, value in values.items()]
+
+
+def broker_row(field: dataclasses.Field[object], value: str, source: int) -> Body:
+    """A setting of the broker, as DescribeConfigs shows it."""
+    name = field.name.replace("_", ".")
+    return {
+        "name": name,
+        "value": value,
+        "read_only": name not in CHANGEABLE,
+        "config_source": source,
+        "is_sensitive": False,
+        "synonyms": [],
+        "config_type": KINDS[str(field.type)],
+        "documentation": field.metadata["about"],
+    }
+
+
+ROUTE = Route(SCHEMA, describe_configs)

@@ -1,0 +1,37 @@
+"""DescribeGroups."""
+
+from __future__ import annotations
+
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 15 DescribeGroups 0-5 flexible 5+
+  request
+    groups                         []string
+    include_authorized_operations  bool       3+     = false
+  response
+    throttle_time_ms               int32      1+     = 0
+    groups                         []
+        error_code                 int16
+        group_id                   string
+        group_state                string
+        protocol_type              string
+        protocol_data              string
+        members                    []
+            member_id              string
+            group_instance_id      string?    4+     = null
+            client_id              string
+            client_host            string
+            member_metadata        bytes
+            member_assignment      bytes
+        authorized_operations      int32      3+     = -2147483648
+""")
+
+
+async def describe_groups(request: Message, context: Context) -> Body:
+    """DescribeGroups."""
+    return await context.parts.groups.describe_groups(request, context.pace)
+
+
+ROUTE = Route(SCHEMA, describe_groups)

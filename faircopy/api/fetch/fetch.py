@@ -1,0 +1,229 @@
+"""Fetch: the hot path out. What is there is sent at once; else the request waits until there is enough.
+
+Requests and responses have a codec of their own (`wire/fetch.py`), for which the schema is the oracle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from faircopy.api.fetch.answer import (
+    INLINE_READ_BYTES,
+    Answer,
+    FetchPlanner,
+    find_all,
+    send,
+    total_bytes,
+)
+from faircopy.api.fetch.many_partitions import fetch_many
+from faircopy.datalog.check import needs_check
+from faircopy.datalog.read import read_batches, read_from_cache
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import HostedPartition
+from faircopy.net.connection import Exchange
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import HotRoute, UnknownApi
+from faircopy.storage.files import FileRange, NotCached
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.fetch import FetchRequest, encode_fetch_response, read_fetch_request
+from faircopy.wire.messages import RequestHeader
+from faircopy.wire.schema import Schema
+
+LARGE_FRAME_BYTES = 8 << 10  # some hundred partitions
+
+SCHEMA = Schema("""
+api 1 Fetch 4-12 flexible 12+
+  request
+    cluster_id                      string?    12+    tag 0 = null
+    replica_id                      int32             = -1
+    max_wait_ms                     int32
+    min_bytes                       int32
+    max_bytes                       int32             = 2147483647
+    isolation_level                 int8              = 0
+    session_id                      int32      7+     = 0
+    session_epoch                   int32      7+     = -1
+    topics                          []
+        topic                       string
+        partitions                  []
+            partition               int32
+            current_leader_epoch    int32      9+     = -1
+            fetch_offset            int64
+            last_fetched_epoch      int32      12+    = -1
+            log_start_offset        int64      5+     = -1
+            partition_max_bytes     int32
+    forgotten_topics_data           []         7+     = []
+        topic                       string
+        partitions                  []int32
+    rack_id                         string     11+    = ""
+  response
+    throttle_time_ms                int32             = 0
+    error_code                      int16      7+
+    session_id                      int32      7+     = 0
+    responses                       []
+        topic                       string
+        partitions                  []
+            partition_index         int32
+            error_code              int16
+            high_watermark          int64
+            last_stable_offset      int64             = -1
+            log_start_offset        int64      5+     = -1
+            diverging_epoch         {}         12+    tag 0
+                epoch               int32             = -1
+                end_offset          int64             = -1
+            current_leader          {}         12+    tag 1
+                leader_id           int32             = -1
+                leader_epoch        int32             = -1
+            snapshot_id             {}         12+    tag 2
+                end_offset          int64             = -1
+                epoch               int32             = -1
+            aborted_transactions    []?               = null
+                producer_id         int64
+                first_offset        int64
+            preferred_read_replica  int32      11+    = -1
+            records                 records?
+""")
+VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
+
+
+class Operation:
+    """One Fetch request in the works."""
+
+    def __init__(self, handler: FetchHandler, exchange: Exchange, header: RequestHeader, request: FetchRequest) -> None:
+        self._handler = handler
+        self._exchange = exchange
+        self._header = header
+        self._request = request
+        self._watched: list[HostedPartition] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_due = False
+
+    def start(self) -> None:
+        """Answer now if there is enough to send, else when there is or when time is up."""
+        answer = self._make_answer()
+        if answer.is_enough:
+            self._read(answer)
+            return
+        for asked in self._request.partitions:
+            partition = self._handler.planner.catalog.find(asked.topic, asked.partition)
+            if partition is not None:
+                partition.log.watch(self._changed)
+                self._watched.append(partition)
+        self._timer = self._handler.loop.call_later(self._request.max_wait_ms / 1000, self._time_is_up)
+        self._exchange.when_lost = self._abandon
+
+    def _changed(self) -> None:
+        """A log grew. Look once in a tick, however many did."""
+        if not self._is_due:
+            self._is_due = True
+            self._handler.loop.call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        self._is_due = False
+        if not self._watched:
+            return
+        answer = self._make_answer()
+        if answer.is_enough:
+            self._stop_waiting()
+            self._read(answer)
+
+    def _abandon(self) -> None:
+        """The client is gone: wait no longer."""
+        self._stop_waiting()
+        self._exchange.answer(None)
+
+    def _time_is_up(self) -> None:
+        self._stop_waiting()
+        self._read(self._make_answer())
+
+    def _stop_waiting(self) -> None:
+        self._exchange.when_lost = None
+        for partition in self._watched:
+            partition.log.unwatch(self._changed)
+        self._watched = []
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _make_answer(self) -> Answer:
+        answer = Answer(self._handler.planner, self._request)
+        for asked in self._request.partitions:
+            answer.add(asked)
+        return answer
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def _read(self, answer: Answer) -> None:
+        is_small = total_bytes(answer.to_read) <= INLINE_READ_BYTES
+        if is_small and not any(needs_check(read.plan, read.max_bytes) for read in answer.to_read):
+            try:
+                for read in answer.to_read:
+                    answer.take(read, read_batches(read.plan, read.max_bytes, read_from_cache))
+                self._send(answer)
+                return
+            except NotCached:
+                answer = self._make_answer()
+            except FaircopyError:
+                pass
+        self._handler.disk.submit(
+            find_all, (answer.to_read, is_small), lambda outcomes, error: self._found(answer, outcomes, error)
+        )
+
+    def _found(
+        self, answer: Answer, outcomes: list[bytes | FileRange | FaircopyError] | None, error: BaseException | None
+    ) -> None:
+        if outcomes is None:
+            self._handler.fail(self._exchange, error)
+            return
+        for read, outcome in zip(answer.to_read, outcomes, strict=True):
+            answer.take(read, outcome)
+        self._send(answer)
+
+    def _send(self, answer: Answer) -> None:
+        header = self._header
+        send(self._exchange, encode_fetch_response(header.api_version, header.correlation_id, answer.results))
+
+
+class FetchHandler:
+    """Takes Fetch requests."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.planner = FetchPlanner(parts.catalog, parts.settings)
+        self.disk = parts.disk
+        self.loop = parts.loop
+        self.large = parts.large_requests
+
+    def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
+        """Take a request; the exchange is answered later. Returns the rest of the work, if there is much.
+
+        Raises MalformedMessage.
+        """
+        if len(frame) > LARGE_FRAME_BYTES:
+            return fetch_many(self, exchange, header, frame)
+        request = read_fetch_request(header.api_version, frame, header.body_at)
+        if request.session_id:
+            self.refuse_session(exchange, header)
+        else:
+            Operation(self, exchange, header, request).start()
+        return None
+
+    def refuse_session(self, exchange: Exchange, header: RequestHeader) -> None:
+        """No fetch sessions: without an id of ours there is none to go on with."""
+        code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        exchange.answer(encode_fetch_response(header.api_version, header.correlation_id, [], code))
+
+    def fail(self, exchange: Exchange, error: BaseException | None) -> None:
+        """A bug, not a client's fault: log it, and let the client come back."""
+        self.loop.call_exception_handler({"message": "Fetch failed", "exception": error})
+        exchange.answer(None)
+        exchange.connection.close()
+
+
+def refuse(exchange: Exchange, header: RequestHeader) -> None:
+    """All newer versions known today begin as the newest one here does, so their clients can read the error."""
+    if header.api_version < VERSIONS[0]:
+        raise UnknownApi(f"Fetch version {header.api_version} is older than {VERSIONS[0]}")
+    code = ErrorCode.UNSUPPORTED_VERSION
+    exchange.answer(encode_fetch_response(VERSIONS[-1], header.correlation_id, (), code))
+
+
+ROUTE = HotRoute(SCHEMA, lambda parts: FetchHandler(parts).handle, VERSIONS, refuse)

@@ -1,0 +1,83 @@
+"""IncrementalAlterConfigs: settings are changed one by one (KIP-339)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from faircopy.cluster.topic_configs import CONFIGS, Kind, elements
+from faircopy.errors import FaircopyError
+from faircopy.serving.codes import Refused
+from faircopy.serving.config_resources import outcome, present, replace
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 44 IncrementalAlterConfigs 0-1 flexible 1+
+  request
+    resources                 []
+        resource_type         int8
+        resource_name         string
+        configs               []
+            name              string
+            config_operation  int8
+            value             string?
+    validate_only             bool              = false
+  response
+    throttle_time_ms          int32             = 0
+    responses                 []
+        error_code            int16
+        error_message         string?           = null
+        resource_type         int8
+        resource_name         string
+""")
+
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+async def incremental_alter_configs(request: Message, context: Context) -> Body:
+    """IncrementalAlterConfigs."""
+    answers = []
+    async for resource in context.pace.through(request.resources):
+        try:
+            configs = changed(resource.configs, present(context.parts, resource))
+        except FaircopyError as error:
+            answers.append(outcome(resource, error))
+            continue
+        answers.append(await replace(context.parts, resource, configs, validate_only=request.validate_only))
+    return {"responses": answers}
+
+
+def changed(changes: list[Message], before: Mapping[str, str]) -> dict[str, str]:
+    """What a resource has of its own after the changes. Raises Refused."""
+    configs = dict(before)
+    times = Counter(change.name for change in changes)
+    for change in changes:
+        name, operation = change.name, change.config_operation
+        if times[name] > 1:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"setting {name!r} is changed twice in one request")
+        if operation == DELETE:
+            configs.pop(name, None)
+        elif operation not in (SET, APPEND, SUBTRACT) or change.value is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"setting {name!r}: operation {operation} without a value")
+        elif operation == SET:
+            configs[name] = change.value
+        else:
+            configs[name] = changed_list(name, configs.get(name), change.value, is_more=operation == APPEND)
+    return configs
+
+
+def changed_list(name: str, present: str | None, change: str, *, is_more: bool) -> str:
+    """A list with the elements of `change`, each once, or without them. Raises Refused."""
+    config = CONFIGS.get(name)
+    if config is None or config.kind is not Kind.LIST:
+        verb = "APPEND to" if is_more else "SUBTRACT from"
+        raise Refused(ErrorCode.INVALID_CONFIG, f"can't {verb} setting {name!r}, which is no list: SET it")
+    parts = elements(config.default if present is None else present)
+    parts = [*parts, *elements(change)] if is_more else [part for part in parts if part not in elements(change)]
+    return ",".join(dict.fromkeys(parts))
+
+
+ROUTE = Route(SCHEMA, incremental_alter_configs)

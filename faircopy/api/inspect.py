@@ -1,0 +1,153 @@
+"""faircopy's own API Inspect: a look inside the broker as JSON, for the command line and for measuring.
+
+It is not advertised, since it is no part of Kafka's protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from faircopy import __version__
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.partition.partition import Partition
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.settings.table import changed_settings
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 20000 Inspect 0 flexible 0+
+  request
+    subject     string
+  response
+    error_code  int16
+    document    string
+""")
+
+
+async def inspect(request: Message, context: Context) -> Body:
+    """Inspect: one of the subjects."""
+    subject = SUBJECTS.get(request.subject)
+    if subject is None:
+        return {"error_code": ErrorCode.INVALID_REQUEST, "document": json.dumps(list(SUBJECTS))}
+    return {"error_code": ErrorCode.NONE, "document": json.dumps(subject(context.parts))}
+
+
+def about_broker(parts: Parts) -> dict[str, Any]:
+    """The broker itself, in figures."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    partitions = list(parts.catalog.partitions())
+    return {
+        "version": __version__,
+        "process_id": os.getpid(),
+        "uptime_ms": round(parts.clock.monotonic_ms() - parts.ready_ms),
+        "durability": parts.settings.durability,
+        "data_directory": str(parts.directory.path),
+        "listeners": [f"{each.name}://{each.address}" for each in parts.server.listeners],
+        "settings": [f"{key}={value}" for key, value in changed_settings(parts.settings).items()],
+        "recovery": str(parts.recovery),
+        "recovery_ms": round(parts.recovery.duration_ms),
+        "incarnation": parts.incarnation,
+        "topics": len(parts.catalog.topics),
+        "partitions": len(partitions),
+        "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
+        "open_transactions": sum(len(home.table.transactions) for home in parts.coordinator.journals),
+        "connections": parts.server.connections,
+        "requests_in_flight_bytes": parts.server.in_flight_bytes,
+        "memory_bytes": memory_bytes(),
+        "memory_peak_bytes": usage.ru_maxrss * 1024,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "loop_stalls": parts.stalls.stalls,
+        "loop_stall_worst_ms": round(parts.stalls.worst_ms, 3),
+    }
+
+
+def partitions(parts: Parts) -> list[dict[str, Any]]:
+    """What stands in each partition."""
+    return [
+        {
+            "topic": partition.name.topic,
+            "partition": partition.name.partition,
+            "start_offset": partition.log.start_offset,
+            "end_offset": partition.log.end_offset,
+            "decided_offset": partition.state.next_offset,
+            "open_transactions": sum(each.is_undecided for each in partition.state.transactions.values()),
+            "journal_bytes": partition.journal.next_position - partition.journal.start_position,
+            "failure": str(partition.failure) if partition.failure else None,
+        }
+        for partition in parts.catalog.partitions()
+    ]
+
+
+def tables(parts: Parts) -> list[dict[str, Any]]:
+    """What each plain table has published."""
+    return [
+        {
+            "table": table.name,
+            "topics": [topic.topic.name for topic in table.topics],
+            "published": sum(table.next_offsets.values()),
+            "waiting": sum(
+                partition.log.end_offset - table.first_offset(partition) for partition in table.partitions()
+            ),
+            "directory": str(table.directory),
+        }
+        for table in parts.plain_tables.tables.values()
+        if table.topics
+    ]
+
+
+def transactions(parts: Parts) -> list[dict[str, Any]]:
+    """All transactions that are not over."""
+    now_ms = parts.clock.steady_ms()
+    partitions = {each.id: each for each in (*parts.catalog.partitions(), *parts.offsets.partitions)}
+    found = []
+    for home in parts.coordinator.journals:
+        for transaction in home.table.transactions.values():
+            there = [each for one in transaction.participants if (each := partitions.get(one)) is not None]
+            here = [partition.state.transactions.get(transaction.id) for partition in there]
+            found.append(
+                {
+                    "id": str(transaction.id),
+                    "transactional_id": transaction.transactional_id,
+                    "group": home.table.producers[transaction.transactional_id].group,
+                    "state": transaction.state.value,
+                    "age_ms": now_ms - transaction.started_ms,
+                    "timeout_ms": transaction.timeout_ms,
+                    "partitions": [name_of(each, partitions) for each in transaction.participants],
+                    "messages": sum(each.records for each in here if each is not None),
+                    "journaled_bytes": sum(each.size for each in here if each is not None),
+                    "metadata_journal": home.number,
+                }
+            )
+    return found
+
+
+def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
+    """A participant's name, or its id, if its topic is deleted."""
+    return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
+
+
+def memory_bytes() -> int | None:
+    """What this process has in memory now; None where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError):
+        return None
+    return pages * resource.getpagesize()
+
+
+SUBJECTS: dict[str, Callable[[Parts], Any]] = {
+    "broker": about_broker,
+    "partitions": partitions,
+    "transactions": transactions,
+    "tables": tables,
+}
+
+
+ROUTE = Route(SCHEMA, inspect, is_advertised=False)

@@ -1,0 +1,31 @@
+"""LeaveGroup: one member (before version 3), or many (KIP-345)."""
+
+from __future__ import annotations
+
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 13 LeaveGroup 0-4 flexible 4+
+  request
+    group_id               string
+    members                []         3+
+        member_id          string
+        group_instance_id  string?           = null
+    member_id              string     0-2
+  response
+    throttle_time_ms       int32      1+     = 0
+    error_code             int16
+    members                []         3+
+        member_id          string
+        group_instance_id  string?           = null
+        error_code         int16
+""")
+
+
+async def leave_group(request: Message, context: Context) -> Body:
+    """LeaveGroup."""
+    return await context.parts.groups.leave_group(request)
+
+
+ROUTE = Route(SCHEMA, leave_group)

@@ -1,0 +1,29 @@
+"""ListGroups, of all states and types or of those asked for (KIP-518, KIP-848)."""
+
+from __future__ import annotations
+
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 16 ListGroups 0-5 flexible 3+
+  request
+    states_filter      []string   4+
+    types_filter       []string   5+
+  response
+    throttle_time_ms   int32      1+     = 0
+    error_code         int16
+    groups             []
+        group_id       string
+        protocol_type  string
+        group_state    string     4+
+        group_type     string     5+
+""")
+
+
+async def list_groups(request: Message, context: Context) -> Body:
+    """ListGroups."""
+    return await context.parts.groups.list_groups(request)
+
+
+ROUTE = Route(SCHEMA, list_groups)

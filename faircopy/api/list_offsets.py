@@ -1,0 +1,115 @@
+"""ListOffsets: where logs begin and end, and what stands where in time.
+
+Its timeout (version 10) is for reading from tiered storage, which there is none of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from faircopy.datalog.read import DamagedLog
+from faircopy.datalog.time_search import find_time
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import HostedPartition
+from faircopy.hosting.leader_epoch import LEADER_EPOCH
+from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.storage.sealed import DamagedState
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 2 ListOffsets 1-10 flexible 6+
+  request
+    replica_id                    int32             = -1
+    isolation_level               int8       2+     = 0
+    topics                        []
+        name                      string
+        partitions                []
+            partition_index       int32
+            current_leader_epoch  int32      4+     = -1
+            timestamp             int64
+    timeout_ms                    int32      10+
+  response
+    throttle_time_ms              int32      2+     = 0
+    topics                        []
+        name                      string
+        partitions                []
+            partition_index       int32
+            error_code            int16
+            timestamp             int64             = -1
+            offset                int64             = -1
+            leader_epoch          int32      4+     = -1
+""")
+
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+FIRST_VERSION = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+NOWHERE: Body = {"offset": -1, "timestamp": -1, "leader_epoch": -1}
+NEVER = 1 << 15
+
+
+async def list_offsets(request: Message, context: Context) -> Body:
+    """ListOffsets."""
+    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    repeated = {place for place, count in times.items() if count > 1}
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    await find_offset(context.parts, topic.name, asked, request.isolation_level, context.version)
+                    if (topic.name, asked.partition_index) not in repeated
+                    else {"partition_index": asked.partition_index, "error_code": ErrorCode.INVALID_REQUEST}
+                    async for asked in context.pace.over(topic.partitions)
+                ],
+            }
+            async for topic in context.pace.over(request.topics)
+        ]
+    }
+
+
+async def find_offset(parts: Parts, topic: str, asked: Message, isolation_level: int, version: int) -> Body:
+    """What one partition is asked for."""
+    answer = {"partition_index": asked.partition_index}
+    if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, NEVER):
+        return answer | {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+    partition = parts.catalog.find(topic, asked.partition_index)
+    if partition is None:
+        return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    if partition.failure is not None:
+        return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
+    if asked.current_leader_epoch > LEADER_EPOCH:
+        return answer | {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
+    start_offset = partition.log.start_offset
+    try:
+        return answer | {"error_code": 0} | await find(parts, partition, asked.timestamp, isolation_level)
+    except NotCaughtUp:
+        return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
+    except FaircopyError as error:
+        # What goes while it is searched is not damaged, and the client asks again.
+        if isinstance(error, DamagedLog | DamagedState) and partition.log.start_offset == start_offset:
+            parts.catalog.stop(partition, error)
+        return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
+
+
+async def find(parts: Parts, partition: HostedPartition, timestamp: int, isolation_level: int) -> Body:
+    """The offset for a time, or for one of the special ones. Raises NotCaughtUp, DamagedLog, DamagedState."""
+    log = partition.log
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return {"offset": log.start_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
+    if timestamp == LATEST_TIERED:
+        return NOWHERE
+    await catch_up(partition, parts.clock)
+    if timestamp == LATEST:
+        return {"offset": partition.end_for(isolation_level), "timestamp": -1, "leader_epoch": LEADER_EPOCH}
+    wanted = log.index.greatest_time_ms if timestamp == MAX_TIMESTAMP else timestamp
+    async with parts.time_searches:
+        found = await find_time(log, parts.disk, wanted) if log.end_offset > log.start_offset else None
+    if found is None:
+        return NOWHERE
+    return {"offset": found.offset, "timestamp": found.timestamp_ms, "leader_epoch": LEADER_EPOCH}
+
+
+ROUTE = Route(SCHEMA, list_offsets)

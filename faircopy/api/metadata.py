@@ -1,0 +1,140 @@
+"""Metadata: brokers, topics, and who leads which partition.
+
+A topic that is asked for by name is made, if settings and client allow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from faircopy.cluster.topics import InvalidTopicName, TopicExists, check_topic_name
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import Catalog, HostedTopic
+from faircopy.hosting.leader_epoch import LEADER_EPOCH
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.operations import ON_TOPICS, on_the_cluster
+from faircopy.wire.schema import UUID_ZERO, Schema
+
+SCHEMA = Schema("""
+api 3 Metadata 0-12 flexible 9+
+  request
+    topics                                 []?1+
+        topic_id                           uuid       10+    = zero
+        name                               string?10+
+    allow_auto_topic_creation              bool       4+     = true
+    include_cluster_authorized_operations  bool       8-10   = false
+    include_topic_authorized_operations    bool       8+     = false
+  response
+    throttle_time_ms                       int32      3+     = 0
+    brokers                                []
+        node_id                            int32
+        host                               string
+        port                               int32
+        rack                               string?    1+     = null
+    cluster_id                             string?    2+     = null
+    controller_id                          int32      1+     = -1
+    topics                                 []
+        error_code                         int16
+        name                               string?12+
+        topic_id                           uuid       10+    = zero
+        is_internal                        bool       1+     = false
+        partitions                         []
+            error_code                     int16
+            partition_index                int32
+            leader_id                      int32
+            leader_epoch                   int32      7+     = -1
+            replica_nodes                  []int32
+            isr_nodes                      []int32
+            offline_replicas               []int32    5+     = []
+        topic_authorized_operations        int32      8+     = -2147483648
+    cluster_authorized_operations          int32      8-10   = -2147483648
+""")
+
+
+NULLABLE_NAME_SINCE = 12
+
+
+async def metadata(request: Message, context: Context) -> Body:
+    """Metadata. A topic that is asked for by name is made, if settings and client allow."""
+    node_id = context.parts.settings.node_id
+    if request.topics is None or (context.version == 0 and not request.topics):
+        every = list(context.parts.catalog.topics.values())
+        topics = [describe(hosted, node_id) async for hosted in context.pace.over(every)]
+    else:
+        may_create = request.allow_auto_topic_creation and context.parts.settings.auto_create_topics
+        # Before version 12 a topic that is asked for by its id has an empty name in the answer, not a null one.
+        nameless = None if context.version >= NULLABLE_NAME_SINCE else ""
+        # As Kafka does, answer once what is asked for twice: an answer is no greater than what there is.
+        different = {(asked.topic_id, asked.name): asked for asked in request.topics}
+        asked_for = context.pace.over(different.values())
+        topics = [await describe_asked(context.parts, asked, may_create, nameless) async for asked in asked_for]
+    if request.include_topic_authorized_operations:
+        topics = [
+            topic if topic["error_code"] else topic | {"topic_authorized_operations": ON_TOPICS} for topic in topics
+        ]
+    return {
+        "brokers": [context.node | {"rack": None}],
+        "cluster_id": context.parts.directory.cluster_id,
+        "controller_id": context.parts.settings.node_id,
+        "topics": topics,
+        "cluster_authorized_operations": on_the_cluster(request.include_cluster_authorized_operations),
+    }
+
+
+async def describe_asked(parts: Parts, asked: Message, may_create: bool, nameless: str | None) -> Body:
+    """One topic, which is made if it may be."""
+    hosted = find(parts.catalog, asked)
+    if hosted is not None:
+        return describe(hosted, parts.settings.node_id)
+    if asked.topic_id != UUID_ZERO or asked.name is None:
+        return missing(nameless, ErrorCode.UNKNOWN_TOPIC_ID) | {"topic_id": asked.topic_id}
+    try:
+        check_topic_name(asked.name)
+        if not may_create:
+            return missing(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        with contextlib.suppress(TopicExists):
+            await parts.catalog.create(asked.name, parts.settings.topic_partitions, {})
+    except InvalidTopicName:
+        return missing(asked.name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    except FaircopyError:
+        return missing(asked.name, ErrorCode.LEADER_NOT_AVAILABLE)
+    return describe(parts.catalog.known(asked.name), parts.settings.node_id)
+
+
+def find(catalog: Catalog, asked: Message) -> HostedTopic | None:
+    """As Kafka does, go by the id if there is one, whatever the name: Java's clients give an empty one."""
+    if asked.topic_id == UUID_ZERO:
+        return catalog.topics.get(asked.name or "")
+    return next((each for each in catalog.topics.values() if each.topic.id.bytes == asked.topic_id), None)
+
+
+def describe(hosted: HostedTopic, node: int) -> Body:
+    """A topic with its partitions, all led by one broker."""
+    partitions = [
+        {
+            "error_code": ErrorCode.NONE,
+            "partition_index": number,
+            "leader_id": node,
+            "leader_epoch": LEADER_EPOCH,
+            "replica_nodes": [node],
+            "isr_nodes": [node],
+        }
+        for number in range(len(hosted.partitions))
+    ]
+    return {
+        "error_code": ErrorCode.NONE,
+        "name": hosted.topic.name,
+        "topic_id": hosted.topic.id.bytes,
+        "is_internal": False,
+        "partitions": partitions,
+    }
+
+
+def missing(name: str | None, code: ErrorCode) -> Body:
+    """Metadata of a topic that can't be described."""
+    return {"error_code": code, "name": name, "partitions": []}
+
+
+ROUTE = Route(SCHEMA, metadata)

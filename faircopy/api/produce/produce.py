@@ -1,0 +1,341 @@
+"""Produce: the hot path in. Batches are checked from outside, appended, and answered when they are safe.
+
+Requests and responses have a codec of their own (`wire/produce.py`), for which the schema is the oracle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from faircopy.api.produce.large_batches import LargeBatches
+from faircopy.copier.producers import UNKNOWN_OFFSET
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import HostedPartition, HostedTopic
+from faircopy.journal.entry import TransactionId
+from faircopy.loop.pace import ClientGone, Pace
+from faircopy.net.connection import Connection, Exchange
+from faircopy.partition.partition import NoOpenTransaction
+from faircopy.serving.codes import Refused, code_of, message_of
+from faircopy.serving.large_requests import LargeRequests
+from faircopy.serving.parts import Parts
+from faircopy.serving.route import HotRoute
+from faircopy.transactions.connections import Sent
+from faircopy.transactions.decisions import TransactionRefused
+from faircopy.wire.batch import (
+    BatchHeader,
+    CorruptBatch,
+    check_produced,
+    with_log_append_time,
+)
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.messages import RequestHeader
+from faircopy.wire.primitives import TooManyElements
+from faircopy.wire.produce import (
+    FIRST_ACCEPTED_VERSION,
+    ProduceRequest,
+    ProduceResult,
+    encode_produce_response,
+    read_produce_request,
+)
+from faircopy.wire.record_count import Budget, is_counted
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 0 Produce 3-12 flexible 9+
+  request
+    transactional_id                       string?           = null
+    acks                                   int16
+    timeout_ms                             int32
+    topic_data                             []
+        name                               string
+        partition_data                     []
+            index                          int32
+            records                        records?
+  response
+    responses                              []
+        name                               string
+        partition_responses                []
+            index                          int32
+            error_code                     int16
+            base_offset                    int64
+            log_append_time_ms             int64             = -1
+            log_start_offset               int64      5+     = -1
+            record_errors                  []         8+     = []
+                batch_index                int32
+                batch_index_error_message  string?           = null
+            error_message                  string?    8+     = null
+            current_leader                 {}         10+    tag 0
+                leader_id                  int32             = -1
+                leader_epoch               int32             = -1
+    throttle_time_ms                       int32             = 0
+    node_endpoints                         []         10+    tag 0 = []
+        node_id                            int32
+        host                               string
+        port                               int32
+        rack                               string?           = null
+""")
+VERSIONS = range(10)
+"""Nothing below 3 is accepted, but with a higher minimum old librdkafka silently drops gzip and lz4. The schema goes on
+to 12 for transactions v2 (KIP-890); topic ids (KIP-516) are left out.
+"""
+
+log = logging.getLogger(__name__)
+
+
+NO_TIMESTAMP = -1
+ELEMENTS_AT_ONCE = 200
+
+
+class Checked(NamedTuple):
+    """A batch that may be appended."""
+
+    records: memoryview
+    header: BatchHeader
+    is_counted: bool = True
+
+
+class Operation:
+    """One Produce request in the works: it is answered when each of its batches is safe or refused."""
+
+    __slots__ = ("correlation_id", "exchange", "request", "results", "version", "waiting")
+
+    def __init__(self, exchange: Exchange, header: RequestHeader, request: ProduceRequest) -> None:
+        self.exchange = exchange
+        self.version = header.api_version
+        self.correlation_id = header.correlation_id
+        self.request = request
+        self.results: list[ProduceResult | None] = [None] * len(request.partitions)
+        self.waiting = len(self.results)
+
+    def settle(self, number: int, result: ProduceResult) -> None:
+        """The outcome of one partition's batch."""
+        self.results[number] = result
+        self.waiting -= 1
+        if not self.waiting:
+            self.answer()
+
+    def answer(self) -> None:
+        """Send the response."""
+        if self.request.acks == 0:
+            self.answer_nothing()
+        else:
+            self.exchange.answer(self.encoded())
+
+    def encoded(self) -> bytes:
+        """The response, when all is settled."""
+        results = [result for result in self.results if result is not None]
+        return encode_produce_response(self.version, self.correlation_id, results)
+
+    def answer_nothing(self) -> None:
+        """What a client that wants no acks gets."""
+        self.exchange.answer(None)
+        if any(result is not None and result.error_code for result in self.results):
+            # As Kafka does: without acks, closing the connection is the only way to tell that something is wrong.
+            self.exchange.connection.close()
+
+
+class LargeOperation(Operation):
+    """The same for many partitions: the response is encoded on a thread."""
+
+    __slots__ = ("_is_settled",)
+
+    def __init__(self, exchange: Exchange, header: RequestHeader, request: ProduceRequest) -> None:
+        super().__init__(exchange, header, request)
+        self._is_settled = asyncio.Event()
+
+    def answer(self) -> None:
+        self._is_settled.set()
+
+    async def answer_from_thread(self, large: LargeRequests) -> None:
+        """Send the response when all is settled."""
+        if self.results:
+            await self._is_settled.wait()
+        if self.request.acks == 0:
+            self.answer_nothing()
+        else:
+            self.exchange.answer(await large.run(self.encoded))
+
+
+class ProduceHandler:
+    """Takes Produce requests."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._catalog = parts.catalog
+        self._coordinator = parts.coordinator
+        self._producer_ids = parts.producer_ids
+        self._clock = parts.clock
+        self._large_batches = LargeBatches(parts.disk)
+        self._large = parts.large_requests
+
+    def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
+        """Take a request; the exchange is answered later. Returns the rest of the work, if there is much.
+
+        Raises MalformedMessage.
+        """
+        try:
+            request = read_produce_request(header.api_version, frame, header.body_at, ELEMENTS_AT_ONCE)
+        except TooManyElements:
+            exchange.holds_back = True
+            return self._take_many(exchange, header, frame)
+        operation = Operation(exchange, header, request)
+        if not operation.results:
+            operation.answer()
+        refused, budget = self._refusal(header, request), Budget()
+        checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
+        if budget.is_exceeded:
+            exchange.holds_back = True
+            return self._go_on(operation, checked, self._large.pace_for(exchange.connection))
+        for number, one in enumerate(checked):
+            self._append(operation, number, one)
+        return None
+
+    async def _take_many(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+        """Take a request with so many partitions that others must have their turn in between."""
+        request = await self._large.run(read_produce_request, header.api_version, frame, header.body_at)
+        operation = LargeOperation(exchange, header, request)
+        refused, budget = self._refusal(header, request), Budget()
+        pace = self._large.pace_for(exchange.connection)
+        checked = [
+            refused or self._check(topic, records, budget) async for topic, _, records in pace.over(request.partitions)
+        ]
+        await self._go_on(operation, checked, pace)
+        await operation.answer_from_thread(self._large)
+
+    async def _go_on(self, operation: Operation, checked: list[Checked | FaircopyError], pace: Pace) -> None:
+        """Count what takes long to count, and append all, unless the client has gone meanwhile."""
+        connection = operation.exchange.connection
+        for number, one in enumerate(checked):
+            if isinstance(one, Checked) and not one.is_counted:
+                checked[number] = await self._counted(one, connection)
+        pace.ensure_wanted()
+        async for number, one in pace.through(enumerate(checked)):
+            self._append(operation, number, one)
+        operation.exchange.let_on()
+
+    async def _counted(self, one: Checked, connection: Connection) -> Checked | FaircopyError:
+        try:
+            await self._large_batches.check(one.records, one.header, lambda: connection.is_open)
+        except ClientGone:
+            raise
+        except FaircopyError as error:
+            return error
+        return one
+
+    def _append(self, operation: Operation, number: int, checked: Checked | FaircopyError) -> None:
+        """Append a batch, or settle it as refused."""
+        topic, partition, _ = operation.request.partitions[number]
+        if isinstance(checked, Checked):
+            try:
+                self._append_checked(operation, number, topic, partition, checked)
+                return
+            except FaircopyError as error:
+                checked = error
+        code = code_of(checked)
+        log.debug(
+            "refused to %s: Produce to %s-%d: %s: %s",
+            operation.exchange.connection.peer, topic, partition, code.name, checked,
+        )  # fmt: skip
+        operation.settle(number, ProduceResult(topic, partition, code, error_message=message_of(checked)))
+
+    def _refusal(self, header: RequestHeader, request: ProduceRequest) -> Refused | None:
+        """Why the whole request is refused, if it is."""
+        if header.api_version < FIRST_ACCEPTED_VERSION:
+            return Refused(
+                ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+                "Produce below version 3 has no record batches v2: use Kafka 0.11 or newer",
+            )
+        if request.acks not in (-1, 0, 1):
+            return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}: give 0, 1 or all (-1)")
+        return None
+
+    def _append_checked(
+        self, operation: Operation, number: int, topic: str, partition_number: int, checked: Checked
+    ) -> None:
+        partition = self._catalog.find(topic, partition_number)
+        if partition is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition_number}")
+        partition.ensure_sound()
+        hosted = self._catalog.topics[topic]
+        records, header, _ = checked
+        stamp_ms = -1
+        if hosted.has_log_append_time:
+            stamp_ms = self._clock.wall_ms()
+            records = memoryview(with_log_append_time(records, stamp_ms))
+        start_offset = partition.log.start_offset
+
+        def safe(base_offset: int) -> None:
+            if header.is_transactional and not hosted.acks_expected_offsets:
+                base_offset = UNKNOWN_OFFSET
+            operation.settle(number, ProduceResult(topic, partition_number, 0, base_offset, stamp_ms, start_offset))
+
+        if header.is_transactional:
+            transaction = self._transaction(operation, partition, header)
+            safe_with_transaction = self._coordinator.once_written(transaction, safe)
+            partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
+        else:
+            partition.append_plain(records, header, header.records, safe)
+
+    def _check(self, topic: str, records: memoryview | None, budget: Budget) -> Checked | FaircopyError:
+        """The batch with its header, or why it is refused."""
+        hosted = self._catalog.topics.get(topic)
+        try:
+            if hosted is None:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+            return self._check_batch(hosted, records, budget)
+        except FaircopyError as error:
+            return error
+
+    def _check_batch(self, hosted: HostedTopic, records: memoryview | None, budget: Budget) -> Checked:
+        if records is None:
+            raise CorruptBatch("no record batch came")
+        if len(records) > hosted.max_message_bytes:
+            raise Refused(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"record batch of {len(records)} bytes; topic {hosted.topic.name!r} takes {hosted.max_message_bytes} "
+                f"(max.message.bytes)",
+            )
+        header = check_produced(records)
+        if header.producer_id >= self._producer_ids.limit:
+            raise Refused(ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given to anyone")
+        if hosted.has_timestamp_limits:
+            self._check_times(hosted, header)
+        return Checked(records, header, is_counted(records, header, budget))
+
+    def _check_times(self, hosted: HostedTopic, header: BatchHeader) -> None:
+        """Compare the first and the greatest time of a batch with the clock, as far as the topic's settings ask for."""
+        now_ms = self._clock.wall_ms()
+        times = (header.base_timestamp_ms, header.max_timestamp_ms)
+        for time_ms in times:
+            behind_ms = now_ms - time_ms
+            is_within = -hosted.timestamp_after_max_ms <= behind_ms <= hosted.timestamp_before_max_ms
+            if time_ms != NO_TIMESTAMP and not is_within:
+                raise Refused(
+                    ErrorCode.INVALID_TIMESTAMP,
+                    f"a message has time {time_ms}, and it is {now_ms}; topic {hosted.topic.name!r} takes at most "
+                    f"{hosted.timestamp_before_max_ms} ms behind and {hosted.timestamp_after_max_ms} ms ahead "
+                    f"(message.timestamp.before.max.ms, message.timestamp.after.max.ms)",
+                )
+
+    def _transaction(self, operation: Operation, partition: HostedPartition, header: BatchHeader) -> TransactionId:
+        """The open transaction that a draft belongs to; tells a zombie, and what comes late, from it."""
+        transactional_id = operation.request.transactional_id
+        identity = (header.producer_id, header.producer_epoch)
+        try:
+            transaction = partition.open_transaction_of(transactional_id, *identity)
+        except NoOpenTransaction as error:
+            if not transactional_id:
+                raise
+            raise Refused(self._coordinator.refusal_of_draft(transactional_id, *identity), str(error)) from error
+        content = (partition.id, header.base_sequence)
+        sent = Sent(operation.exchange.connection.number, operation.correlation_id, content)
+        try:
+            self._coordinator.admit_draft(transaction, sent)
+        except TransactionRefused as error:
+            raise Refused(error.code, str(error)) from error
+        return transaction
+
+
+ROUTE = HotRoute(SCHEMA, lambda parts: ProduceHandler(parts).handle, VERSIONS)

@@ -1,0 +1,71 @@
+"""TxnOffsetCommit: offsets that become part of a transaction, as drafts in the group's offsets partition."""
+
+from __future__ import annotations
+
+from faircopy.errors import FaircopyError
+from faircopy.groups.offset_requests import sort_offsets
+from faircopy.groups.offsets import OffsetToCommit
+from faircopy.partition.partition import NoOpenTransaction
+from faircopy.serving.refusals import log_reason
+from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.transactions.decisions import TransactionRefused
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import Schema
+
+SCHEMA = Schema("""
+api 28 TxnOffsetCommit 0-5 flexible 3+
+  request
+    transactional_id                string
+    group_id                        string
+    producer_id                     int64
+    producer_epoch                  int16
+    generation_id                   int32      3+     = -1
+    member_id                       string     3+     = ""
+    group_instance_id               string?    3+     = null
+    topics                          []
+        name                        string
+        partitions                  []
+            partition_index         int32
+            committed_offset        int64
+            committed_leader_epoch  int32      2+     = -1
+            committed_metadata      string?           = null
+  response
+    throttle_time_ms                int32             = 0
+    topics                          []
+        name                        string
+        partitions                  []
+            partition_index         int32
+            error_code              int16
+""")
+
+
+async def txn_offset_commit(request: Message, context: Context) -> Body:
+    """TxnOffsetCommit: drafts in the group's offsets partition."""
+    parts = context.parts
+    offsets = await sort_offsets(request.topics, parts.catalog.has_partition, context.pace)
+    error = parts.groups.check_txn_offset_commit(request)
+    if not error and (accepted := offsets.accepted):
+        error = await commit_draft(request, accepted, context)
+    return await offsets.answer(request.topics, error, context.pace)
+
+
+async def commit_draft(request: Message, rows: list[OffsetToCommit], context: Context) -> ErrorCode:
+    """Put the offsets into the producer's open transaction."""
+    parts = context.parts
+    identity = (request.transactional_id, request.producer_id, request.producer_epoch)
+    try:
+        parts.coordinator.admit_offsets(*identity, context.sent((request.group_id, *rows)))
+        await parts.offsets.commit_draft(request.group_id, rows, *identity, parts.coordinator.once_written)
+    except TransactionRefused as error:
+        log_reason(error)
+        return error.code
+    except NoOpenTransaction as error:
+        log_reason(error)
+        return parts.coordinator.refusal_of_draft(*identity)
+    except FaircopyError as error:
+        log_reason(error)
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.NONE
+
+
+ROUTE = Route(SCHEMA, txn_offset_commit, newest=3)

@@ -1,0 +1,54 @@
+"""Which code of Kafka's each error of ours is told as."""
+
+from __future__ import annotations
+
+from faircopy.cluster.store import Conflict
+from faircopy.cluster.topic_configs import InvalidTopicConfig
+from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic
+from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
+from faircopy.errors import FaircopyError
+from faircopy.hosting.catalog import TooManyPartitions
+from faircopy.partition.partition import NoOpenTransaction
+from faircopy.wire.batch import CorruptBatch, InvalidBatch, OldMagic
+from faircopy.wire.compression import RecordsError, TooLargeError
+from faircopy.wire.error_codes import ErrorCode
+
+MESSAGE_CHARS_MAX = 1_000
+
+CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
+    (InvalidTopicName, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    (TopicExists, ErrorCode.TOPIC_ALREADY_EXISTS),
+    (Conflict, ErrorCode.TOPIC_ALREADY_EXISTS),
+    (UnknownTopic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    (InvalidTopicConfig, ErrorCode.INVALID_CONFIG),
+    (TooManyPartitions, ErrorCode.INVALID_PARTITIONS),
+    (CorruptBatch, ErrorCode.CORRUPT_MESSAGE),
+    (OldMagic, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+    (InvalidBatch, ErrorCode.INVALID_RECORD),
+    (TooLargeError, ErrorCode.MESSAGE_TOO_LARGE),
+    (RecordsError, ErrorCode.INVALID_RECORD),
+    (StaleEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
+    (OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    (StaleDuplicate, ErrorCode.DUPLICATE_SEQUENCE_NUMBER),
+    (NoOpenTransaction, ErrorCode.INVALID_TXN_STATE),
+)
+
+
+class Refused(FaircopyError):
+    """A request, or a part of it, is refused with this code; nothing was done."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def code_of(error: FaircopyError) -> ErrorCode:
+    """The code for an error."""
+    if isinstance(error, Refused):
+        return error.code
+    return next((code for kind, code in CODES if isinstance(error, kind)), ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def message_of(error: Exception) -> str:
+    """What a response says of an error: short, whatever a client has put into the names in it."""
+    return str(error)[:MESSAGE_CHARS_MAX]

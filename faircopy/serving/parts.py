@@ -1,0 +1,63 @@
+"""The parts of a broker that handlers work with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+from faircopy.cluster.dynamic_settings import DynamicSettings
+from faircopy.cluster.producer_ids import ProducerIds
+from faircopy.groups.coordinator import GroupCoordinator
+from faircopy.groups.offsets_journals import OffsetsJournals
+from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.plain_tables import PlainTables
+from faircopy.hosting.recovery_summary import RecoverySummary
+from faircopy.hosting.snapshots import Snapshots
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.loop.stall_watch import StallWatch
+from faircopy.net.server import Server
+from faircopy.partition.partition import PartitionName
+from faircopy.serving.large_requests import LargeRequests
+from faircopy.settings.table import Settings
+from faircopy.storage.clock import Clock
+from faircopy.storage.data_directory import DataDirectory
+from faircopy.storage.disk import Disk
+from faircopy.transactions.coordinator import TransactionCoordinator
+
+
+class Parts(Protocol):
+    """A broker, as its handlers see it. `ready_ms` is when it began to serve, by the monotonic clock; `time_searches`
+    bounds how many searches by time are under way.
+    """
+
+    catalog: Catalog
+    coordinator: TransactionCoordinator
+    directory: DataDirectory
+    disk: Disk
+    dynamic_settings: DynamicSettings
+    groups: GroupCoordinator
+    incarnation: int
+    large_requests: LargeRequests
+    loop: asyncio.AbstractEventLoop
+    offsets: OffsetsJournals
+    plain_tables: PlainTables
+    producer_ids: ProducerIds
+    ready_ms: float
+    recovery: RecoverySummary
+    server: Server
+    settings: Settings
+    snapshots: Snapshots
+    stalls: StallWatch
+    time_searches: asyncio.Semaphore
+
+    @property
+    def advertised(self) -> Mapping[int, range]:
+        """The versions that clients are told of, by API key."""
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+
+    def name_of(self, partition: TopicIdPartition) -> PartitionName | None:
+        """A partition's name, also of group offsets; None if its topic is deleted."""

@@ -1,0 +1,37 @@
+"""Partitions of messages, or of offsets, that become part of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from faircopy.errors import FaircopyError
+from faircopy.partition.partition import Partition
+from faircopy.serving.fencing import fenced_code
+from faircopy.serving.refusals import log_reason
+from faircopy.serving.route import Context, Message
+from faircopy.transactions.decisions import TransactionRefused
+from faircopy.wire.error_codes import ErrorCode
+
+
+async def take_part(
+    request: Message, context: Context, partitions: Sequence[Partition], content: Hashable
+) -> ErrorCode:
+    """Have partitions take part in the producer's transaction. `content` tells this request from others of its kind."""
+    try:
+        for partition in partitions:
+            partition.ensure_sound()
+        await context.parts.coordinator.add_partitions(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            partitions,
+            context.sent(content),
+            fenced_code(context.version),
+        )
+    except TransactionRefused as error:
+        log_reason(error)
+        return error.code
+    except FaircopyError as error:
+        log_reason(error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NONE
