@@ -17,7 +17,8 @@ from faircopy.api.find_coordinator import SCHEMA as FIND_COORDINATOR
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.client.connection import Connection, ConnectionFailed
 from faircopy.net.listeners import CannotListen, Listener, bind_all, parse_listeners
-from faircopy.settings.table import BadSetting, load_settings
+from faircopy.settings.sources import load_settings
+from faircopy.settings.table import BadSetting
 from faircopy.wire.address import Address, BadAddress, parse_address
 from tests.broker_process import environment
 

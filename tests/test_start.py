@@ -16,7 +16,8 @@ from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.cli.start import EX_IOERR
 from faircopy.client.connection import Connection
-from faircopy.settings.table import BadSetting, load_settings
+from faircopy.settings.sources import load_settings
+from faircopy.settings.table import BadSetting
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, environment
 

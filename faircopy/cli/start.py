@@ -22,7 +22,8 @@ from faircopy.broker.broker import Broker
 from faircopy.broker.environment import Surroundings
 from faircopy.cli.logs import log_to_stderr
 from faircopy.cli.signals import end_before_ready, first_signal
-from faircopy.settings.table import Settings, changed_settings, load_settings
+from faircopy.settings.sources import load_settings
+from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.descriptors import UNLIMITED
 
 EX_IOERR = 74

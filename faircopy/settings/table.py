@@ -1,34 +1,19 @@
-"""The broker's settings: one table, read from defaults, a TOML file, FAIRCOPY_* variables and --set, in this order.
+"""The broker's settings: one table, and what a value of each may be.
 
-A setting `journal.segment.bytes` is the field `journal_segment_bytes` and the variable
-FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML
-it may be written flat ("journal.segment.bytes" = 1) or nested ([journal.segment] bytes = 1).
+A setting `journal.segment.bytes` is the field `journal_segment_bytes`. `settings/sources.py` reads them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from faircopy.errors import FaircopyError
 
-ENVIRONMENT_PREFIX = "FAIRCOPY_"
-UNLIMITED = -1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-
-# What Kubernetes puts into each container, for each service of the namespace, as Docker did for links: a
-# service `faircopy`, or `faircopy-ui`, has variables that look like settings. FAIRCOPY_PORT alone could be
-# somebody's guess, so its value counts, too.
-SERVICE_VARIABLE = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
-SERVICE_PORT_VARIABLE = re.compile(r"\w+_PORT")
-SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
-OTHER_VARIABLES = {"FAIRCOPY_BROKER", "FAIRCOPY_REQUIRE_ALL", "FAIRCOPY_SEED"}  # the commands' and the tests' own
+BOOLEAN_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
 
 class BadSetting(FaircopyError):
@@ -166,63 +151,10 @@ class Settings:
 FIELDS = {item.name.replace("_", "."): item for item in dataclasses.fields(Settings)}
 
 
-def load_settings(
-    config: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    overrides: Iterable[str] = (),
-    **flags: str | None,
-) -> Settings:
-    """Settings from all sources, the later ones stronger. `flags` are fields given by options of the command line.
-
-    Raises BadSetting.
-    """
-    values: dict[str, Any] = {}
-    if config is not None:
-        values.update(read_toml(config))
-    for name, text in (environment or {}).items():
-        if is_for_settings(name, text):
-            key = name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-            values[key] = parse(key, text, f"variable {name}")
-    for override in overrides:
-        key, _, text = override.partition("=")
-        values[key.strip()] = parse(key.strip(), text.strip(), f"--set {override}")
-    for name, given in flags.items():
-        if given is not None:
-            values[name.replace("_", ".")] = given
-    return Settings(**{FIELDS[key].name: value for key, value in values.items()})
-
-
 def changed_settings(settings: Settings) -> dict[str, Any]:
     """The settings that differ from their defaults."""
     values = ((key, getattr(settings, item.name), item.default) for key, item in FIELDS.items())
     return {key: value for key, value, default in values if value != default}
-
-
-def is_for_settings(variable: str, value: str) -> bool:
-    """Whether a variable of the environment is meant for a setting; then it must be one of them."""
-    if not variable.startswith(ENVIRONMENT_PREFIX) or variable in OTHER_VARIABLES:
-        return False
-    is_port = SERVICE_PORT_VARIABLE.fullmatch(variable) and SERVICE_URL.match(value)
-    return not (is_port or SERVICE_VARIABLE.fullmatch(variable))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file. Raises BadSetting."""
-    try:
-        return {key: check(key, value, str(path)) for key, value in flatten(tomllib.loads(path.read_text()))}
-    except OSError as error:
-        raise BadSetting(f"can't read {path}: {error.strerror}. Give another file with --config") from error
-    except (ValueError, RecursionError) as error:
-        raise BadSetting(f"{path} is not TOML, or has more in it than can be read: {error}") from error
-
-
-def flatten(document: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """Nested tables as dotted keys."""
-    for key, value in document.items():
-        if isinstance(value, dict):
-            yield from flatten(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def find(key: str, where: str) -> dataclasses.Field[Any]:
@@ -235,38 +167,34 @@ def find(key: str, where: str) -> dataclasses.Field[Any]:
 
 
 def parse(key: str, text: str, where: str) -> Any:
-    """The value that a text means for a setting. Raises BadSetting."""
+    """The value that a text means for a setting; `where` it stands is named in errors. Raises BadSetting."""
     kind = find(key, where).type
     if kind == "bool":
-        words = {
-            "true": True,
-            "1": True,
-            "yes": True,
-            "on": True,
-            "false": False,
-            "0": False,
-            "no": False,
-            "off": False,
-        }
-        if text.lower() not in words:
-            raise BadSetting(f"{key} ({where}) is {text!r}: give true or false")
-        return words[text.lower()]
+        return parse_bool(key, text, where)
     if kind == "int":
-        try:
-            return check(key, int(text), where)
-        except ValueError:
-            raise BadSetting(f"{key} ({where}) is {text!r}: give a whole number") from None
+        return check(key, parse_int(key, text, where), where)
     return check(key, text, where)
+
+
+def parse_bool(key: str, text: str, where: str) -> bool:
+    """Raises BadSetting."""
+    if text.lower() not in BOOLEAN_WORDS:
+        raise BadSetting(f"{key} ({where}) is {text!r}: give true or false")
+    return BOOLEAN_WORDS[text.lower()]
+
+
+def parse_int(key: str, text: str, where: str) -> int:
+    """Raises BadSetting."""
+    try:
+        return int(text)
+    except ValueError:
+        raise BadSetting(f"{key} ({where}) is {text!r}: give a whole number") from None
 
 
 def check(key: str, value: Any, where: str) -> Any:
     """Return `value` if the setting may have it. Raises BadSetting."""
     item = find(key, where)
-    expected = {"int": int, "bool": bool, "str": str}[str(item.type)]
-    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise BadSetting(
-            f"{key} ({where}) is {value!r}: give {'a whole number' if expected is int else expected.__name__}"
-        )
+    check_kind(item, key, value, where)
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         raise BadSetting(f"{key} ({where}) has more than 64 bits: give a smaller number")
     least, most, choices = item.metadata["least"], item.metadata["most"], item.metadata["choices"]
@@ -277,3 +205,11 @@ def check(key: str, value: Any, where: str) -> Any:
     if choices and value not in choices:
         raise BadSetting(f"{key} ({where}) is {value!r}: give one of {', '.join(choices)}")
     return value
+
+
+def check_kind(item: dataclasses.Field[Any], key: str, value: Any, where: str) -> None:
+    """Raises BadSetting if the value is not of the setting's type."""
+    expected = {"int": int, "bool": bool, "str": str}[str(item.type)]
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        wanted = "a whole number" if expected is int else expected.__name__
+        raise BadSetting(f"{key} ({where}) is {value!r}: give {wanted}")

@@ -11,7 +11,8 @@ from faircopy.cluster.topic_configs import CONFIGS, InvalidTopicConfig, check_co
 from faircopy.cluster.topics import InvalidTopicName, Topic, check_topic_name
 from faircopy.hosting.catalog import HostedTopic
 from faircopy.net.listeners import parse_listeners
-from faircopy.settings.table import FIELDS, BadSetting, Settings, load_settings
+from faircopy.settings.sources import load_settings
+from faircopy.settings.table import FIELDS, BadSetting, Settings
 from faircopy.wire.address import parse_address
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import ODD_TEXTS, ODD_TOML
