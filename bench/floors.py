@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.results import Floor
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import File
+from faircopy.storage.file import File
 
 SYNCED_FILES = (1, 5, 17, 65)
 ENTRY_BYTES = 300

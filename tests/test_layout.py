@@ -41,6 +41,7 @@ FOR_ALL = {"errors"}
 
 PURE = [
     "wire",
+    "storage/failures.py",
     "storage/sealed.py",
     "storage/store_page.py",
     "datalog/checked.py",

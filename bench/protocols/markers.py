@@ -30,8 +30,9 @@ from faircopy.datalog.read import ReadPlan
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.partition.participant import Done, Participant
-from faircopy.partition.partition import Appended, Partition
-from faircopy.storage.files import Buffer, FileRange
+from faircopy.partition.partition import Appended, Done, Partition
+from faircopy.storage.file import FileRange
+from faircopy.storage.system import Buffer
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.transaction import Transaction

@@ -11,7 +11,7 @@ from faircopy.broker.commit_protocol import CommitProtocol
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import TransactionId
 from faircopy.partition.partition import Appended, Partition
-from faircopy.storage.files import Buffer
+from faircopy.storage.system import Buffer
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.wire.batch import BatchHeader

@@ -22,7 +22,8 @@ from faircopy.journal.segment import Segment
 from faircopy.partition.participant import Done, Participant
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, NotCached
+from faircopy.storage.file import NotCached
+from faircopy.storage.system import Buffer
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator

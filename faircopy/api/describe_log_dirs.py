@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.serving.route import Body, Context, Message, Route
-from faircopy.storage.files import space_around
+from faircopy.storage.paths import space_around
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 

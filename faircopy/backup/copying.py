@@ -7,7 +7,9 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from faircopy.storage.files import File, StorageFailure, delete_file, rename_file
+from faircopy.storage.failures import StorageFailure
+from faircopy.storage.file import File
+from faircopy.storage.paths import delete_file, rename_file
 
 PIECE_BYTES = 1 << 20
 Advance = Callable[[int], None]

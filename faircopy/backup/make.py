@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from faircopy.backup.copying import Advance, checksum_of_file, copy_file
 from faircopy.backup.manifest import FILE, BadBackup, CopiedFile, Manifest, decode_manifest, encode_manifest
-from faircopy.storage.files import (
-    StorageFailure,
+from faircopy.storage.failures import StorageFailure
+from faircopy.storage.paths import (
     delete_file,
     delete_tree,
     exists,

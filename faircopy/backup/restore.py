@@ -12,14 +12,8 @@ from faircopy.backup.manifest import FILE, BadBackup, Manifest
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.store import take_block
 from faircopy.storage.data_directory import FORMAT_FILE
-from faircopy.storage.files import (
-    StorageFailure,
-    exists,
-    list_directory,
-    make_directory,
-    size_of,
-    sync_directory,
-)
+from faircopy.storage.failures import StorageFailure
+from faircopy.storage.paths import exists, list_directory, make_directory, size_of, sync_directory
 from faircopy.storage.state_store import StateStore
 
 PLAIN = "plain"

@@ -47,7 +47,8 @@ from faircopy.settings.table import Settings
 from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS, share_out
-from faircopy.storage.files import WriteFailure, list_directory
+from faircopy.storage.failures import WriteFailure
+from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.transactions.coordinator import CoordinatorOptions

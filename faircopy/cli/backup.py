@@ -65,7 +65,7 @@ def backup(directory: Path, broker: str, as_json: bool) -> None:
 def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """A snapshot of a broker's files, as long as this is open, and the list of them."""
     from faircopy.hosting.snapshots import FILES, LOCK
-    from faircopy.storage.files import read_file
+    from faircopy.storage.paths import read_file
     from faircopy.storage.system import mounted
 
     snapshot = Path(ask(broker, "begin")["directory"])

@@ -25,8 +25,11 @@ from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, NoSpace, NotCached, Shortage, sync_directory
+from faircopy.storage.failures import NoSpace, Shortage
+from faircopy.storage.file import NotCached
+from faircopy.storage.paths import sync_directory
 from faircopy.storage.state_store import Change, DeleteRange, StateStore
+from faircopy.storage.system import Buffer
 from faircopy.wire.batch import placed_prefix, read_header
 
 log = logging.getLogger(__name__)

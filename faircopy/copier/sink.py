@@ -8,8 +8,8 @@ from typing import Protocol
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import Effect
 from faircopy.journal.recovery import Recovered
-from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change
+from faircopy.storage.system import Buffer
 
 
 class Sink(Protocol):

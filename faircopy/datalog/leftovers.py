@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from faircopy.datalog.index import Place
 from faircopy.datalog.segment import LogSegment, file_name, holds_batch
-from faircopy.storage.files import delete_file, sync_directory
+from faircopy.storage.paths import delete_file, sync_directory
 
 
 class Leftovers(NamedTuple):

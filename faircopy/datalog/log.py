@@ -17,8 +17,9 @@ from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
 from faircopy.errors import FaircopyError, invariant
-from faircopy.storage.files import Buffer, list_files, make_directory
+from faircopy.storage.paths import list_files, make_directory
 from faircopy.storage.state_store import Change, StateStore
+from faircopy.storage.system import Buffer
 
 RECENT_BATCHES = 256
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from faircopy.datalog.index import Place
 from faircopy.datalog.segment import LogSegment
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import FileRange
+from faircopy.storage.file import FileRange
 from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader, read_header
 
 WALK_BYTES = 64 << 10

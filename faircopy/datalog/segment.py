@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.datalog.checked import CheckedBytes
-from faircopy.storage.files import File, delete_file, exists, reaches, size_of
+from faircopy.storage.file import File
+from faircopy.storage.paths import delete_file, exists, reaches, size_of
 from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_header
 
 SUFFIX = ".log"

@@ -31,8 +31,8 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
-from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
+from faircopy.storage.system import Buffer
 
 
 class GroupOffset(NamedTuple):

@@ -22,7 +22,9 @@ from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import FileRange, Shortage, WriteFailure, delete_tree, list_directory, make_directory
+from faircopy.storage.failures import Shortage, WriteFailure
+from faircopy.storage.file import FileRange
+from faircopy.storage.paths import delete_tree, list_directory, make_directory
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.fetch import AbortedTransaction
 

@@ -25,7 +25,7 @@ from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import exists
+from faircopy.storage.paths import exists
 from faircopy.storage.space_watch import SpaceWatch
 
 log = logging.getLogger(__name__)

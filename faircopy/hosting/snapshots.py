@@ -24,7 +24,7 @@ from faircopy.copier.checkpoint import decode_checkpoint
 from faircopy.errors import FaircopyError
 from faircopy.journal.segment import HEADER_BYTES
 from faircopy.storage.data_directory import FORMAT_FILE
-from faircopy.storage.files import delete_tree, exists, link_file, list_directory, make_directory, size_of, write_file
+from faircopy.storage.paths import delete_tree, exists, link_file, list_directory, make_directory, size_of, write_file
 from faircopy.storage.system import mounted
 
 if TYPE_CHECKING:

@@ -30,18 +30,11 @@ from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import SUFFIX, DamagedJournal, Segment
 from faircopy.loop.waiting import tell
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import (
-    Buffer,
-    File,
-    NoSpace,
-    Shortage,
-    delete_file,
-    list_directory,
-    make_directory,
-    sync_directory,
-    with_suffix,
-)
+from faircopy.storage.failures import NoSpace, Shortage
+from faircopy.storage.file import File
+from faircopy.storage.paths import delete_file, list_directory, make_directory, sync_directory, with_suffix
 from faircopy.storage.space_watch import SpaceWatch
+from faircopy.storage.system import Buffer
 
 INLINE_WRITE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 8 << 20

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from faircopy.journal.entry import NOWHERE, Entry, TransactionId
-from faircopy.storage.files import Buffer
+from faircopy.storage.system import Buffer
 
 DRAFTS_MAX = 4_096
 """So many can be taken in about a millisecond."""

@@ -21,7 +21,10 @@ from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Entry, decode_header
-from faircopy.storage.files import Buffer, File, Shortage, delete_file, rename_file, sync_directory
+from faircopy.storage.failures import Shortage
+from faircopy.storage.file import File
+from faircopy.storage.paths import delete_file, rename_file, sync_directory
+from faircopy.storage.system import Buffer
 
 SUFFIX = ".journal"
 MAGIC = b"FCJSEG01"

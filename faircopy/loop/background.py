@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import WriteFailure
+from faircopy.storage.failures import WriteFailure
 
 log = logging.getLogger(__name__)
 

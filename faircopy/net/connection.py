@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from faircopy.net.file_sender import FileSender
 from faircopy.net.listeners import Listener
-from faircopy.storage.files import FileRange
+from faircopy.storage.file import FileRange
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.frames import BadFrame, frame_bytes
 

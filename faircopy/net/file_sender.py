@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer, FileRange
+from faircopy.storage.file import FileRange
+from faircopy.storage.system import Buffer
 
 # A thread that has sent so much lets others have a turn: fsyncs of commits may be waiting.
 TURN_BYTES = 4 << 20

@@ -39,8 +39,8 @@ from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.partition.participant import DELETED, Done, Failed, Participant, Promise
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import Buffer
 from faircopy.storage.state_store import Change, StateStore
+from faircopy.storage.system import Buffer
 from faircopy.wire.batch import BatchHeader
 
 LET_GO_POLL_SECONDS = 0.002

@@ -1,7 +1,7 @@
 """Where settings come from: defaults, a TOML file, FAIRCOPY_* variables and --set, the later ones stronger.
 
-The setting `journal.segment.bytes` is the variable FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML it may be written flat
-("journal.segment.bytes" = 1) or nested ([journal.segment] bytes = 1).
+The setting `journal.segment.bytes` is the variable FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML it may be written
+flat ("journal.segment.bytes" = 1) or nested ([journal.segment] bytes = 1).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from faircopy.settings.table import FIELDS, BadSetting, Settings, check, parse
 
 ENVIRONMENT_PREFIX = "FAIRCOPY_"
 
-# Kubernetes gives each container such variables for each service of its namespace, as Docker did for links: those
-# of a service `faircopy`, or `faircopy-ui`, look like settings. FAIRCOPY_PORT alone could be anybody's guess, so its
-# value is looked at, too.
+# Kubernetes gives each container such variables for each service of its namespace, as Docker did for links:
+# those of a service `faircopy`, or `faircopy-ui`, look like settings. FAIRCOPY_PORT alone could be anybody's
+# guess, so its value is looked at, too.
 SERVICE_VARIABLE = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 SERVICE_PORT_VARIABLE = re.compile(r"\w+_PORT")
 SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
@@ -31,7 +31,7 @@ def load_settings(
     overrides: Iterable[str] = (),
     **flags: str | None,
 ) -> Settings:
-    """Settings from all sources, the later ones stronger. `flags` are fields given by options of the command line.
+    """Settings from all sources, the later ones stronger; `flags` are fields that command line options give.
 
     Raises BadSetting.
     """

@@ -24,7 +24,7 @@ from uuid import UUID, uuid4
 from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import (
+from faircopy.storage.paths import (
     delete_file,
     exists,
     is_directory,

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from faircopy.storage.files import File, NoSpace, StorageFailure, delete_file, exists, size_of, space_around
+from faircopy.storage.failures import NoSpace, StorageFailure
+from faircopy.storage.file import File
+from faircopy.storage.paths import delete_file, exists, size_of, space_around
 
 FILE = "reserve"
 DISK_SHARE = 16

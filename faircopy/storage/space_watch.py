@@ -12,7 +12,7 @@ import logging
 import threading
 from typing import NamedTuple
 
-from faircopy.storage.files import NoSpace, Shortage
+from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.reserve import Reserve
 
 ADVICE = "No messages and no topics are taken until there is some: delete records or topics, or enlarge the disk"

@@ -21,7 +21,9 @@ import lmdb
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import File, NoSpace, WriteFailure, make_directory, sync_directory
+from faircopy.storage.failures import NoSpace, WriteFailure
+from faircopy.storage.file import File
+from faircopy.storage.paths import make_directory, sync_directory
 from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, check_store, encode_stamp
 from faircopy.storage.store_pages import Record

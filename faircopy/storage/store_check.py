@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.storage.files import exists, size_of
+from faircopy.storage.paths import exists, size_of
 from faircopy.storage.sealed import is_sound, seal
 from faircopy.storage.store_page import NUMBER
 from faircopy.storage.store_pages import Flaw, Record, StorePages

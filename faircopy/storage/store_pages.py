@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.storage.files import File
+from faircopy.storage.file import File
 from faircopy.storage.store_page import (
     BRANCH,
     HEADER_BYTES,

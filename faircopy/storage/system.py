@@ -1,7 +1,7 @@
 """The calls to the operating system that touch files: one door, so that tests can put a lying disk behind it.
 
-`System` is the real one. Its methods raise OSError, as the calls do; what they mean is in the functions and classes of
-`storage.files`, through which all others go.
+`System` is the real one. Its methods raise OSError, as the calls do. All others go through `storage/file.py` and
+`storage/paths.py`, which say what was being done and raise errors of ours (`storage/failures.py`).
 """
 
 from __future__ import annotations

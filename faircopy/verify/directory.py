@@ -13,7 +13,7 @@ from faircopy.copier.checkpoint import decode_span
 from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.data_directory import DataDirectoryError, read_format
-from faircopy.storage.files import list_directory
+from faircopy.storage.paths import list_directory
 from faircopy.storage.sealed import DamagedState
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding

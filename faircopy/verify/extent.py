@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.hosting.snapshots import DIRECTORY as SNAPSHOT
-from faircopy.storage.files import is_directory, list_directory, size_of
+from faircopy.storage.paths import is_directory, list_directory, size_of
 from faircopy.storage.reserve import FILE as RESERVE
 
 NOT_CHECKED = {RESERVE, SNAPSHOT}  # they hold nothing that is not elsewhere

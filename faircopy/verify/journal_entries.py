@@ -12,7 +12,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.recovery import Recovered, ensure_torn
 from faircopy.journal.segment import SUFFIX, DamagedJournal
-from faircopy.storage.files import is_directory, list_files
+from faircopy.storage.paths import is_directory, list_files
 from faircopy.transactions import metadata_entry
 from faircopy.verify.journal_files import JournalFiles, open_segment
 from faircopy.wire.batch import HEADER_BYTES, read_header

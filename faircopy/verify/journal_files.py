@@ -8,7 +8,8 @@ from pathlib import Path
 from faircopy.errors import FaircopyError
 from faircopy.journal.recovery import Recovered, ensure_torn, is_blank_from, read_entries
 from faircopy.journal.segment import HEADER, HEADER_BYTES, SUFFIX, DamagedJournal, Segment
-from faircopy.storage.files import File, list_files
+from faircopy.storage.file import File
+from faircopy.storage.paths import list_files
 from faircopy.verify.findings import Advance, Finding
 
 ADVANCE_BYTES = 1 << 20

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from faircopy.datalog.segment import LEADER_EPOCH, SUFFIX
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import File, list_files
+from faircopy.storage.file import File
+from faircopy.storage.paths import list_files
 from faircopy.verify.findings import Advance
 from faircopy.wire.batch import (
     HEADER_BYTES,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
-from faircopy.storage.files import exists
+from faircopy.storage.paths import exists
 from faircopy.storage.state_store import TABLES, StateStore
 from faircopy.storage.store_check import FILE, check_store
 from faircopy.verify.findings import Advance, Finding

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from faircopy.backup.make import UNFINISHED, Backup, Outcome, Wanted, backups_in, read_manifest
 from faircopy.backup.manifest import BadBackup, CopiedFile, Manifest, decode_manifest, encode_manifest
 from faircopy.backup.restore import ensure_empty, find_backup, flaws_of
-from faircopy.storage.files import StorageFailure
+from faircopy.storage.failures import StorageFailure
 
 SEALED, TAIL = "log/t.1/0/0.log", "journal/t.1/0/0.journal"
 WANTED = [Wanted(SEALED, 5_000, True), Wanted(TAIL, 300, False)]

@@ -14,7 +14,7 @@ from faircopy.copier.log_copier import NO_SPACE_RETRY_SECONDS
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.segment import SUFFIX
 from faircopy.hosting.checkpoints import FULL_DISK_PATIENCE_MS
-from faircopy.storage.files import list_files
+from faircopy.storage.paths import list_files
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.check import Verdict, check
 from tests.crash_states import scenarios, sweep

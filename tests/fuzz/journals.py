@@ -31,7 +31,7 @@ from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import DamagedJournal, encode_segment_header, file_name
 from faircopy.partition.partition import Partition, PartitionName
-from faircopy.storage.files import StorageFailure
+from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity

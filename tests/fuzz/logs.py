@@ -11,7 +11,7 @@ from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import DamagedLog, find_batches, read_batches, read_from_disk
 from faircopy.datalog.segment import file_name
 from faircopy.datalog.time_search import find_in_segment
-from faircopy.storage.files import StorageFailure
+from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import Put
 from faircopy.storage.system import mount
 from faircopy.verify.log_files import DamagedLogFile, LogFile, base_offset_of, log_files

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from faircopy.net.server import Server
-from faircopy.storage.files import Buffer
+from faircopy.storage.system import Buffer
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.network import LISTENER
 

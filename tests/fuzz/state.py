@@ -27,7 +27,7 @@ from faircopy.errors import FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.data_directory import DataDirectoryError, encode_format, read_format
-from faircopy.storage.files import StorageFailure
+from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import TABLES, Put, StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, check_store
 from faircopy.storage.store_pages import StorePages

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not can_mount(), reason="needs user namespaces, 
 PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from faircopy.storage.files import NoSpace
+from faircopy.storage.failures import NoSpace
 from faircopy.storage.state_store import DeletePrefix, Put, StateStore
 
 async def main():

@@ -24,7 +24,7 @@ from faircopy.journal.journal import Journal
 from faircopy.partition import partition
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.files import File
+from faircopy.storage.file import File
 from faircopy.transactions import coordinator, decisions, order
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.commits import Commits

@@ -22,8 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.storage.files import Buffer
-from faircopy.storage.system import PRIVATE_DIRECTORY, Space, Status, System
+from faircopy.storage.system import PRIVATE_DIRECTORY, Buffer, Space, Status, System
 
 SECTOR_BYTES = (512, 4096)
 SIZE_BYTES = 1 << 40

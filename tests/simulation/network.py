@@ -14,7 +14,7 @@ from typing import Any
 from faircopy.api.routes import schema_of
 from faircopy.net.listeners import Listener
 from faircopy.net.server import Server
-from faircopy.storage.files import Buffer
+from faircopy.storage.system import Buffer
 from faircopy.wire.address import Address
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message

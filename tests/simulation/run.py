@@ -17,7 +17,7 @@ from faircopy.broker import broker
 from faircopy.errors import FaircopyError
 from faircopy.publish import compaction
 from faircopy.settings.table import Settings
-from faircopy.storage.files import StorageFailure, WriteFailure
+from faircopy.storage.failures import StorageFailure, WriteFailure
 from tests.checker.check import Checked, check
 from tests.checker.history import Operation, write_history
 from tests.simulation.coverage import Coverage, watched

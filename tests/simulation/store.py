@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from faircopy.storage.files import WriteFailure
+from faircopy.storage.failures import WriteFailure
 from faircopy.storage.state_store import TABLES, Change, Delete, DeletePrefix, DeleteRange, Put, StateStore
 from tests.simulation.lying_disk import Crash
 from tests.simulation.threads import SimulatedThreads

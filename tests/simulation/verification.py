@@ -8,7 +8,7 @@ from pathlib import Path
 
 from faircopy.publish.files import Files
 from faircopy.publish.relocate import relocate
-from faircopy.storage.files import list_directory
+from faircopy.storage.paths import list_directory
 from faircopy.storage.state_store import Put, StateStore
 from faircopy.verify.directory import DirectoryCheck
 from tests.simulation.lying_disk import DirectoryNode, Node

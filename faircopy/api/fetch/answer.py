@@ -13,7 +13,8 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedPartition
 from faircopy.net.connection import Exchange
 from faircopy.settings.table import Settings
-from faircopy.storage.files import FileRange, Shortage
+from faircopy.storage.failures import Shortage
+from faircopy.storage.file import FileRange
 from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult

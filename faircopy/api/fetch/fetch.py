@@ -24,7 +24,7 @@ from faircopy.hosting.catalog import HostedPartition
 from faircopy.net.connection import Exchange
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import HotRoute, UnknownApi
-from faircopy.storage.files import FileRange, NotCached
+from faircopy.storage.file import FileRange, NotCached
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import FetchRequest, encode_fetch_response, read_fetch_request
 from faircopy.wire.messages import RequestHeader

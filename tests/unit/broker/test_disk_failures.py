@@ -13,7 +13,7 @@ import pytest
 from faircopy.broker.broker import Broker
 from faircopy.settings.table import Settings
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.files import WriteFailure
+from faircopy.storage.failures import WriteFailure
 from faircopy.storage.system import System, mount
 
 

@@ -12,7 +12,7 @@ from faircopy.datalog.log import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.errors import FaircopyError
 from faircopy.partition.partition import PartitionName
-from faircopy.storage.files import NoDescriptors, StorageFailure
+from faircopy.storage.failures import NoDescriptors, StorageFailure
 from faircopy.wire.error_codes import ErrorCode
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from faircopy.errors import FaircopyError
 from faircopy.net.file_sender import TURN_BYTES, FileSender, Piece
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import File, FileRange
+from faircopy.storage.file import File, FileRange
 
 CONTENT = os.urandom(3 * TURN_BYTES)
 RANGES = st.tuples(st.integers(0, len(CONTENT)), st.integers(0, len(CONTENT)))

@@ -16,7 +16,8 @@ from faircopy.datalog.log import DataLog, OffsetOutOfRange
 from faircopy.datalog.read import read_batches, read_from_cache, read_from_disk
 from faircopy.datalog.time_search import find_in_batch, find_time
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import NotCached, StorageFailure
+from faircopy.storage.failures import StorageFailure
+from faircopy.storage.file import NotCached
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.compression import ZSTD

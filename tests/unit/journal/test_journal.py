@@ -29,7 +29,8 @@ from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
-from faircopy.storage.files import File, NoSpace, StorageFailure
+from faircopy.storage.failures import NoSpace, StorageFailure
+from faircopy.storage.file import File
 
 IDENTITY = bytes(range(20))
 SEGMENT_BYTES = 1 << 20

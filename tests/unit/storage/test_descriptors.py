@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from faircopy.storage import files as files_module
+from faircopy.storage import file as file_module
 from faircopy.storage.descriptors import Descriptors, share_out
-from faircopy.storage.files import File, WriteFailure, failure
+from faircopy.storage.failures import WriteFailure, write_failure
+from faircopy.storage.file import File
 from faircopy.storage.system import System, mount
 
 FILES = 20
@@ -49,7 +50,7 @@ def failures() -> list[BaseException]:
 @pytest.fixture
 def system(failures: list[BaseException], monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
     descriptors = Descriptors()  # other tests' files may still be among those of this process
-    monkeypatch.setattr(files_module, "DESCRIPTORS", descriptors)
+    monkeypatch.setattr(file_module, "DESCRIPTORS", descriptors)
     with mount(made := Counting()):
         descriptors.limit(8, lambda work: work(), failures.append)
         yield made
@@ -130,4 +131,4 @@ def test_shares(limit: int, connections: int) -> None:
 
 def test_too_many_open_files_is_no_failed_disk() -> None:
     for code in (errno.EMFILE, errno.ENFILE):
-        assert not isinstance(failure("opening", OSError(code, "too many")), WriteFailure)
+        assert not isinstance(write_failure("opening", OSError(code, "too many")), WriteFailure)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from faircopy.storage.files import File, NoSpace, StorageFailure, WriteFailure
+from faircopy.storage.failures import NoSpace, StorageFailure, WriteFailure
+from faircopy.storage.file import File
 from faircopy.storage.system import System, mount
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faircopy.storage.files import NoSpace
+from faircopy.storage.failures import NoSpace
 from faircopy.storage.reserve import FILE, Reserve
 from faircopy.storage.space_watch import Look, SpaceWatch
 from faircopy.storage.system import Space, System, mount

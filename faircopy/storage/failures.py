@@ -1,0 +1,54 @@
+"""What storage refuses, and which refusals can be tried again.
+
+A `Shortage` has changed nothing. After a `WriteFailure` nobody knows what took effect.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from faircopy.errors import FaircopyError
+
+
+class StorageFailure(FaircopyError):
+    """The operating system refused something."""
+
+
+class WriteFailure(StorageFailure):
+    """A write, an fsync or a change of a directory failed.
+
+    Whether it took effect is unknown, so the process must not go on (I10).
+    """
+
+
+class Shortage(StorageFailure):
+    """The machine lacks something, for now. Nothing was written: it can be tried again."""
+
+
+class NoSpace(Shortage):
+    """The disk, or the quota, is full."""
+
+
+class NoDescriptors(Shortage):
+    """This process, or the machine, has as many files open as it may."""
+
+
+def read_failure(doing: str, error: OSError) -> StorageFailure:
+    """What to raise when the operating system refuses to read."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return no_descriptors(doing, error)
+    return StorageFailure(f"{doing}: {error.strerror or error}")
+
+
+def write_failure(doing: str, error: OSError) -> StorageFailure:
+    """What to raise when the operating system refuses to write: a Shortage, or WriteFailure."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return no_descriptors(doing, error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(f"{doing}: no space is left: free some")
+    return WriteFailure(f"{doing}: {error.strerror or error}")
+
+
+def no_descriptors(doing: str, error: OSError) -> NoDescriptors:
+    """What to raise when there are no more descriptors."""
+    return NoDescriptors(f"{doing}: {error.strerror}: raise the limit of open files (ulimit -n), or close some")
