@@ -30,7 +30,7 @@ from faircopy.datalog.read import ReadPlan
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.partition.participant import Done, Participant
-from faircopy.partition.partition import Appended, Done, Partition
+from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.file import FileRange
 from faircopy.storage.system import Buffer
 from faircopy.transactions.commits import Commits

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from faircopy.net.connection import Exchange
+from faircopy.net.exchange import Exchange
 from faircopy.serving.route import HotRoute
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import RequestHeader, decode_request, encode_response

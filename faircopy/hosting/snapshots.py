@@ -18,19 +18,22 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from faircopy.copier.checkpoint import decode_checkpoint
 from faircopy.errors import FaircopyError
+from faircopy.groups.offsets_journals import OffsetsJournals
+from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.checkpoints import Checkpoints
+from faircopy.journal.journal import Journal
 from faircopy.journal.segment import HEADER_BYTES
-from faircopy.storage.data_directory import FORMAT_FILE
+from faircopy.storage.clock import Clock
+from faircopy.storage.data_directory import FORMAT_FILE, DataDirectory
+from faircopy.storage.disk import Disk
 from faircopy.storage.paths import delete_tree, exists, link_file, list_directory, make_directory, size_of, write_file
+from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mounted
-
-if TYPE_CHECKING:
-    from faircopy.broker.broker import Broker
-    from faircopy.hosting.catalog import HostedPartition
-    from faircopy.journal.journal import Journal
+from faircopy.transactions.metadata_journal import MetadataJournal
 
 DIRECTORY = "snapshot"
 FILES = "files.json"
@@ -52,12 +55,28 @@ class Part(NamedTuple):
     is_sealed: bool
 
 
+class Source(Protocol):
+    """What a snapshot is made of: the parts of a broker that keep something."""
+
+    catalog: Catalog
+    checkpoints: Checkpoints
+    directory: DataDirectory
+    disk: Disk
+    journals: list[MetadataJournal]
+    offsets: OffsetsJournals
+    store: StateStore
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+
+
 class Snapshots:
     """The snapshot of a broker; there is one at a time."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._root = broker.directory.path
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._root = source.directory.path
         self._directory = self._root / DIRECTORY
         self._made_ms = 0.0
         self._is_at_work = asyncio.Lock()
@@ -73,32 +92,32 @@ class Snapshots:
         self._ensure_sound()
         if self._is_at_work.locked() or not await self._remove_if_free():
             raise NoSnapshot("another backup is being made: wait for its end")
-        async with self._is_at_work, self._broker.checkpoints.held(), self._broker.catalog.unchanged():
-            self._made_ms = self._broker.clock.monotonic_ms()
+        async with self._is_at_work, self._source.checkpoints.held(), self._source.catalog.unchanged():
+            self._made_ms = self._source.clock.monotonic_ms()
             try:
                 await self._make()
             except BaseException:
-                await self._broker.disk.run(delete_quickly, self._directory)
+                await self._source.disk.run(delete_quickly, self._directory)
                 raise
         return self._directory
 
     async def remove(self) -> None:
         """The backup is done."""
         async with self._is_at_work:
-            await self._broker.disk.run(delete_quickly, self._directory)
+            await self._source.disk.run(delete_quickly, self._directory)
 
     async def remove_abandoned(self) -> None:
         """Remove the snapshot of a backup that has ended without saying so."""
-        is_old = self._broker.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
+        is_old = self._source.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
         if is_old and not self._is_at_work.locked() and exists(self._directory):
             await self._remove_if_free()
 
     async def _remove_if_free(self) -> bool:
         """Remove what there is of a snapshot, if no backup holds it; return whether there is none now."""
-        return await self._broker.disk.run(remove_unlocked, self._directory)
+        return await self._source.disk.run(remove_unlocked, self._directory)
 
     def _ensure_sound(self) -> None:
-        stopped = [str(each.name) for each in self._broker.catalog.partitions() if each.failure is not None]
+        stopped = [str(each.name) for each in self._source.catalog.partitions() if each.failure is not None]
         if stopped:
             raise NoSnapshot(
                 f"partition {stopped[0]} is stopped ({len(stopped)} in all), and a backup must have all: repair or "
@@ -108,36 +127,36 @@ class Snapshots:
     # -- making --------------------------------------------------------------------------------------------------
 
     async def _make(self) -> None:
-        broker = self._broker
-        await broker.disk.run(prepare, self._directory)
+        source = self._source
+        await source.disk.run(prepare, self._directory)
         logs = [part async for part in self._logs()]
-        await broker.disk.run(self._link, logs)
-        state = self._directory / broker.directory.state.name
-        await broker.store.copy_to(state)
+        await source.disk.run(self._link, logs)
+        state = self._directory / source.directory.state.name
+        await source.store.copy_to(state)
         journals, parts = self._journals(), []
         for journal in journals:  # one tick: nothing is awaited
             parts += list(journal_parts(journal))
         for first in range(0, len(journals), SYNCS_AT_ONCE):
             await asyncio.gather(*(journal.sync() for journal in journals[first : first + SYNCS_AT_ONCE]))
-        await broker.disk.run(self._link, [*parts, Part(self._root / FORMAT_FILE, None, is_sealed=False)])
+        await source.disk.run(self._link, [*parts, Part(self._root / FORMAT_FILE, None, is_sealed=False)])
         found = [*logs, *parts]
-        await broker.disk.run(self._write_list, found)
+        await source.disk.run(self._write_list, found)
 
     def _journals(self) -> list[Journal]:
-        broker = self._broker
-        shared = [home.journal for home in broker.journals]
-        return shared + [each.journal for each in (*broker.offsets.partitions, *broker.catalog.partitions())]
+        source = self._source
+        shared = [home.journal for home in source.journals]
+        return shared + [each.journal for each in (*source.offsets.partitions, *source.catalog.partitions())]
 
     async def _logs(self) -> AsyncIterator[Part]:
         """The files of all logs, each up to where its checkpoint ends."""
-        for number, partition in enumerate(self._broker.catalog.partitions()):
+        for number, partition in enumerate(self._source.catalog.partitions()):
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
             for part in self._log_parts(partition):
                 yield part
 
     def _log_parts(self, partition: HostedPartition) -> Iterator[Part]:
-        value = self._broker.store.get("checkpoints", partition.identity)
+        value = self._source.store.get("checkpoints", partition.identity)
         checkpoint = decode_checkpoint(value) if value is not None else None
         if checkpoint is None or checkpoint.log_segment_base is None:
             return
@@ -158,14 +177,14 @@ class Snapshots:
 
     def _write_list(self, parts: list[Part]) -> None:
         listed = {str(part.path.relative_to(self._root)): [part.size, part.is_sealed] for part in parts}
-        for path in (Path(FORMAT_FILE), Path(self._broker.directory.state.name) / "data.mdb"):
+        for path in (Path(FORMAT_FILE), Path(self._source.directory.state.name) / "data.mdb"):
             listed[str(path)] = [None, False]
         files = {
             path: [size_of(self._directory / path) if size is None else size, sealed]
             for path, (size, sealed) in listed.items()
             if exists(self._directory / path)
         }
-        document = {"cluster": self._broker.directory.cluster_id, "files": files}
+        document = {"cluster": self._source.directory.cluster_id, "files": files}
         write_file(self._directory / FILES, json.dumps(document).encode())
 
 

@@ -1,8 +1,7 @@
-"""One client's connection: frames in, responses out, in order.
+"""One client's connection: requests in, responses out, in order.
 
-As in Kafka, a connection has one request at a time in the works, but for Produce, of which any number may follow one
-another. What comes meanwhile waits, unread where possible. Memory follows the bytes that arrived, never a length that a
-client declares.
+As in Kafka, a connection has one request at a time in the works, except that Produce requests may follow one
+another. What comes meanwhile waits, unread where possible.
 """
 
 from __future__ import annotations
@@ -10,106 +9,93 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
+from faircopy.net.admission import Admission
+from faircopy.net.exchange import Exchange, FromFiles
 from faircopy.net.file_sender import FileSender
+from faircopy.net.frames import Frames
 from faircopy.net.listeners import Listener
-from faircopy.storage.file import FileRange
+from faircopy.settings.table import Settings
+from faircopy.storage.clock import Clock
+from faircopy.storage.system import Buffer
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.frames import BadFrame, frame_bytes
+from faircopy.wire.frames import BadFrame
 
-if TYPE_CHECKING:
-    from faircopy.net.server import Server
-
-SCRATCH_BYTES = 64 << 10
-FIRST_FRAME_BYTES = 64 << 10
-TRUSTED_FRAME_BYTES_MAX = 2 << 20
-PREFIX_BYTES = 4
 PIPELINED_REQUESTS_MAX = 256
 
-Buffer = bytes | bytearray | memoryview
-FromFiles = Sequence[Buffer | FileRange]
-Response = Buffer | Sequence[Buffer] | FromFiles | None
-
-_PRODUCE = int(ApiKey.PRODUCE).to_bytes(2, "big")
+_API_KEY_BYTES = 2
+_PRODUCE = int(ApiKey.PRODUCE).to_bytes(_API_KEY_BYTES, "big")
 
 
-class Exchange:
-    """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0).
+class Host(Protocol):
+    """What a connection needs of whoever has accepted it."""
 
-    Until a Produce request that holds others back lets them on, or is answered, the connection's next one waits: so
-    batches are taken in the order in which they came, though some take longer to check.
+    settings: Settings
+    clock: Clock
+    admission: Admission[Connection]
 
-    `when_lost` is called if the client goes before it has its answer; it may still be answered.
-    """
+    def opened(self, connection: Connection) -> None:
+        """A client is there; it may be refused."""
 
-    __slots__ = (
-        "connection", "holds_back", "is_answered", "is_from_files", "is_produce", "response", "size", "when_lost",
-    )  # fmt: skip
+    def closed(self, connection: Connection) -> None:
+        """The client is gone."""
 
-    def __init__(self, connection: Connection, size: int, is_produce: bool) -> None:
-        self.connection = connection
-        self.size = size
-        self.is_produce = is_produce
-        self.is_answered = False
-        self.is_from_files = False
-        self.holds_back = False
-        self.response: Response = None
-        self.when_lost: Callable[[], None] | None = None
+    def room_is_made(self) -> None:
+        """Something is done, and others wait for room: let them look again soon."""
 
-    def answer(self, response: Response) -> None:
-        """Send the response, once those before it are sent. Only the first answer counts."""
-        if self.is_answered:
-            return
-        self.response = response
-        self.is_answered = True
-        self.connection.answered(self)
+    def complain(self, connection: Connection, error: Exception) -> None:
+        """Log what is wrong with a client."""
 
-    def let_on(self) -> None:
-        """The connection's next request may be taken."""
-        self.holds_back = False
-        self.connection.proceed()
-
-    def answer_from_files(self, response: FromFiles) -> None:
-        """Send a response of which parts lie in files."""
-        self.is_from_files = True
-        self.answer(response)
+    def send_from_files(
+        self, descriptor: int, pieces: FromFiles, done: Callable[[BaseException | None], None]
+    ) -> FileSender:
+        """Send a response through a socket whose transport is silent."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The protocol object of one connection."""
-
-    # One scratch buffer serves all connections: the event loop fills and hands over one at a time.
-    _scratch = memoryview(bytearray(SCRATCH_BYTES))
+    """The protocol object of one connection. `number` tells it from all others of this process."""
 
     def __init__(
-        self, server: Server, listener: Listener, number: int, handle: Callable[[Exchange, memoryview], None]
+        self, host: Host, listener: Listener, number: int, handle: Callable[[Exchange, memoryview], None]
     ) -> None:
-        self._server = server
+        self._host = host
+        self._admission = host.admission
+        self._now_ms = host.clock.monotonic_ms
         self._listener = listener
         self._handle = handle
         self.number = number
         self.peer = ""
         self.advertised = listener.address
+        self.frames = Frames(host.settings.request_max_bytes, self._now_ms())
         self._transport: asyncio.Transport | None = None
         self._pending: deque[Exchange] = deque()
-        self._unread = b""
-        self._frame: bytearray | None = None
-        self._frame_size = 0
-        self._filled = 0
-        # What the client has shown to send is allocated at once the next time; more must arrive first.
-        self._trusted_bytes = FIRST_FRAME_BYTES
-        self._is_reading = True
+        self._is_proceeding = False
         self._is_write_paused = False
-        self._is_parsing = False
         self._waiting_pieces: FromFiles | None = None
         self._sender: FileSender | None = None
-        self.active_ms = server.clock.monotonic_ms()
-        self.frame_began_ms = self.active_ms
-        self._paused_ms = 0.0  # in all, since the frame began
-        self._paused_since_ms = 0.0
 
-    # -- the transport's calls -----------------------------------------------------------------------------------
+    @property
+    def listener(self) -> str:
+        """The name of the listener that it came in by."""
+        return self._listener.name
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is in the works."""
+        return not self._pending
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is still there."""
+        return self._transport is not None
+
+    @property
+    def is_sending_files(self) -> bool:
+        """Whether a response from files is on its way; what follows has to wait."""
+        return self._sender is not None or self._waiting_pieces is not None
+
+    # -- the transport's calls -------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not `isinstance`: uvloop's transports do not derive from asyncio's.
@@ -117,16 +103,19 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) else "local"
         self.advertised = self._listener.address_for(transport.get_extra_info("sockname"))
-        self._server.opened(self)
+        self._host.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._drop_frame()
-        self._unread = b""
+        if self.frames.received_bytes:
+            self._admission.frame_is_over(self)
+            if self._admission.waiting:
+                self._host.room_is_made()
+        self.frames.drop()
         self._waiting_pieces = None
         if self._sender is not None:
             self._sender.stop()
-        self._server.closed(self)
+        self._host.closed(self)
         for exchange in list(self._pending):
             if exchange.when_lost is not None and not exchange.is_answered:
                 exchange.when_lost()
@@ -141,132 +130,56 @@ class Connection(asyncio.BufferedProtocol):
         self.proceed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._frame is None:
-            return self._scratch
-        if self._filled == len(self._frame):
-            self._frame = grown(self._frame, self._frame_size)
-        return memoryview(self._frame)[self._filled :]
+        return self.frames.room or self.frames.grow()
 
     def buffer_updated(self, count: int) -> None:
-        self.active_ms = self._server.clock.monotonic_ms()
-        if not self.in_frame:
-            self._frame_begins()
-        if self._frame is not None:
-            self._filled += count
-            self._server.receiving_bytes += count
+        frames = self.frames
+        frames.take(count, self._now_ms())
+        if frames.received_bytes and frames.room:
+            # More of a large frame is to come, and has room: there is nothing to decide.
+            self._admission.receive(self, frames.received_bytes)
         else:
-            received = self._scratch[:count]
-            self._unread = b"".join((self._unread, received)) if self._unread else bytes(received)
-        self.proceed()
+            self.proceed()
 
-    def is_slow_to_send(self, grace_ms: float, bytes_per_second: int) -> bool:
-        """Whether a frame comes more slowly than this, and has done so for longer than the grace.
-
-        What counts is how old the frame is, and not when the last byte came: else a byte a minute would hold memory
-        for ever. While the broker does not read, a client is not late.
-        """
-        is_whole = self._frame is not None and self._filled == self._frame_size
-        if not self.in_frame or is_whole or not self._is_reading:
-            return False
-        age_ms = self._server.clock.monotonic_ms() - self.frame_began_ms - self._paused_ms
-        return age_ms > grace_ms + 1_000 * self._filled / bytes_per_second
-
-    @property
-    def received_bytes(self) -> int:
-        """What has arrived of a frame that is not handled yet."""
-        return self._filled
-
-    def _frame_begins(self) -> None:
-        self.frame_began_ms = self.active_ms
-        self._paused_ms = 0.0
-
-    # -- frames --------------------------------------------------------------------------------------------------
-
-    @property
-    def listener(self) -> str:
-        """The name of the listener that it came in by."""
-        return self._listener.name
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._pending
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the client is still there."""
-        return self._transport is not None
-
-    @property
-    def is_sending_files(self) -> bool:
-        """Whether a response from files is on its way; what follows has to wait."""
-        return self._sender is not None or self._waiting_pieces is not None
-
-    @property
-    def in_frame(self) -> bool:
-        """Whether a frame has begun to arrive, and has not ended."""
-        return bool(self._unread) or self._frame is not None
+    # -- requests --------------------------------------------------------------------------------------------
 
     def proceed(self) -> None:
         """Handle the frames that are here, as far as the rules allow; read on or not accordingly."""
-        if self._is_parsing or self._transport is None:
+        if self._is_proceeding or self._transport is None:
             return
-        self._is_parsing = True
+        self._is_proceeding = True
         try:
-            while self._next_frame():
-                pass
+            is_held = self._handle_frames()
         except BadFrame as error:
-            self._server.complain(self, error)
+            self.complain(error)
             self.close()
+            return
         finally:
-            self._is_parsing = False
-        self._set_reading(not self._unread or self._frame is not None or len(self._unread) < PREFIX_BYTES)
+            self._is_proceeding = False
+        if self.frames.received_bytes:
+            self._admission.receive(self, self.frames.received_bytes)
+        self._read_on(is_held)
 
-    def _next_frame(self) -> bool:
-        """Handle one frame; false if none is whole or may be handled now."""
-        if self._frame is not None:
-            if self._filled < self._frame_size or not self._may_handle(self._frame[:2]):
+    def _handle_frames(self) -> bool:
+        """Handle one frame after the other; true if a whole one must wait. Raises BadFrame."""
+        frames = self.frames
+        while frames.in_frame:
+            frame = frames.next()
+            if frame is None:
                 return False
-            frame = memoryview(self._frame)
-            self._trusted_bytes = max(self._trusted_bytes, min(self._frame_size, TRUSTED_FRAME_BYTES_MAX))
-            self._drop_frame()
-            self._frame_begins()
-            self._begin(frame[: self._frame_size])
-            return True
-        if len(self._unread) < PREFIX_BYTES:
-            return False
-        size = frame_bytes(self._unread[:PREFIX_BYTES], self._server.settings.request_max_bytes)
-        end = PREFIX_BYTES + size
-        if len(self._unread) < end:
-            self._start_frame(size)
-            return False
-        if not self._may_handle(self._unread[PREFIX_BYTES : PREFIX_BYTES + 2]):
-            return False
-        frame = memoryview(self._unread)[PREFIX_BYTES:end]
-        self._unread = self._unread[end:]
-        self._frame_begins()
-        self._begin(frame)
-        return True
+            if not self._may_handle(frame[:_API_KEY_BYTES]):
+                return True
+            if frames.received_bytes:
+                self._admission.frame_is_over(self)
+                if self._admission.waiting:
+                    self._host.room_is_made()
+            frames.pop()
+            self._begin(frame)
+        return False
 
-    def _start_frame(self, size: int) -> None:
-        """Receive the rest of a frame right where it is to stand."""
-        arrived = self._unread[PREFIX_BYTES:]
-        self._frame = bytearray(max(min(size, self._trusted_bytes), len(arrived)))
-        self._frame[: len(arrived)] = arrived
-        self._frame_size, self._filled = size, len(arrived)
-        self._unread = b""
-        self._server.receiving_bytes += self._filled
-
-    def _drop_frame(self) -> None:
-        """The frame's buffer is handed on, or of no use any more."""
-        if self._frame is not None:
-            self._server.receiving_bytes -= self._filled
-            self._frame = None
-            self._filled = 0
-            self._server.frame_is_over(self)
-
-    def _may_handle(self, api_key: bytes | bytearray) -> bool:
-        if self.is_sending_files or self._is_write_paused or not self._server.has_room:
-            self._server.wait_for_room(self)
+    def _may_handle(self, api_key: memoryview) -> bool:
+        if self.is_sending_files or self._is_write_paused or not self._admission.has_room:
+            self._admission.wait(self)
             return False
         if not self._pending:
             return True
@@ -275,33 +188,34 @@ class Connection(asyncio.BufferedProtocol):
         return only_produce and len(self._pending) < PIPELINED_REQUESTS_MAX
 
     def _begin(self, frame: memoryview) -> None:
-        exchange = Exchange(self, len(frame), frame[:2] == _PRODUCE)
+        exchange = Exchange(self, len(frame), frame[:_API_KEY_BYTES] == _PRODUCE)
         self._pending.append(exchange)
-        self._server.in_flight_bytes += exchange.size
-        self._handle(exchange, frame.toreadonly())
+        self._admission.begin(exchange.size)
+        self._handle(exchange, frame)
 
-    def _set_reading(self, wanted: bool) -> None:
-        # A whole frame that may not be handled yet is enough to hold: let the kernel hold the rest.
-        if self._frame is not None and self._filled == len(self._frame):
-            wanted = self._filled < self._frame_size and self._server.may_grow(self)
-            if not wanted:
-                self._server.wait_for_room(self)
-        if self._transport is None or wanted == self._is_reading or self._transport.is_closing():
+    def _read_on(self, is_held: bool) -> None:
+        """Read, unless a whole frame is held, or the one that is being received may take no more memory.
+
+        One frame that may not be handled yet is enough to hold: let the kernel hold the rest.
+        """
+        frames = self.frames
+        wanted = not is_held and (bool(frames.room) or self._admission.may_grow(self))
+        if not wanted and not frames.room:
+            self._admission.wait(self)
+        if self._transport is None or wanted != frames.is_paused or self._transport.is_closing():
             return
-        self._is_reading = wanted
-        now_ms = self._server.clock.monotonic_ms()
         if wanted:
-            self._paused_ms += now_ms - self._paused_since_ms
+            frames.resume(self._now_ms())
             self._transport.resume_reading()
         else:
-            self._paused_since_ms = now_ms
+            frames.pause(self._now_ms())
             self._transport.pause_reading()
 
-    # -- responses -----------------------------------------------------------------------------------------------
+    # -- responses -------------------------------------------------------------------------------------------
 
     def answered(self, exchange: Exchange) -> None:
         """A response is there: send all that are next in order."""
-        self._server.in_flight_bytes -= exchange.size
+        self._admission.end(exchange.size)
         buffers: list[Buffer] = []
         while self._pending and self._pending[0].is_answered:
             first = self._pending.popleft()
@@ -318,9 +232,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.write(buffers[0])
             else:
                 self._transport.writelines(buffers)
-        if self.in_frame:
+        if self.frames.in_frame:
             self.proceed()
-        self._server.gave_room()
+        if self._admission.waiting:
+            self._host.room_is_made()
 
     def _send_from_files(self, pieces: FromFiles) -> None:
         """Send once the transport has nothing left to send, since a sender writes past it."""
@@ -338,22 +253,23 @@ class Connection(asyncio.BufferedProtocol):
         assert self._waiting_pieces is not None
         self._transport.set_write_buffer_limits()
         pieces, self._waiting_pieces = self._waiting_pieces, None
-        self._sender = self._server.send_from_files(
-            self._transport.get_extra_info("socket").fileno(), pieces, self._sent
-        )
+        descriptor = self._transport.get_extra_info("socket").fileno()
+        self._sender = self._host.send_from_files(descriptor, pieces, self._sent)
 
     def _sent(self, error: BaseException | None) -> None:
         """A response from files is sent, or can't be."""
         self._sender = None
         if error is not None:
             if isinstance(error, Exception) and not isinstance(error, ConnectionError):
-                self._server.complain(self, error)
+                self.complain(error)
             self.abort()
         self.proceed()
 
+    # -- the end ---------------------------------------------------------------------------------------------
+
     def complain(self, error: Exception) -> None:
         """Log what is wrong with this client."""
-        self._server.complain(self, error)
+        self._host.complain(self, error)
 
     def close(self) -> None:
         """Close the connection once what was written is sent."""
@@ -364,10 +280,3 @@ class Connection(asyncio.BufferedProtocol):
         """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
-
-
-def grown(frame: bytearray, size: int) -> bytearray:
-    """A buffer of twice the length, but at most `size`, that begins with what `frame` holds."""
-    larger = bytearray(min(2 * len(frame), size))
-    larger[: len(frame)] = frame
-    return larger

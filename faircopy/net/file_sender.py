@@ -1,7 +1,7 @@
 """Sending a response that lies in files: straight from the page cache to the socket, on threads.
 
-Large answers to Fetch go this way. They are never copied into the broker's memory, so that a reader takes few of its
-processor's seconds, and one that is slow takes none of its memory.
+Large answers to Fetch go this way. They are never copied into the broker's memory: a reader costs little of
+its CPU, and a slow one none of its memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Piece = Buffer | FileRange
 class FileSender:
     """One response on its way. `done(error)` is called on the loop, once, unless `stop` was called before.
 
-    The socket is borrowed from a transport, which must have nothing left to send and must send nothing meanwhile.
+    The socket is borrowed from a transport that has nothing left to send, and must send nothing meanwhile.
     """
 
     def __init__(
@@ -38,7 +38,8 @@ class FileSender:
         loop: asyncio.AbstractEventLoop,
         done: Callable[[BaseException | None], None],
     ) -> None:
-        # A descriptor of our own: the transport's may be closed, and its number given to another, while a thread sends.
+        # A descriptor of our own: while a thread sends, the transport may close its one, and another file get
+        # the same number.
         self._socket = socket.socket(fileno=socket.dup(descriptor))
         self._socket.setblocking(False)
         self._pieces = deque(piece for piece in pieces if len(piece))
@@ -84,9 +85,8 @@ class FileSender:
 def send_some(to: socket.socket, pieces: deque[Piece]) -> bool:
     """Send a turn's bytes, and drop from `pieces` what is sent; true if the socket stays full.
 
-    Waits for the disk, and next to not at all for the socket.
-
-    Raises ConnectionError, StorageFailure.
+    Waits for the disk, and at most PATIENCE_MS at a time for the socket. Raises ConnectionError,
+    StorageFailure.
     """
     left = TURN_BYTES
     while pieces and left > 0:
@@ -97,7 +97,7 @@ def send_some(to: socket.socket, pieces: deque[Piece]) -> bool:
                 return True
             continue
         left -= sent
-        rest = behind(pieces.popleft(), sent)
+        rest = rest_of(pieces.popleft(), sent)
         if rest is not None:
             pieces.appendleft(rest)
     return False
@@ -111,14 +111,14 @@ def gets_room(full: socket.socket) -> bool:
 
 
 def send_piece(to: socket.socket, piece: Piece, size: int, has_more: bool) -> int:
-    """Send the begin of a piece; return how many bytes were taken."""
+    """Send the first bytes of a piece; return how many were taken."""
     if isinstance(piece, FileRange):
         return piece.file.send(to.fileno(), piece.position, size)
     # A head waits for what follows it, so that the two share a packet.
     return to.send(memoryview(piece)[:size], socket.MSG_MORE if has_more else 0)
 
 
-def behind(piece: Piece, sent: int) -> Piece | None:
+def rest_of(piece: Piece, sent: int) -> Piece | None:
     """What is left of a piece of which so many bytes are sent."""
     if sent == len(piece):
         return None

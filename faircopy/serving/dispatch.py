@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from faircopy.errors import FaircopyError
 from faircopy.loop.pace import ClientGone
-from faircopy.net.connection import Exchange
+from faircopy.net.exchange import Exchange
 from faircopy.serving.parts import Parts
 from faircopy.serving.refusals import is_logged, log_refusals
 from faircopy.serving.route import Context, HotHandler, HotRoute, Route, UnknownApi

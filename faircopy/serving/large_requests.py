@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from faircopy.loop.pace import Pace, Turns
-from faircopy.net.connection import Connection
+from faircopy.net.exchange import ClientConnection
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 
@@ -23,7 +23,7 @@ class LargeRequests:
         self._clock = clock
         self._room = asyncio.Semaphore(1)
 
-    def pace_for(self, connection: Connection) -> Pace:
+    def pace_for(self, connection: ClientConnection) -> Pace:
         """The pace of one request of this connection."""
         return Pace(self._turns, self._clock, lambda: connection.is_open)
 

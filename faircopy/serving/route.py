@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from faircopy.errors import FaircopyError
 from faircopy.loop.pace import Pace
-from faircopy.net.connection import Exchange
+from faircopy.net.exchange import Exchange
 from faircopy.serving.parts import Parts
 from faircopy.transactions.connections import Sent
 from faircopy.wire.address import Address

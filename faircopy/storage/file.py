@@ -24,8 +24,8 @@ class NotCached(Exception):
 class File:
     """One open file. It is closed when the last reference goes, so a reader never loses it to a deletion.
 
-    Where more files are in use than may be open (`storage/descriptors.py`), it is closed earlier, and opened again
-    when it is used; then a deletion does take it from a reader.
+    Where more files are in use than may be open (`storage/descriptors.py`), it is closed earlier, and opened
+    again when it is used; then a deletion does take it from a reader.
     """
 
     __slots__ = ("__weakref__", "_flags", "_handle", "_is_synced", "_system", "path", "was_used")
@@ -99,7 +99,8 @@ class File:
     def _changed(self, handle: Handle) -> None:
         """Something was changed through this handle: sync that one, whoever has closed the file since.
 
-        It counts as unsynced once more: a sync that began before the change, and ended after it, may have missed it.
+        It counts as unsynced once more: a sync that began before the change, and ended after it, may have
+        missed it.
         """
         self._is_synced = False
         if self._handle is not handle:
@@ -158,8 +159,8 @@ class File:
     def send(self, socket_descriptor: int, position: int, size: int) -> int:
         """Have the kernel send up to `size` bytes to a socket, uncopied (sendfile); return how many it took.
 
-        Waits for the disk, never for the socket. Raises BlockingIOError if the socket is full, ConnectionError if it
-        is closed, StorageFailure if the file can't be read.
+        Waits for the disk, never for the socket. Raises BlockingIOError if the socket is full,
+        ConnectionError if it is closed, StorageFailure if the file can't be read.
         """
         handle = self._use()
         try:

@@ -1,4 +1,4 @@
-"""Files and directories by their paths: making, renaming, linking, deleting and listing them, and small files whole.
+"""Files and directories by their paths: made, renamed, linked, deleted, listed, and read or written whole.
 
 Every function may block; callers decide on which thread. They raise StorageFailure.
 """

@@ -11,13 +11,14 @@ from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedPartition
-from faircopy.net.connection import Exchange
+from faircopy.net.exchange import Exchange
 from faircopy.settings.table import Settings
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import FileRange
 from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult
+from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult, encode_fetch_response
+from faircopy.wire.messages import RequestHeader
 
 LEADER_EPOCH = 0
 READ_COMMITTED = 1
@@ -162,3 +163,9 @@ def send(exchange: Exchange, response: list[Any]) -> None:
         exchange.answer_from_files(response)
     else:
         exchange.answer(response)
+
+
+def refuse_session(exchange: Exchange, header: RequestHeader) -> None:
+    """No fetch sessions: without an id of ours there is none to go on with."""
+    code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    exchange.answer(encode_fetch_response(header.api_version, header.correlation_id, [], code))

@@ -13,6 +13,7 @@ from faircopy.api.fetch.answer import (
     Answer,
     FetchPlanner,
     find_all,
+    refuse_session,
     send,
     total_bytes,
 )
@@ -21,7 +22,7 @@ from faircopy.datalog.check import needs_check
 from faircopy.datalog.read import read_batches, read_from_cache
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import HostedPartition
-from faircopy.net.connection import Exchange
+from faircopy.net.exchange import Exchange
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import HotRoute, UnknownApi
 from faircopy.storage.file import FileRange, NotCached
@@ -190,7 +191,7 @@ class FetchHandler:
         self.planner = FetchPlanner(parts.catalog, parts.settings)
         self.disk = parts.disk
         self.loop = parts.loop
-        self.large = parts.large_requests
+        self._parts = parts
 
     def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
         """Take a request; the exchange is answered later. Returns the rest of the work, if there is much.
@@ -198,18 +199,13 @@ class FetchHandler:
         Raises MalformedMessage.
         """
         if len(frame) > LARGE_FRAME_BYTES:
-            return fetch_many(self, exchange, header, frame)
+            return fetch_many(self._parts, self.planner, exchange, header, frame)
         request = read_fetch_request(header.api_version, frame, header.body_at)
         if request.session_id:
-            self.refuse_session(exchange, header)
+            refuse_session(exchange, header)
         else:
             Operation(self, exchange, header, request).start()
         return None
-
-    def refuse_session(self, exchange: Exchange, header: RequestHeader) -> None:
-        """No fetch sessions: without an id of ours there is none to go on with."""
-        code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        exchange.answer(encode_fetch_response(header.api_version, header.correlation_id, [], code))
 
     def fail(self, exchange: Exchange, error: BaseException | None) -> None:
         """A bug, not a client's fault: log it, and let the client come back."""

@@ -16,7 +16,7 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import HostedPartition, HostedTopic
 from faircopy.journal.entry import TransactionId
 from faircopy.loop.pace import ClientGone, Pace
-from faircopy.net.connection import Connection, Exchange
+from faircopy.net.exchange import ClientConnection, Exchange
 from faircopy.partition.partition import NoOpenTransaction
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.large_requests import LargeRequests
@@ -215,7 +215,7 @@ class ProduceHandler:
             self._append(operation, number, one)
         operation.exchange.let_on()
 
-    async def _counted(self, one: Checked, connection: Connection) -> Checked | FaircopyError:
+    async def _counted(self, one: Checked, connection: ClientConnection) -> Checked | FaircopyError:
         try:
             await self._large_batches.check(one.records, one.header, lambda: connection.is_open)
         except ClientGone:

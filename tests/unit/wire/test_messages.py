@@ -17,7 +17,7 @@ from faircopy.api.api_versions import SCHEMA as API_VERSIONS
 from faircopy.api.end_txn import SCHEMA as END_TXN_SCHEMA
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised, schema_of
-from faircopy.net.connection import Exchange
+from faircopy.net.exchange import Exchange
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage
 from faircopy.wire.error_codes import ErrorCode

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.net.connection import Connection, Exchange
+from faircopy.net.connection import Connection
+from faircopy.net.exchange import Exchange
 from faircopy.net.server import SWEEP_SECONDS, Server
 from faircopy.settings.table import Settings
 from tests.simulation.network import LISTENER
@@ -111,7 +112,7 @@ def test_a_byte_now_and_then_does_not_keep_a_frame(stage: Stage) -> None:
     assert not slow[1].is_aborted
     stage.wait(20, slow)
     assert slow[1].is_aborted
-    assert stage.server.receiving_bytes == 0
+    assert stage.server.admission.receiving_bytes == 0
 
 
 def test_a_few_bytes_of_a_length_are_a_frame_too(stage: Stage) -> None:
@@ -146,7 +147,7 @@ def test_frames_that_fill_the_memory_make_room_for_others(stage: Stage, is_whole
     hostile = [stage.connect() for _ in range(16)]
     for each in hostile:
         send(*each, frame(10 * MIB)[:size])
-    assert stage.server.is_crowded or not is_whole_step
+    assert stage.server.admission.is_crowded or not is_whole_step
     honest, transport = stage.connect()
     data = frame(900 * KIB)
     sent = 0
@@ -161,8 +162,8 @@ def test_memory_is_counted_as_bytes_arrive(stage: Stage) -> None:
     """Announcing is free: a thousand clients that send nothing else keep nobody from sending."""
     for _ in range(1_000):
         send(*stage.connect(), frame(10 * MIB)[:20])
-    assert stage.server.receiving_bytes < 20 * KIB
+    assert stage.server.admission.receiving_bytes < 20 * KIB
     honest = stage.connect()
     assert send(*honest, frame(900 * KIB)) == 900 * KIB + 4
     assert len(stage.handled) == 1
-    assert stage.server.receiving_bytes < 20 * KIB
+    assert stage.server.admission.receiving_bytes < 20 * KIB

@@ -1,0 +1,141 @@
+"""Frames, cut out of the bytes that one connection receives. No I/O and no clock: time is given.
+
+Whoever reads the socket writes the next bytes into `room`, says how many there are (`take`), and then asks
+for the frames that are whole (`next`, `pop`). Small frames come through one scratch buffer. A frame that
+arrives in parts gets a buffer of its own, and the rest of it is received right where it is to stay. That
+buffer grows with what has arrived, never by the length that a client declares.
+"""
+
+from __future__ import annotations
+
+from faircopy.wire.frames import LENGTH_BYTES, frame_bytes
+
+SCRATCH_BYTES = 64 << 10
+FIRST_FRAME_BYTES = 64 << 10
+TRUSTED_FRAME_BYTES_MAX = 2 << 20
+
+# One for all connections: an event loop fills it and hands it over for one connection at a time.
+_SCRATCH = memoryview(bytearray(SCRATCH_BYTES))
+
+
+class Frames:
+    """What one connection has received and not yet handled.
+
+    `room` is where the next bytes are to be written; if it is empty, `grow` makes more. `received_bytes` have
+    arrived of a frame that has a buffer of its own. `in_frame` says whether anything of a frame is here.
+    `began_ms` is when that frame began to arrive, `arrived_ms` when the last bytes came.
+    """
+
+    __slots__ = (
+        "_frame", "_frame_bytes", "_frame_bytes_max", "_paused_ms", "_paused_since_ms", "_trusted_bytes", "_unread",
+        "arrived_ms", "began_ms", "in_frame", "is_paused", "received_bytes", "room",
+    )  # fmt: skip
+
+    def __init__(self, frame_bytes_max: int, now_ms: float) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._unread = b""
+        self._frame: bytearray | None = None
+        self._frame_bytes = 0  # the declared length of the frame that `next` has looked at
+        # A client that has sent a large frame is trusted to send another: its buffer begins as large.
+        self._trusted_bytes = FIRST_FRAME_BYTES
+        self._paused_ms = 0.0  # in all, since the frame began
+        self._paused_since_ms = 0.0
+        self.room = _SCRATCH
+        self.received_bytes = 0
+        self.in_frame = False
+        self.is_paused = False
+        self.arrived_ms = self.began_ms = now_ms
+
+    # -- receiving -------------------------------------------------------------------------------------------
+
+    def grow(self) -> memoryview:
+        """Twice the room for a frame that has filled its buffer, but no more than it was declared to need."""
+        assert self._frame is not None
+        larger = bytearray(min(2 * len(self._frame), self._frame_bytes))
+        larger[: self.received_bytes] = self._frame
+        self._frame = larger
+        self.room = memoryview(larger)[self.received_bytes :]
+        return self.room
+
+    def take(self, count: int, now_ms: float) -> None:
+        """`count` bytes, at least one, were written into `room`."""
+        self.arrived_ms = now_ms
+        if not self.in_frame:
+            self.in_frame = True
+            self.began_ms = now_ms
+            self._paused_ms = 0.0
+        if self._frame is not None:
+            self.received_bytes += count
+            self.room = self.room[count:]
+        else:
+            arrived = self.room[:count]
+            self._unread = b"".join((self._unread, arrived)) if self._unread else bytes(arrived)
+
+    # -- frames ----------------------------------------------------------------------------------------------
+
+    def next(self) -> memoryview | None:
+        """The next frame, without its length, if it is whole. It stays until `pop`. Raises BadFrame."""
+        if self._frame is not None:
+            is_whole = self.received_bytes == self._frame_bytes
+            return memoryview(self._frame).toreadonly() if is_whole else None
+        unread = self._unread
+        if len(unread) < LENGTH_BYTES:
+            return None
+        self._frame_bytes = size = frame_bytes(unread[:LENGTH_BYTES], self._frame_bytes_max)
+        if len(unread) < LENGTH_BYTES + size:
+            self._receive_in_place()
+            return None
+        return memoryview(unread)[LENGTH_BYTES : LENGTH_BYTES + size]
+
+    def pop(self) -> None:
+        """The frame that `next` has given is handled: go on to the one after it."""
+        if self._frame is not None:
+            trusted_bytes = min(self._frame_bytes, TRUSTED_FRAME_BYTES_MAX)
+            self._trusted_bytes = max(self._trusted_bytes, trusted_bytes)
+            self.drop()
+        else:
+            self._unread = self._unread[LENGTH_BYTES + self._frame_bytes :]
+            self.in_frame = bool(self._unread)
+        self.began_ms = self.arrived_ms
+        self._paused_ms = 0.0
+
+    def drop(self) -> None:
+        """Forget all that has arrived."""
+        self._unread = b""
+        self._frame = None
+        self.received_bytes = 0
+        self.room = _SCRATCH
+        self.in_frame = False
+
+    def _receive_in_place(self) -> None:
+        """Receive the rest of a frame right where it is to stay."""
+        arrived = self._unread[LENGTH_BYTES:]
+        self._frame = bytearray(max(min(self._frame_bytes, self._trusted_bytes), len(arrived)))
+        self._frame[: len(arrived)] = arrived
+        self._unread = b""
+        self.received_bytes = len(arrived)
+        self.room = memoryview(self._frame)[len(arrived) :]
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    def pause(self, now_ms: float) -> None:
+        """The broker does not read from now on."""
+        self.is_paused = True
+        self._paused_since_ms = now_ms
+
+    def resume(self, now_ms: float) -> None:
+        """The broker reads again."""
+        self.is_paused = False
+        self._paused_ms += now_ms - self._paused_since_ms
+
+    def is_slow_to_send(self, now_ms: float, grace_ms: float, bytes_per_second: int) -> bool:
+        """Whether a frame comes more slowly than this, and has done so for longer than the grace.
+
+        What counts is how old the frame is, not when its last byte came: else a byte a minute would hold
+        memory for ever. While the broker does not read, a client is not late.
+        """
+        is_whole = self._frame is not None and self.received_bytes == self._frame_bytes
+        if not self.in_frame or is_whole or self.is_paused:
+            return False
+        age_ms = now_ms - self.began_ms - self._paused_ms
+        return age_ms > grace_ms + 1_000 * self.received_bytes / bytes_per_second
