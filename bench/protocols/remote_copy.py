@@ -49,7 +49,7 @@ class Stock:
     def __init__(self, transaction: TransactionId, journal: Journal) -> None:
         self.transaction = transaction
         self.journal = journal
-        self.first_position = journal.next_position
+        self.first_position = journal.watermarks.appended
         self.batches: list[Waiting] = []
         self.size_bytes = 0
 

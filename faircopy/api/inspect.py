@@ -78,7 +78,7 @@ def partitions(parts: Parts) -> list[dict[str, Any]]:
             "end_offset": partition.log.end_offset,
             "decided_offset": partition.state.next_offset,
             "open_transactions": sum(each.is_undecided for each in partition.state.transactions.values()),
-            "journal_bytes": partition.journal.next_position - partition.journal.start_position,
+            "journal_bytes": partition.journal.watermarks.appended - partition.journal.start_position,
             "failure": str(partition.failure) if partition.failure else None,
         }
         for partition in parts.catalog.partitions()

@@ -31,8 +31,10 @@ from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
 from faircopy.hosting.snapshots import ABANDONED_MS, Snapshots
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
-from faircopy.journal.journal import Durability, Journal, JournalFull, JournalOptions
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.loop.background import repeat
 from faircopy.loop.stall_watch import StallWatch

@@ -19,11 +19,11 @@ from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.log import DataLog, LogEnd, PlacedBatch
 from faircopy.datalog.segment import LogSegment
 from faircopy.errors import FaircopyError, invariant
+from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.journal import Journal
+from faircopy.journal.reading import Recovered
 from faircopy.journal.recent import Draft
-from faircopy.journal.recovery import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
-from faircopy.journal.segment import DamagedJournal
 from faircopy.storage.disk import Disk
 from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.file import NotCached

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import Effect
-from faircopy.journal.recovery import Recovered
+from faircopy.journal.reading import Recovered
 from faircopy.storage.state_store import Change
 from faircopy.storage.system import Buffer
 

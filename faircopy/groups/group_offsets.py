@@ -29,7 +29,7 @@ from faircopy.groups.group_metadata import LINE_END, GroupMetadata, decode_group
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
-from faircopy.journal.recovery import Recovered
+from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.storage.system import Buffer

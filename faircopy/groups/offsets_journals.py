@@ -21,7 +21,8 @@ from faircopy.groups.group_offsets import (
 from faircopy.groups.offsets import CommittedOffset, TopicPartition
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
-from faircopy.journal.journal import Journal, JournalOptions
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import JournalOptions
 from faircopy.loop.waiting import tell
 from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended, Partition, PartitionName

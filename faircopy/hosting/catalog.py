@@ -15,8 +15,10 @@ from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import ReadPlan
 from faircopy.errors import FaircopyError
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.journal.journal import Journal, JournalFull, JournalOptions
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import JournalOptions
 from faircopy.partition.partition import Partition, PartitionName
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from typing import Protocol, TypeVar
 
 from faircopy.errors import FaircopyError
-from faircopy.journal.journal import JournalFull
+from faircopy.journal.errors import JournalFull
 from faircopy.storage.clock import Clock
 from faircopy.storage.space_watch import SpaceWatch
 

@@ -18,7 +18,7 @@ from faircopy.copier.log_copier import NO_SPANS
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
-from faircopy.journal.journal import Durability
+from faircopy.journal.options import Durability
 from faircopy.publish import names
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.compaction import Upkeep

@@ -194,7 +194,7 @@ def journal_parts(journal: Journal) -> Iterator[Part]:
     for segment in segments[:-1]:
         yield Part(segment.path, None, is_sealed=True)
     for segment in segments[-1:]:
-        yield Part(segment.path, HEADER_BYTES + journal.next_position - segment.base, is_sealed=False)
+        yield Part(segment.path, HEADER_BYTES + journal.watermarks.appended - segment.base, is_sealed=False)
 
 
 def prepare(directory: Path) -> None:

@@ -1,144 +1,109 @@
-"""Reading a journal from a position to its end, and telling a torn tail from damage (I9)."""
+"""What a start makes of a journal's files: it folds the sound entries, judges what follows them, and cuts it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
-from faircopy.journal.entry import HEADER_BYTES, MAGIC_BYTES, BadEntry, Entry, check, decode_header
-from faircopy.journal.segment import DamagedJournal, Segment
+from faircopy.errors import FaircopyError
+from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.reading import Recovered, read_entries
+from faircopy.journal.segments import Segments, sync_files
+from faircopy.journal.torn_tail import ensure_torn
 
-WINDOW_BYTES = 1 << 20
-ZEROS = bytes(WINDOW_BYTES)
-POSITION_AT = 24  # in an entry's header
-
-
-class Recovered(NamedTuple):
-    """One sound entry; `payload` is a view of a larger buffer: copy what is to be kept."""
-
-    entry: Entry
-    payload: memoryview
+Fold = Callable[[Recovered], None]
 
 
-class Window:
-    """A piece of a segment in memory, moved forward as it is read."""
+class Tail(NamedTuple):
+    """Where a journal ends, and whether something after that had to be cut."""
 
-    def __init__(self, segment: Segment) -> None:
-        self._segment = segment
-        self._first = segment.base
-        self._data = memoryview(b"")
-
-    def view(self, position: int, size: int) -> memoryview:
-        """`size` bytes at `position`, or fewer where the file ends."""
-        at = position - self._first
-        if at < 0 or at + size > len(self._data):
-            byte = self._segment.at(position)
-            # No more than there is: to find the end of a file takes one more read.
-            wanted = max(size, min(WINDOW_BYTES, self._segment.allocated - byte))
-            self._data = memoryview(self._segment.opened.read(wanted, byte))
-            self._first, at = position, 0
-        return self._data[at : at + size]
-
-    def entry(self, position: int) -> Recovered:
-        """The sound entry at `position`. Raises BadEntry."""
-        entry = decode_header(self.view(position, HEADER_BYTES), 0, position)
-        # A torn length must not make us read (and allocate) more than the file has.
-        if self._segment.at(entry.end) > self._segment.allocated:
-            raise BadEntry("longer than its segment")
-        whole = self.view(position, entry.length)
-        check(whole, 0, entry.length, self._segment.seed)
-        return Recovered(entry, whole[HEADER_BYTES:])
+    end: int
+    was_torn: bool
 
 
-def read_entries(segments: Sequence[Segment], start: int) -> Iterator[Recovered]:
-    """The sound entries from `start` on; ends at the first place that is not one. See `ensure_torn`."""
-    position = start
-    for number, segment in enumerate(segments):
-        following = segments[number + 1].base if number + 1 < len(segments) else None
-        if following is not None and following <= position:
-            continue
-        window = Window(segment)
-        while position != following:
-            try:
-                recovered = window.entry(position)
-            except BadEntry:
-                break
-            yield recovered
-            position = recovered.entry.end
-        if position != following:
-            return
+def recover(
+    segments: Segments,
+    start: int,
+    fold: Fold,
+    ensure_whole: Callable[[], None],
+    *,
+    is_disk_in_doubt: bool,
+    lost_power: bool,
+) -> Tail:
+    """Feed the sound entries from `start` on to `fold`, and cut a torn tail. Blocks.
 
-
-def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True) -> None:
-    """Raise DamagedJournal unless all that lies after `end` is a torn tail, which may be cut.
-
-    It is one if `end` was not yet durable: not by a checkpoint (`known_durable`), nor by what a later sound entry says.
-    If the machine has not lost power, all that was written is there, up to one place: then there is no later entry.
+    `start` is the checkpoint's position, so all before it is known to be durable. What is fed has been fsynced.
+    `ensure_whole` is called before the cut, and may raise if more was durable. Raises DamagedJournal, StorageFailure.
     """
-    where = next((segment for segment in reversed(segments) if segment.base <= end), segments[0])
-    if end < known_durable:
+    ensure_reaches(segments, start)
+    if not segments:
+        ensure_whole()
+        return Tail(start, was_torn=False)
+    if is_disk_in_doubt:
+        segments.renew(start)
+    end = fold_entries(segments, start, fold)
+    was_torn = not segments.is_blank_from(end)
+    if was_torn:
+        ensure_torn(segments, end, known_durable=start, lost_power=lost_power)
+    ensure_whole()
+    if was_torn:
+        segments.cut(end)
+    return Tail(end, was_torn)
+
+
+def ensure_reaches(segments: Segments, checkpoint: int) -> None:
+    """Raise DamagedJournal unless the files are there in which a checkpoint ends."""
+    where = segments.directory
+    if not segments:
+        if checkpoint:
+            raise DamagedJournal(f"{where} has no segments, but was checkpointed at {checkpoint}: restore it")
+        return
+    if segments[0].base > checkpoint:
+        raise DamagedJournal(f"{where} begins at {segments[0].base}, after its checkpoint at {checkpoint}: restore it")
+    holder = segments.holding(checkpoint)
+    if holder.allocated < holder.at(checkpoint):
         raise DamagedJournal(
-            f"{where.path} is damaged at byte {where.at(end)} (journal position {end}), below the checkpoint at "
-            f"{known_durable}: restore the file from a backup or a replica",
-            where.path,
-            where.at(end),
+            f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(checkpoint)}: "
+            f"restore it from a backup or a replica"
         )
-    for segment in segments:
-        for entry in sound_entries_behind(segment, end):
-            if entry.durable > end or not lost_power:
-                was = "was durable" if entry.durable > end else "was written, and the machine has not lost power since"
-                raise DamagedJournal(
-                    f"{where.path} is damaged at byte {where.at(end)} (journal position {end}): it {was}, as the "
-                    f"entry at position {entry.position} tells. Restore the file from a backup or a replica",
-                    where.path,
-                    where.at(end),
-                )
 
 
-def is_blank_from(segments: Sequence[Segment], end: int) -> bool:
-    """Whether nothing stands from `end` on: no segment, and none but the zeros of reserved space."""
-    if len(segments) > 1 and segments[-1].base >= end:
-        return False
-    last = segments[-1]
-    at, size = last.at(end), last.opened.size()
-    while at < size:
-        piece = last.opened.read(min(WINDOW_BYTES, size - at), at)
-        if not ZEROS.startswith(piece):
-            return False
-        at += len(piece)
-    return True
+def fold_entries(segments: Segments, start: int, fold: Fold) -> int:
+    """Fold the sound entries from `start` on; return where they end."""
+    end = start
+    for recovered in read_entries(segments, start):
+        if end == start:
+            sync_what_was_found(segments)
+        fold_one(segments, fold, recovered)
+        end = recovered.entry.end
+    return end
 
 
-def sound_entries_behind(segment: Segment, position: int) -> Iterator[Entry]:
-    """Every sound entry of a segment that stands behind `position`, wherever it begins."""
-    at = max(segment.at(position) + 1, segment.at(segment.base))
-    size = segment.opened.size()
-    while at < size:
-        piece = segment.opened.read(WINDOW_BYTES, at)
-        found = piece.find(MAGIC_BYTES)
-        while found >= 0:
-            entry = sound_entry_at(segment, at + found) if bears_its_position(segment, piece, found, at) else None
-            if entry is not None:
-                yield entry
-            found = piece.find(MAGIC_BYTES, found + 1)
-        # Step back by less than a magic, so that one across two pieces is seen, but always forward.
-        at += max(len(piece) - len(MAGIC_BYTES) + 1, 1)
+def sync_what_was_found(segments: Segments) -> None:
+    """What is read may stand in the page cache only. It must be durable before its effects stand in a log (I2), or
+    they could outlive a loss of power that it does not, and be taken for what was shown.
 
-
-def bears_its_position(segment: Segment, piece: bytes, found: int, at: int) -> bool:
-    """Whether an entry may begin there, as far as `piece`, which stands at byte `at`, can tell.
-
-    A client's payload may be full of magics, and to look at each with a read of its own would take minutes.
+    The directory needs no fsync: a segment's name is durable before there is an entry in it.
     """
-    position = at + found - segment.at(segment.base) + segment.base
-    header = piece[found : found + HEADER_BYTES]
-    return len(header) < HEADER_BYTES or header[POSITION_AT : POSITION_AT + 8] == position.to_bytes(8, "little")
+    sync_files([segment.opened for segment in segments])
 
 
-def sound_entry_at(segment: Segment, byte: int) -> Entry | None:
-    """The entry that begins at this byte of the file, if a sound one does."""
-    position = byte - segment.at(segment.base) + segment.base
+def fold_one(segments: Segments, fold: Fold, recovered: Recovered) -> None:
+    """Fold one entry. One that is whole and can't follow those before it stops this journal, not the start."""
     try:
-        return Window(segment).entry(position).entry
-    except BadEntry:
-        return None
+        fold(recovered)
+    except (FaircopyError, OSError):
+        raise
+    except Exception as error:
+        raise misfit(segments, recovered.entry.position, error) from error
+
+
+def misfit(segments: Segments, position: int, error: Exception) -> DamagedJournal:
+    """What to raise for an entry that is whole, and of which nothing can be made."""
+    holder = segments.holding(position)
+    return DamagedJournal(
+        f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that can't "
+        f"follow those before it ({error!r}): restore the file from a backup or a replica",
+        holder.path,
+        holder.at(position),
+    )

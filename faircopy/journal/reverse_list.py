@@ -10,19 +10,22 @@ from collections.abc import Callable
 from typing import Protocol
 
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId, check, decode_header
+from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.recent import Draft
-from faircopy.journal.segment import DamagedJournal, Segment
+from faircopy.journal.segment import Segment
+from faircopy.journal.segments import Segments
 
 WINDOW_BYTES = 256 << 10
 
 Read = Callable[[Segment, int, int], bytes]
 
 
-class HoldsSegments(Protocol):
+class HasSegments(Protocol):
     """A journal, as far as a walk needs one."""
 
-    def segment_of(self, position: int) -> Segment:
-        """The segment that holds `position`. Raises DamagedJournal."""
+    @property
+    def segments(self) -> Segments:
+        """Its segments."""
 
 
 def read_from_disk(segment: Segment, position: int, size: int) -> bytes:
@@ -38,8 +41,8 @@ def read_from_cache(segment: Segment, position: int, size: int) -> bytes:
 class Walk:
     """A walk over one transaction's drafts in one journal."""
 
-    def __init__(self, journal: HoldsSegments, transaction: TransactionId, read: Read) -> None:
-        self._journal = journal
+    def __init__(self, journal: HasSegments, transaction: TransactionId, read: Read) -> None:
+        self._segments = journal.segments
         self._transaction = transaction
         self._read = read
         self._segment: Segment | None = None
@@ -74,7 +77,7 @@ class Walk:
 
     def payload(self, entry: Entry) -> memoryview:
         """The payload of a draft on the list, read by itself: for a second, forward pass over a large transaction."""
-        segment = self._journal.segment_of(entry.position)
+        segment = self._segments.holding(entry.position)
         whole = memoryview(self._read(segment, entry.position, entry.length))
         try:
             check(whole, 0, entry.length, segment.seed)
@@ -90,7 +93,7 @@ class Walk:
         return entry
 
     def _header(self, position: int) -> Entry:
-        segment = self._journal.segment_of(position)
+        segment = self._segments.holding(position)
         try:
             entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position)
         except BadEntry as error:
@@ -101,7 +104,7 @@ class Walk:
         return entry
 
     def _sound(self, entry: Entry) -> memoryview:
-        segment = self._journal.segment_of(entry.position)
+        segment = self._segments.holding(entry.position)
         whole = self._view(segment, entry.position, entry.length)
         try:
             check(whole, 0, entry.length, segment.seed)
@@ -120,7 +123,7 @@ class Walk:
         return self._data[at : at + size]
 
     def _damaged(self, position: int, what: str) -> DamagedJournal:
-        segment = self._journal.segment_of(position)
+        segment = self._segments.holding(position)
         return DamagedJournal(
             f"{segment.path} is damaged at byte {segment.at(position)} (journal position {position}, "
             f"draft of {self._transaction}): {what}. Restore the file from a backup or a replica",

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from faircopy.errors import FaircopyError
-from faircopy.journal.entry import Entry, decode_header
+from faircopy.journal.errors import DamagedJournal
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import File
 from faircopy.storage.paths import delete_file, rename_file, sync_directory
@@ -35,18 +34,6 @@ assert HEADER.size == HEADER_BYTES
 FIRST_ALLOCATION_BYTES = 32 << 10
 MAX_ALLOCATION_STEP_BYTES = 16 << 20
 COPY_BYTES = 1 << 20
-
-
-class DamagedJournal(FaircopyError):
-    """Bytes of a journal that were durable have changed; the partition must not go on (I9).
-
-    `path` and `byte` say where, if it is one place of one file.
-    """
-
-    def __init__(self, message: str, path: Path | None = None, byte: int | None = None) -> None:
-        super().__init__(message)
-        self.path = path
-        self.byte = byte
 
 
 def file_name(base: int) -> str:
@@ -122,7 +109,7 @@ class Segment:
         sync_directory(self.path.parent)
         self.file = file
 
-    def holds_any_behind(self, position: int) -> bool:
+    def reaches_beyond(self, position: int) -> bool:
         """Whether the file has bytes for positions from `position` on."""
         return self.allocated > self.at(position)
 
@@ -148,6 +135,11 @@ class Segment:
         if end > self.allocated:
             self.allocated = reserve(self.opened, self.allocated, end, limit)
 
+    def truncate(self, end: int) -> None:
+        """Have the file end at position `end`. Blocks."""
+        self.opened.truncate(self.at(end))
+        self.allocated = self.at(end)
+
     def discard(self) -> None:
         """Close and delete the file. Blocks: giving back the blocks of a large file takes milliseconds."""
         delete_file(self.path)
@@ -163,13 +155,8 @@ class Segment:
         return HEADER_BYTES + position - self.base
 
     def write(self, buffers: list[Buffer], position: int) -> None:
+        """Write what stands from `position` on. Blocks. Raises StorageFailure."""
         self.opened.write(buffers, self.at(position))
-
-    def read_header(self, position: int, *, cached: bool = False) -> Entry:
-        """The entry header at `position`. Raises BadEntry, NotCached."""
-        file = self.opened
-        read = file.read_cached if cached else file.read
-        return decode_header(read(HEADER_BYTES, self.at(position)), 0, position)
 
 
 def reserve(file: File, allocated: int, end: int, limit: int) -> int:

@@ -33,9 +33,10 @@ from faircopy.copier.producers import Producer, RejectedBatch
 from faircopy.copier.sink import Sink
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.journal.journal import Journal, JournalFull
-from faircopy.journal.recovery import Recovered
+from faircopy.journal.journal import Journal
+from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.partition.participant import DELETED, Done, Failed, Participant, Promise
 from faircopy.storage.disk import Disk

@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.journal.journal import JournalFull
 from faircopy.partition.participant import Participants
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import Clock

@@ -12,7 +12,7 @@ from typing import Any
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
-from faircopy.journal.recovery import Recovered
+from faircopy.journal.reading import Recovered
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.transactions.metadata_entry import decode, encode
@@ -65,7 +65,7 @@ class MetadataJournal:
 
     @property
     def bytes_since_checkpoint(self) -> int:
-        return self.journal.next_position - self._checkpoint_position
+        return self.journal.watermarks.appended - self._checkpoint_position
 
     async def checkpoint(self) -> None:
         """Store the table as of now (I6), and give back journal space."""
@@ -73,7 +73,7 @@ class MetadataJournal:
             return
         self._checkpointing = True
         try:
-            position = self.journal.next_position
+            position = self.journal.watermarks.appended
             changed, self.table.changed = self.table.changed, set()
             changes = [self._change(transactional_id) for transactional_id in changed]
             changes.append(Put("checkpoints", self.identity, json.dumps({"position": position}).encode()))

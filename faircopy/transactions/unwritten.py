@@ -19,11 +19,11 @@ class UnwrittenTransactions:
 
     def note(self, home: MetadataJournal, transaction: TransactionId) -> None:
         """An entry of this transaction was just appended."""
-        self._positions[transaction] = (home, home.journal.next_position)
+        self._positions[transaction] = (home, home.journal.watermarks.appended)
 
         def written() -> None:
             _, position = self._positions.get(transaction, (home, -1))
-            if position <= home.journal.written_position:
+            if position <= home.journal.watermarks.written:
                 self._positions.pop(transaction, None)
 
         home.journal.when_written(written)

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
-from faircopy.journal.recovery import Recovered, ensure_torn
-from faircopy.journal.segment import SUFFIX, DamagedJournal
+from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.reading import Recovered
+from faircopy.journal.segment import SUFFIX
+from faircopy.journal.segments import Segments
+from faircopy.journal.torn_tail import ensure_torn
 from faircopy.storage.paths import is_directory, list_files
 from faircopy.transactions import metadata_entry
 from faircopy.verify.journal_files import JournalFiles, open_segment
@@ -46,7 +49,7 @@ def open_to_show(path: Path) -> JournalFiles:
     paths = list_files(path, SUFFIX) if is_directory(path) else [path]
     if not paths:
         raise NoJournal(f"{path} holds no journal: give a file *{SUFFIX}, or the directory of one journal")
-    return JournalFiles(path, [open_segment(each) for each in paths])
+    return JournalFiles(Segments(path, [open_segment(each) for each in paths]))
 
 
 def shown_entries(files: JournalFiles, start: int | None = None) -> Iterator[ShownEntry]:
@@ -58,7 +61,7 @@ def shown_entries(files: JournalFiles, start: int | None = None) -> Iterator[Sho
 def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
     """An entry with its place in a file."""
     entry = recovered.entry
-    segment = files.segment_of(entry.position)
+    segment = files.segments.holding(entry.position)
     return ShownEntry(segment.path, segment.at(entry.position), entry, meaning(entry, recovered.payload))
 
 

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
-from faircopy.journal.recovery import Recovered, ensure_torn, is_blank_from, read_entries
-from faircopy.journal.segment import HEADER, HEADER_BYTES, SUFFIX, DamagedJournal, Segment
+from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.reading import Recovered, read_entries
+from faircopy.journal.segment import HEADER, HEADER_BYTES, SUFFIX, Segment
+from faircopy.journal.segments import Segments, is_blank
+from faircopy.journal.torn_tail import ensure_torn
 from faircopy.storage.file import File
 from faircopy.storage.paths import list_files
 from faircopy.verify.findings import Advance, Finding
@@ -27,8 +30,8 @@ def open_segment(path: Path, identity: bytes | None = None) -> Segment:
 class JournalFiles:
     """The segments of a journal in order. Stands in for a `Journal` where one is folded, and cuts nothing."""
 
-    def __init__(self, directory: Path, segments: list[Segment], advance: Advance = lambda _bytes: None) -> None:
-        self.directory = directory
+    def __init__(self, segments: Segments, advance: Advance = lambda _bytes: None) -> None:
+        self.directory = segments.directory
         self.segments = segments
         self.end = segments[0].base if segments else 0
         self._advance = advance
@@ -38,13 +41,6 @@ class JournalFiles:
     @property
     def start_position(self) -> int:
         return self.segments[0].base if self.segments else 0
-
-    def segment_of(self, position: int) -> Segment:
-        """The segment that holds `position`. Raises DamagedJournal."""
-        for segment in reversed(self.segments):
-            if segment.base <= position:
-                return segment
-        raise DamagedJournal(f"{self.directory} no longer holds position {position}", self.directory)
 
     def entries(self, start: int) -> Iterator[Recovered]:
         """The sound entries from `start` on, up to `end`, which is where there is none."""
@@ -61,11 +57,11 @@ class JournalFiles:
         """Leave out the segments up to `end`, if that is below `position`, from where on the journal is needed, and a
         later segment follows a gap: a crash has brought back some of those that were deleted. False if it is not so.
         """
-        here = self.segment_of(self.end)
+        here = self.segments.holding(self.end)
         later = [segment for segment in self.segments if segment.base > self.end]
-        if not later or later[0].base > position or not is_blank_from([here], self.end):
+        if not later or later[0].base > position or not is_blank(here, self.end):
             return False
-        self.segments = later
+        self.segments = Segments(self.directory, later)
         return True
 
     def finish(self) -> None:
@@ -84,7 +80,7 @@ class JournalFiles:
             raise DamagedJournal(f"no segment is there, and the journal was checkpointed at {start}", self.directory)
         if self.start_position > start:
             raise DamagedJournal(
-                f"the journal begins at {self.start_position}, behind its checkpoint at {start}", self.directory
+                f"the journal begins at {self.start_position}, after its checkpoint at {start}", self.directory
             )
         if not self.segments:
             return
@@ -107,7 +103,7 @@ class JournalFiles:
 
     def damaged(self, position: int, what: str) -> DamagedJournal:
         """The error for a place in the journal."""
-        segment = self.segment_of(position)
+        segment = self.segments.holding(position)
         return DamagedJournal(f"{what} (journal position {position})", segment.path, segment.at(position))
 
 
@@ -119,7 +115,7 @@ def open_journal(directory: Path, identity: bytes | None, advance: Advance) -> t
             segments.append(open_segment(path, identity))
         except FaircopyError as error:
             findings.append(finding_of(error, path))
-    return JournalFiles(directory, segments, advance), findings
+    return JournalFiles(Segments(directory, segments), advance), findings
 
 
 def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[Finding]:
@@ -131,10 +127,10 @@ def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[F
         if files.end >= checkpoint or not files.leave_out_below(needed):
             break
     if files.end < checkpoint:
-        where = files.segment_of(files.end)
+        where = files.segments.holding(files.end)
         yield Finding(where.path, where.at(files.end), f"no sound entry (journal position {files.end})")
     elif files.end > checkpoint:
-        where = files.segment_of(checkpoint)
+        where = files.segments.holding(checkpoint)
         yield Finding(where.path, where.at(checkpoint), f"I6: no entry ends at the checkpoint, position {checkpoint}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
-from faircopy.journal.recovery import ensure_torn
+from faircopy.journal.torn_tail import ensure_torn
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import finding_of, open_journal
 from faircopy.verify.log_files import DamagedLogFile, LogFile, base_offset_of, log_files

@@ -16,8 +16,9 @@ from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, decode_spa
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, PartitionState
 from faircopy.datalog.index import decode_place
 from faircopy.errors import FaircopyError
-from faircopy.journal.recovery import Recovered, ensure_torn
+from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.torn_tail import ensure_torn
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal

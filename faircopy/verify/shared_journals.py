@@ -12,7 +12,7 @@ from faircopy.copier.fold import PartitionState
 from faircopy.errors import FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.journal.journal import Journal
-from faircopy.journal.recovery import Recovered
+from faircopy.journal.reading import Recovered
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity

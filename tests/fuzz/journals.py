@@ -25,11 +25,13 @@ from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId, encode_header
+from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
-from faircopy.journal.segment import DamagedJournal, encode_segment_header, file_name
+from faircopy.journal.segment import encode_segment_header, file_name
 from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import StateStore
@@ -207,7 +209,7 @@ def recovered(start: int) -> list[Written] | None:
         journal.recover(start, lambda each: found.append(Written(each.entry, bytes(each.payload))))
     except (DamagedJournal, StorageFailure):
         return None
-    assert journal.next_position == (found[-1].entry.end if found else start)
+    assert journal.watermarks.appended == (found[-1].entry.end if found else start)
     return found
 
 
@@ -273,7 +275,7 @@ def feed_entries(data: bytes) -> None:
 
 def check_partition(partition: Partition) -> None:
     """Recovery has folded all there is. Not raised as an `AssertionError`, which the folds may."""
-    if partition.state.position != partition.journal.next_position:
+    if partition.state.position != partition.journal.watermarks.appended:
         raise RuntimeError(f"the fold ends at {partition.state.position}, and not at the journal's end")
 
 

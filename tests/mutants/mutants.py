@@ -18,9 +18,10 @@ from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog import log as data_log
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.hosting.plain_tables import PlainTables
-from faircopy.journal import journal, recovery, reverse_list, segment
+from faircopy.journal import group_commit, reading, recovery, reverse_list, segment
 from faircopy.journal.entry import NOWHERE
 from faircopy.journal.journal import Journal
+from faircopy.journal.segments import Segments
 from faircopy.partition import partition
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
@@ -54,7 +55,7 @@ def replaced(owner: Any, name: str, new: Any) -> contextlib.AbstractContextManag
 @mutant
 def skip_the_journals_fsync() -> Iterator[Any]:
     """I2: entries count as durable when they are written."""
-    with replaced(journal, "sync_files", lambda files: None):
+    with replaced(group_commit, "sync_files", lambda files: None):
         yield
 
 
@@ -68,7 +69,7 @@ def release_before_durable() -> Iterator[Any]:
 @mutant
 def recover_what_may_be_lost() -> Iterator[Any]:
     """I2: a start copies what it finds in the page cache, before that is fsynced."""
-    with replaced(Journal, "_sync_what_was_found", lambda self: None):
+    with replaced(recovery, "sync_what_was_found", lambda segments: None):
         yield
 
 
@@ -112,7 +113,7 @@ def go_on_after_a_failed_fsync() -> Iterator[Any]:
             with contextlib.suppress(Exception):
                 file.sync()
 
-    with replaced(journal, "sync_files", sync_files):
+    with replaced(group_commit, "sync_files", sync_files):
         yield
 
 
@@ -188,7 +189,7 @@ def believe_every_duplicate_is_new() -> Iterator[Any]:
 @mutant
 def cut_damage_like_a_torn_tail() -> Iterator[Any]:
     """I9: whatever does not hold is cut."""
-    with replaced(journal, "ensure_torn", lambda *arguments, **named: None):
+    with replaced(recovery, "ensure_torn", lambda *arguments, **named: None):
         yield
 
 
@@ -196,10 +197,10 @@ def cut_damage_like_a_torn_tail() -> Iterator[Any]:
 def leave_the_torn_tail() -> Iterator[Any]:
     """A torn tail is not cut, so that old bytes may be taken for entries later."""
 
-    def cut(self: Journal, end: int) -> None:
+    def cut(self: Segments, end: int) -> None:
         pass
 
-    with replaced(Journal, "_cut", cut):
+    with replaced(Segments, "cut", cut):
         yield
 
 
@@ -220,7 +221,7 @@ def reclaim_too_much() -> Iterator[Any]:
 @mutant
 def skip_the_crc() -> Iterator[Any]:
     """I9: entries are not checked."""
-    with replaced(recovery, "check", lambda *arguments: None):
+    with replaced(reading, "check", lambda *arguments: None):
         yield
 
 

@@ -43,11 +43,11 @@ def differences(broker: Broker) -> Iterator[str]:
 
 
 def is_written(journal: Journal) -> bool:
-    return journal.written_position == journal.next_position
+    return journal.watermarks.written == journal.watermarks.appended
 
 
 def is_shown(journal: Journal) -> bool:
-    return journal.durable_position == journal.next_position
+    return journal.watermarks.durable == journal.watermarks.appended
 
 
 def files_of(journal: Journal, identity: bytes) -> JournalFiles:

@@ -13,7 +13,8 @@ from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.journal.journal import Durability, Journal, JournalOptions
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import RecentDrafts
 from faircopy.partition.partition import Partition, PartitionName
 from faircopy.storage.disk import Disk

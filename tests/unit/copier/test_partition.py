@@ -13,7 +13,7 @@ from faircopy.copier.fold import Standing
 from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
 from faircopy.datalog.read import DamagedLog
 from faircopy.journal.entry import TransactionId
-from faircopy.journal.journal import Durability
+from faircopy.journal.options import Durability
 from faircopy.partition.partition import NoOpenTransaction
 from tests.unit.copier.partition_bench import PartitionBench, run
 

@@ -17,7 +17,7 @@ from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits
 from faircopy.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
 from faircopy.groups.offsets import MemoryOffsetStore, OffsetToCommit, TopicPartition
-from faircopy.journal.journal import JournalFull
+from faircopy.journal.errors import JournalFull
 from faircopy.loop.pace import NO_PACE
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message

@@ -16,18 +16,13 @@ from hypothesis import strategies as st
 
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import Kind, TransactionId
-from faircopy.journal.journal import (
-    Durability,
-    Journal,
-    JournalFull,
-    JournalOptions,
-    PendingWrite,
-    sync_files,
-    write_all,
-)
-from faircopy.journal.recovery import Recovered
+from faircopy.journal.errors import DamagedJournal, JournalFull
+from faircopy.journal.group_commit import Run, write_all
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import Durability, JournalOptions
+from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
-from faircopy.journal.segment import DamagedJournal
+from faircopy.journal.segments import sync_files
 from faircopy.storage.disk import Disk
 from faircopy.storage.failures import NoSpace, StorageFailure
 from faircopy.storage.file import File
@@ -167,13 +162,13 @@ def test_a_draft_is_written_without_an_fsync(tmp_path: Path, monkeypatch: pytest
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
-        synced = journal.synced_position
+        synced = journal.watermarks.synced
         written: asyncio.Future[None] = bench.loop.create_future()
         journal.append(Kind.DRAFT, b"draft")
         journal.when_written(lambda: written.set_result(None))
         await written
-        assert journal.written_position == journal.next_position
-        assert journal.synced_position == synced
+        assert journal.watermarks.written == journal.watermarks.appended
+        assert journal.watermarks.synced == synced
 
     run(tmp_path, test)
 
@@ -192,11 +187,11 @@ def test_any_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, sizes: l
         for n, size in enumerate(sizes[:durable_count]):
             journal.append(Kind.PLAIN, bytes([n]) * size)
         await journal.durable()
-        durable_end = journal.next_position
+        durable_end = journal.watermarks.appended
         for n, size in enumerate(sizes[durable_count:]):
             journal.append(Kind.PLAIN, bytes([n]) * size)
         await journal.durable()
-        tear(only_segment(path), 64 + durable_end, 64 + journal.next_position, data)
+        tear(only_segment(path), 64 + durable_end, 64 + journal.watermarks.appended, data)
         again, found = bench.recovered()
         assert [len(payload) for _, payload in found[: durable_count + 1]] == [4, *sizes[:durable_count]]
         again.append(Kind.PLAIN, b"after the crash")
@@ -255,7 +250,7 @@ def test_without_a_loss_of_power_no_hole_is_a_torn_tail(tmp_path: Path, lost_pow
         found.open()
         if lost_power:
             found.recover(0, lambda recovered: None)
-            assert found.next_position == 0
+            assert found.watermarks.appended == 0
         else:
             with pytest.raises(DamagedJournal, match="the machine has not lost power since"):
                 found.recover(0, lambda recovered: None)
@@ -367,7 +362,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.Mo
             raise NoSpace("no space")
 
         monkeypatch.setattr(File, "preallocate", full)
-        monkeypatch.setattr("faircopy.journal.journal.NO_SPACE_RETRY_SECONDS", 0.05)
+        monkeypatch.setattr("faircopy.journal.space_wait.RETRY_SECONDS", 0.05)
         acked = []
         journal.append(Kind.PLAIN, b"x" * 900_000)
         journal.when_durable(lambda: acked.append(1))
@@ -447,7 +442,7 @@ def test_rot_in_a_draft_is_found_where_it_is(tmp_path: Path) -> None:
             drafts.append(journal.append(Kind.DRAFT, b"x" * size, previous=head, transaction=transaction))
             head = drafts[-1].position
         await journal.durable()
-        segment = journal.segment_of(head)
+        segment = journal.segments.holding(head)
         walk = Walk(journal, transaction, read_from_disk)
         walk.check(head)
         for draft in drafts:
@@ -489,7 +484,7 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
-        monkeypatch.setattr("faircopy.journal.journal.sync_files", slow_sync)
+        monkeypatch.setattr("faircopy.journal.group_commit.sync_files", slow_sync)
         done: list[str] = []
         journal.append(Kind.PLAIN, b"second")
         journal.when_durable(lambda: done.append("second is durable"))
@@ -527,7 +522,7 @@ def test_whoever_waits_is_told_by_a_sync_that_others_asked_for(tmp_path: Path) -
         journal.append(Kind.PLAIN, b"first")
         journal.when_durable(go_on)
         await journal.sync()
-        assert journal.synced_position == journal.next_position
+        assert journal.watermarks.synced == journal.watermarks.appended
         assert told == ["second is durable"]
         await asyncio.wait_for(journal.durable(), 10)
 
@@ -544,16 +539,16 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
         assert sync_on.wait(10)
         sync_files(files)
 
-    def slow_write(writes: list[PendingWrite]) -> None:
-        assert sum(write.size for write in writes) < 500_000 or write_on.wait(10)
-        write_all(writes)
+    def slow_write(runs: list[Run]) -> None:
+        assert sum(run.size for run in runs) < 500_000 or write_on.wait(10)
+        write_all(runs)
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
-        monkeypatch.setattr("faircopy.journal.journal.sync_files", slow_sync)
-        monkeypatch.setattr("faircopy.journal.journal.write_all", slow_write)
+        monkeypatch.setattr("faircopy.journal.group_commit.sync_files", slow_sync)
+        monkeypatch.setattr("faircopy.journal.group_commit.write_all", slow_write)
         journal.append(Kind.PLAIN, b"a")
         first = bench.loop.create_task(journal.durable())
         while not syncs:

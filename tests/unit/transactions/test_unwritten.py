@@ -10,7 +10,8 @@ import pytest
 
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
-from faircopy.journal.journal import JournalFull
+from faircopy.journal.errors import JournalFull
+from faircopy.journal.watermarks import Watermarks
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
@@ -27,7 +28,7 @@ class StubJournal:
     """A journal that writes when it is told to."""
 
     def __init__(self) -> None:
-        self.next_position = self.written_position = 0
+        self.watermarks = Watermarks(is_synced_first=True)
         self.is_full = False
         self._waiting: list[tuple[int, Callable[[], None]]] = []
 
@@ -36,7 +37,7 @@ class StubJournal:
             raise JournalFull("no space is left")
 
     def when_written(self, callback: Callable[[], None]) -> None:
-        self._waiting.append((self.next_position, callback))
+        self._waiting.append((self.watermarks.appended, callback))
 
     async def written(self) -> None:
         done = asyncio.get_running_loop().create_future()
@@ -44,9 +45,10 @@ class StubJournal:
         await done
 
     def write(self, up_to: int | None = None) -> None:
-        self.written_position = self.next_position if up_to is None else up_to
-        due = [callback for position, callback in self._waiting if position <= self.written_position]
-        self._waiting = [each for each in self._waiting if each[0] > self.written_position]
+        written = self.watermarks.appended if up_to is None else up_to
+        self.watermarks.note_written(written)
+        due = [callback for position, callback in self._waiting if position <= written]
+        self._waiting = [each for each in self._waiting if each[0] > written]
         for callback in due:
             callback()
 
@@ -58,8 +60,8 @@ class StubHome:
         self.journal, self.table = StubJournal(), TransactionTable()
 
     def append(self, entry: Any) -> None:
-        self.table.fold(entry, self.journal.next_position)
-        self.journal.next_position += 64
+        self.table.fold(entry, self.journal.watermarks.appended)
+        self.journal.watermarks.append(64)
 
 
 class StubPartition:
@@ -114,7 +116,7 @@ async def test_a_draft_is_acked_when_its_transaction_is_written(
         coordinator.once_written(partition.told, lambda _base_offset: acked.append(name))(UNKNOWN_OFFSET)
 
     adding = [await add(coordinator, first)]
-    begun = home.journal.next_position
+    begun = home.journal.watermarks.appended
     draft(first, "one")
     assert acked == []
     adding.append(await add(coordinator, second))

@@ -1,0 +1,280 @@
+"""Group commit: what is appended in one tick of the loop is written at once, and one fdatasync serves all who wait.
+
+At most one write and one fdatasync are under way, side by side. What comes meanwhile goes with the next: so all who
+wait for a file share an fdatasync, and those of several files run in parallel on the disk threads. Small writes need
+no thread: they are made on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from faircopy.journal.options import Durability, JournalOptions
+from faircopy.journal.segment import Segment
+from faircopy.journal.segments import Segments, sync_files
+from faircopy.journal.space_wait import SpaceWait
+from faircopy.journal.watermarks import Watermarks
+from faircopy.loop.waiting import tell
+from faircopy.storage.disk import Disk
+from faircopy.storage.failures import NoSpace, Shortage
+from faircopy.storage.system import Buffer
+
+INLINE_WRITE_BYTES = 64 << 10
+UNSYNCED_LIMIT_BYTES = 8 << 20
+
+Callback = Callable[[], None]
+
+
+class Run:
+    """Entries that follow one another in one segment, and are written with one call."""
+
+    __slots__ = ("buffers", "position", "segment", "size")
+
+    def __init__(self, segment: Segment, position: int) -> None:
+        self.segment = segment
+        self.position = position
+        self.size = 0
+        self.buffers: list[Buffer] = []
+
+
+class GroupCommit:
+    """What is appended to one journal, and not yet written or synced. Belongs to the event loop.
+
+    It moves the journal's `marks`. `journal` is the identity that new segment files bear.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        marks: Watermarks,
+        journal: bytes,
+        disk: Disk,
+        loop: asyncio.AbstractEventLoop,
+        options: JournalOptions,
+    ) -> None:
+        self._segments = segments
+        self._marks = marks
+        self._journal = journal
+        self._disk = disk
+        self._loop = loop
+        self._options = options
+        self._space = options.space
+        self.space_wait = SpaceWait(options.space, loop)
+        self._pending: list[Run] = []
+        self._when_written: deque[tuple[int, Callback]] = deque()
+        self._when_durable: deque[tuple[int, Callback]] = deque()
+        self._sync_up_to = 0
+        self._is_flush_due = False
+        self._is_writing = False
+        self._is_syncing = False
+        self._is_abandoned = False
+
+    # -- what is pending, and who waits --------------------------------------------------------------------------
+
+    def add(self, segment: Segment, header: bytes, payload: Buffer, length: int) -> None:
+        """Append an entry of `length` bytes. `payload` must not change until it is written."""
+        marks = self._marks
+        if not self._pending or self._pending[-1].segment is not segment:
+            self._pending.append(Run(segment, marks.appended))
+        run = self._pending[-1]
+        run.buffers.append(header)
+        if payload:
+            run.buffers.append(payload)
+        run.size += length
+        marks.append(length)
+        if not self._is_flush_due:
+            self._schedule_flush()
+
+    def when_written(self, callback: Callback) -> None:
+        """Call back when all that is appended by now stands in the file."""
+        if self._marks.written >= self._marks.appended or self._is_abandoned:
+            callback()
+        else:
+            self._when_written.append((self._marks.appended, callback))
+
+    def when_durable(self, callback: Callback) -> None:
+        """Call back, in order, when all that is appended by now is durable; this asks for an fdatasync."""
+        up_to = self._marks.appended
+        if (self._marks.durable >= up_to and not self._when_durable) or self._is_abandoned:
+            callback()
+            return
+        self._when_durable.append((up_to, callback))
+        self._sync_up_to = up_to
+        if not self._is_flush_due:
+            self._schedule_flush()
+
+    def when_durable_lazily(self, callback: Callback) -> None:
+        """As `when_durable`, but leaves the fdatasync to others: nobody waits for this entry."""
+        self._when_durable.append((self._marks.appended, callback))
+
+    async def sync(self) -> None:
+        """Wait until all that is appended by now is fsynced, whatever the durability setting.
+
+        Raises JournalFull: nobody may have to wait for space.
+        """
+        self.space_wait.ensure_reserve()
+        durable: asyncio.Future[None] = self._loop.create_future()
+        self.space_wait.refuse_if_full(durable)
+        self.when_durable(lambda: tell(durable))
+        await durable
+        target = self._marks.written
+        if self._marks.synced < target:
+            await self._sync_now(target)
+
+    async def _sync_now(self, target: int) -> None:
+        try:
+            await self._disk.run(sync_files, self._segments.files_beyond(self._marks.synced))
+        except Exception as error:
+            self._fail(error)
+            raise
+        self._synced(target)
+
+    def abandon(self) -> None:
+        """The journal's files are to be deleted: write nothing more, and ignore what fails.
+
+        All who wait are told as if it were durable: what they wait for goes with the rest, and nobody asks for it.
+        """
+        self._is_abandoned = True
+        self.space_wait.end()
+        self._pending.clear()
+        release(self._when_written, self._marks.appended)
+        release(self._when_durable, self._marks.appended)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a thread writes or syncs."""
+        return self._is_writing or self._is_syncing
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._is_abandoned:
+            self._options.on_failure(error)
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _schedule_flush(self) -> None:
+        """Write once this tick of the loop is over, so that all its requests go in one write."""
+        if not self._is_writing:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Write what is pending. What is written already is synced at the same time, so neither waits for the other."""
+        self._is_flush_due = False
+        if self._pending and self._may_write():
+            runs, self._pending = self._pending, []
+            size = self._marks.appended - runs[0].position
+            self._space.spend(size)
+            if self._space.lacking is not None and not self._may_use_reserve(size):
+                error = NoSpace(f"writing to {self._segments.directory}: no space is left: free some")
+                self._wait_for_space(runs, error)
+            elif self._is_small(runs, size):
+                self._write_inline(runs)
+            else:
+                self._submit_write(runs)
+        self._sync_if_wanted()
+
+    def _may_write(self) -> bool:
+        if self._is_writing or self._is_abandoned or self.space_wait.is_pausing:
+            return False
+        # Where much is unsynced, a commit would wait long for its fdatasync: syncing comes first.
+        return not self._is_syncing or self._marks.written - self._marks.synced <= 2 * UNSYNCED_LIMIT_BYTES
+
+    def _may_use_reserve(self, size: int) -> bool:
+        """What was taken before the disk was full must leave something to what frees space."""
+        return size <= INLINE_WRITE_BYTES or self._space.has_room_for(size)
+
+    def _is_small(self, runs: list[Run], size: int) -> bool:
+        """Whether all fits what is reserved in one file, and is written in no time."""
+        segment = runs[0].segment
+        fits = segment.file is not None and segment.at(self._marks.appended) <= segment.allocated
+        return fits and runs[-1].segment is segment and size <= INLINE_WRITE_BYTES
+
+    def _write_inline(self, runs: list[Run]) -> None:
+        try:
+            write_all(runs)
+        except Shortage as error:
+            # Reserved space is no promise where files are copied on write (btrfs, ZFS).
+            self._wait_for_space(runs, error)
+            return
+        except Exception as error:
+            self._fail(error)
+            raise
+        self._wrote(self._marks.appended)
+
+    def _submit_write(self, runs: list[Run]) -> None:
+        self._is_writing = True
+        up_to = self._marks.appended
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._is_writing = False
+            if isinstance(error, Shortage):
+                self._wait_for_space(runs, error)
+            elif error is not None:
+                self._fail(error)
+            else:
+                self._wrote(up_to)
+                self._flush()
+
+        self._disk.submit(self._write_blocking, (runs,), done)
+
+    def _write_blocking(self, runs: list[Run]) -> None:
+        limit = self._options.segment_bytes
+        for run in runs:
+            if run.segment.file is None:
+                run.segment.make(self._journal, limit)
+            run.segment.reserve(run.segment.at(run.position + run.size), limit)
+        write_all(runs)
+
+    def _wait_for_space(self, runs: list[Run], error: Shortage) -> None:
+        self._pending = runs + self._pending
+        self.space_wait.start(error, self._flush)
+
+    def _wrote(self, up_to: int) -> None:
+        if self.space_wait.lacking is not None:
+            self.space_wait.end()
+        self._marks.note_written(up_to)
+        release(self._when_written, up_to)
+        release(self._when_durable, self._marks.durable)
+
+    # -- syncing -------------------------------------------------------------------------------------------------
+
+    def _sync_if_wanted(self) -> None:
+        """One fdatasync at a time; those who come meanwhile share the next."""
+        if self._is_syncing or self._is_abandoned or not self._wants_sync():
+            return
+        self._is_syncing = True
+        up_to = self._marks.written
+
+        def done(_result: object, error: BaseException | None) -> None:
+            self._is_syncing = False
+            if error is not None:
+                self._fail(error)
+            else:
+                self._synced(up_to)
+
+        self._disk.submit(sync_files, (self._segments.files_beyond(self._marks.synced),), done)
+
+    def _wants_sync(self) -> bool:
+        unsynced = self._marks.written - self._marks.synced
+        if self._options.durability is Durability.OS or not unsynced:
+            return False
+        return self._sync_up_to > self._marks.synced or unsynced > UNSYNCED_LIMIT_BYTES
+
+    def _synced(self, up_to: int) -> None:
+        self._marks.note_synced(up_to)
+        release(self._when_durable, self._marks.durable)
+        self._flush()
+
+
+def write_all(runs: list[Run]) -> None:
+    """Write runs of entries, each with one call. Blocks."""
+    for run in runs:
+        run.segment.write(run.buffers, run.position)
+
+
+def release(waiting: deque[tuple[int, Callback]], position: int) -> None:
+    """Call those who wait for a position up to this one, in order."""
+    while waiting and waiting[0][0] <= position:
+        waiting.popleft()[1]()

@@ -1,0 +1,140 @@
+"""The segments of one journal, in order: found in a directory, added to at the end, cut there, and reclaimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import overload
+
+from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.segment import HEADER_BYTES, SUFFIX, Segment
+from faircopy.storage.file import File
+from faircopy.storage.paths import delete_file, list_directory, make_directory, sync_directory, with_suffix
+
+WINDOW_BYTES = 1 << 20
+ZEROS = bytes(WINDOW_BYTES)
+
+
+class Segments(Sequence[Segment]):
+    """Ascending by position and without gaps; all is appended to the last one. Belongs to the event loop, but for what
+    says that it blocks.
+    """
+
+    def __init__(self, directory: Path, segments: Iterable[Segment] = ()) -> None:
+        self.directory = directory
+        self._segments = list(segments)
+
+    def open(self, journal: bytes) -> None:
+        """Open those that a journal has in its directory, which is made if need be. `journal` is its identity.
+
+        Blocks. Raises DamagedJournal, StorageFailure.
+        """
+        make_directory(self.directory)
+        found = list_directory(self.directory)
+        for leftover in with_suffix(".tmp", found):
+            delete_file(leftover)
+        self._segments = [Segment.open(path, journal) for path in with_suffix(SUFFIX, found)]
+
+    @overload
+    def __getitem__(self, index: int) -> Segment: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Segment]: ...
+
+    def __getitem__(self, index: int | slice) -> Segment | list[Segment]:
+        return self._segments[index]
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def holding(self, position: int) -> Segment:
+        """The one that holds `position`. Raises DamagedJournal."""
+        for segment in reversed(self._segments):
+            if segment.base <= position:
+                return segment
+        raise DamagedJournal(f"{self.directory} no longer holds position {position}", self.directory)
+
+    def files_beyond(self, position: int) -> list[File]:
+        """The files of what lies beyond `position`, the older ones first. They stay open, whoever deletes them."""
+        files = []
+        for segment in reversed(self._segments):
+            if segment.file is not None:
+                files.append(segment.file)
+            if segment.base <= position:
+                break
+        files.reverse()
+        return files
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def for_append(self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]) -> Segment:
+        """Where to append an entry of `length` bytes at `position`, the journal's end: in the last segment, or in a new
+        one if that would get larger than `segment_bytes`. An entry that is larger itself has a segment of its own.
+        """
+        if self._segments:
+            last = self._segments[-1]
+            used = position - last.base
+            if used == 0 or used + length <= segment_bytes - HEADER_BYTES:
+                return last
+        segment = Segment.planned(self.directory, position, new_salt())
+        self._segments.append(segment)
+        return segment
+
+    def is_blank_from(self, end: int) -> bool:
+        """Whether nothing stands from `end` on: no segment, and none but the zeros of reserved space. Blocks."""
+        if len(self._segments) > 1 and self._segments[-1].base >= end:
+            return False
+        return is_blank(self._segments[-1], end)
+
+    def cut(self, end: int) -> None:
+        """Remove what lies after `end`, for good: old bytes there must never be taken for entries later. Blocks."""
+        while len(self._segments) > 1 and self._segments[-1].base >= end:
+            delete_file(self._segments.pop().path)
+        last = self._segments[-1]
+        last.truncate(end)
+        last.opened.sync()
+        sync_directory(self.directory)
+
+    def shrink(self, end: int) -> None:
+        """Give back the space that is reserved for entries after `end`, so that the next start finds nothing there.
+        Blocks. For a journal to which nothing more is appended.
+        """
+        if self._segments and self._segments[-1].file is not None:
+            self._segments[-1].truncate(end)
+
+    def renew(self, start: int) -> None:
+        """Have all from `start` on written anew (I10): see `Segment.renew`. Blocks."""
+        for segment in self._segments:
+            if segment.reaches_beyond(start):
+                segment.renew()
+
+    # -- the start -----------------------------------------------------------------------------------------------
+
+    def reclaim(self, below: int) -> list[Segment]:
+        """Forget the segments that lie wholly below position `below` (I7) and return them; the last one stays."""
+        later = self._segments[1:]
+        keep = next((number for number, segment in enumerate(later) if segment.base > below), len(later))
+        forgotten, self._segments = self._segments[:keep], self._segments[keep:]
+        return forgotten
+
+    def reclaim_all(self) -> list[Segment]:
+        """Forget all segments of a journal that is abandoned, and return them."""
+        forgotten, self._segments = self._segments, []
+        return forgotten
+
+
+def is_blank(segment: Segment, start: int) -> bool:
+    """Whether a segment holds only zeros from position `start` on. Blocks."""
+    at, size = segment.at(start), segment.opened.size()
+    while at < size:
+        piece = segment.opened.read(min(WINDOW_BYTES, size - at), at)
+        if not ZEROS.startswith(piece):
+            return False
+        at += len(piece)
+    return True
+
+
+def sync_files(files: list[File]) -> None:
+    """fdatasync each file, in this order. Blocks."""
+    for file in files:
+        file.sync()

@@ -1,0 +1,69 @@
+"""One journal's wait for space on a full disk.
+
+What was appended already has its place in the order: so it is kept, and its write is tried until it succeeds.
+Meanwhile nothing more is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from faircopy.journal.errors import JournalFull
+from faircopy.storage.failures import Shortage
+from faircopy.storage.space_watch import SpaceWatch
+
+RETRY_SECONDS = 1.0
+
+
+class SpaceWait:
+    """Whether a journal waits, and who would rather be refused than wait. Belongs to the event loop.
+
+    `lacking` is what the last write lacked, until one succeeds. `is_pausing` is true between two tries.
+    """
+
+    def __init__(self, watch: SpaceWatch, loop: asyncio.AbstractEventLoop) -> None:
+        self._watch = watch
+        self._loop = loop
+        self._unless_full: list[asyncio.Future[None]] = []
+        self.lacking: Shortage | None = None
+        self.is_pausing = False
+
+    def ensure_space(self) -> None:
+        """Raise JournalFull while the disk is full: for what takes more space than it frees."""
+        lacking = self.lacking or self._watch.lacking
+        if lacking is not None:
+            raise JournalFull(f"{lacking}, and the broker goes on by itself")
+
+    def ensure_reserve(self) -> None:
+        """Raise JournalFull while this journal waits for space: for what frees space, or decides what was taken."""
+        if self.lacking is not None:
+            raise JournalFull(f"{self.lacking}, and the broker goes on by itself")
+
+    def start(self, error: Shortage, try_again: Callable[[], None]) -> None:
+        """A write has failed: try again soon, at once if the reserve was given up for it."""
+        self.lacking, self.is_pausing = error, True
+        is_worth_it = self._watch.waits(self, error)
+        self._loop.call_later(0 if is_worth_it else RETRY_SECONDS, self._go_on, try_again)
+        if not is_worth_it:
+            self._refuse(error)
+
+    def end(self) -> None:
+        """The write has succeeded, or is given up."""
+        self.lacking = None
+        self._watch.goes_on(self)
+
+    def refuse_if_full(self, waiting: asyncio.Future[None]) -> None:
+        """This one is told JournalFull when there is no space, instead of waiting until there is."""
+        self._unless_full = [each for each in self._unless_full if not each.done()]
+        self._unless_full.append(waiting)
+
+    def _go_on(self, try_again: Callable[[], None]) -> None:
+        self.is_pausing = False
+        try_again()
+
+    def _refuse(self, error: Shortage) -> None:
+        refused, self._unless_full = self._unless_full, []
+        for waiting in refused:
+            if not waiting.done():
+                waiting.set_exception(JournalFull(str(error)))

@@ -1,0 +1,55 @@
+"""How far a journal has come: four positions, and the order that always holds between them.
+
+    synced <= written <= appended        durable is synced, or written where the page cache is enough
+
+All are ends: what lies below has come so far. They start where recovery ended, and never go back.
+"""
+
+from __future__ import annotations
+
+from faircopy.errors import invariant
+
+
+class Watermarks:
+    """The positions of one journal. Belongs to the event loop; only the journal moves them."""
+
+    __slots__ = ("_is_synced_first", "appended", "durable", "synced", "written")
+
+    appended: int
+    """Up to here entries have a place; the next one begins here. What lies above `written` is in memory only."""
+    written: int
+    """Up to here the files have it: it outlives the process, and perhaps not the machine."""
+    synced: int
+    """Up to here an fdatasync has put it on the disk."""
+    durable: int
+    """Up to here entries may have effects that others see (I2): `synced`, or `written` by the broker's setting."""
+
+    def __init__(self, *, is_synced_first: bool) -> None:
+        self._is_synced_first = is_synced_first
+        self.start_at(0)
+
+    def start_at(self, position: int) -> None:
+        """All up to here was found in the files, and has been fsynced."""
+        self.appended = self.written = self.synced = self.durable = position
+
+    def append(self, length: int) -> None:
+        """An entry of `length` bytes has its place."""
+        self.appended += length
+
+    def note_written(self, up_to: int) -> None:
+        """The files have all up to here. Raises InvariantViolation if that was never appended."""
+        invariant(self.written <= up_to <= self.appended, "a journal's written position lies below what is appended")
+        self.written = up_to
+        if not self._is_synced_first:
+            self.durable = up_to
+
+    def note_synced(self, up_to: int) -> None:
+        """An fdatasync has ended that began when all up to here was written; a later one may have ended before.
+
+        Raises InvariantViolation if that was never written.
+        """
+        invariant(up_to <= self.written, "a journal's synced position lies below what is written")
+        if up_to > self.synced:
+            self.synced = up_to
+            if self._is_synced_first:
+                self.durable = up_to

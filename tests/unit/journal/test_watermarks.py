@@ -1,0 +1,56 @@
+"""The positions of a journal: their order, whatever happens in whatever order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.errors import InvariantViolation
+from faircopy.journal.watermarks import Watermarks
+
+STEPS = st.lists(st.tuples(st.sampled_from(["append", "write", "sync"]), st.integers(0, 100)), max_size=40)
+
+
+def positions(marks: Watermarks) -> tuple[int, int, int, int]:
+    return marks.appended, marks.written, marks.synced, marks.durable
+
+
+@given(STEPS, st.booleans(), st.integers(0, 1 << 40))
+def test_the_order_always_holds(steps: list[tuple[str, int]], is_synced_first: bool, start: int) -> None:
+    marks = Watermarks(is_synced_first=is_synced_first)
+    marks.start_at(start)
+    for step, number in steps:
+        before = positions(marks)
+        if step == "append":
+            marks.append(number)
+        elif step == "write":
+            marks.note_written(min(marks.written + number, marks.appended))
+        else:
+            marks.note_synced(max(marks.written - number, 0))
+        assert all(new >= old for new, old in zip(positions(marks), before, strict=True))
+        assert marks.appended >= marks.written >= marks.synced >= start
+        assert marks.durable == (marks.synced if is_synced_first else marks.written)
+
+
+def test_syncs_may_end_in_any_order() -> None:
+    marks = Watermarks(is_synced_first=True)
+    marks.append(300)
+    marks.note_written(300)
+    marks.note_synced(200)
+    marks.note_synced(100)
+    assert marks.synced == marks.durable == 200
+
+
+@pytest.mark.parametrize("is_synced_first", [False, True])
+def test_nothing_is_written_or_synced_that_was_not_before(is_synced_first: bool) -> None:
+    marks = Watermarks(is_synced_first=is_synced_first)
+    marks.append(100)
+    with pytest.raises(InvariantViolation):
+        marks.note_written(101)
+    marks.note_written(60)
+    with pytest.raises(InvariantViolation):
+        marks.note_written(59)
+    with pytest.raises(InvariantViolation):
+        marks.note_synced(61)
+    assert positions(marks) == (100, 60, 0, 0 if is_synced_first else 60)
