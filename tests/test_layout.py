@@ -48,6 +48,7 @@ PURE = [
     "datalog/checked.py",
     "verify/findings.py",
     "journal/entry.py",
+    "journal/format_4.py",
     "journal/watermarks.py",
     "transactions/metadata_entry.py",
     "backup/manifest.py",

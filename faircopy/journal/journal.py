@@ -12,17 +12,9 @@ from pathlib import Path
 
 from faircopy.errors import InvariantViolation
 from faircopy.journal import recovery
-from faircopy.journal.entry import (
-    HEADER_BYTES,
-    MAX_LENGTH,
-    NO_TRANSACTION,
-    NOWHERE,
-    Entry,
-    Kind,
-    TransactionId,
-    encode_header,
-)
+from faircopy.journal.entry import HEADER_BYTES, MAX_LENGTH, NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.format_4 import encode_header
 from faircopy.journal.group_commit import Callback, GroupCommit
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import Draft
@@ -33,12 +25,16 @@ from faircopy.loop.waiting import tell
 from faircopy.storage.disk import Disk
 from faircopy.storage.system import Buffer
 
+FIRST_LEADER_EPOCH = 1
+"""Of a leader to whom nobody has given another. Entries of format 3 have 0."""
+
 
 class Journal:
     """All methods belong to the event loop unless they say that they block.
 
     `segments` and `watermarks` say where entries stand and how far they have come; only the journal changes them.
-    `identity` names it in its files. `is_synced_first`: nothing is shown before it is fsynced.
+    `identity` names it in its files. `is_synced_first`: nothing is shown before it is fsynced. `leader_epoch` stands in
+    each entry that is appended: who leads sets it before.
     """
 
     def __init__(
@@ -59,6 +55,7 @@ class Journal:
         self.watermarks = Watermarks(is_synced_first=self.is_synced_first)
         self._commit = GroupCommit(self.segments, self.watermarks, identity, disk, loop, options)
         self.was_torn = False
+        self.leader_epoch = FIRST_LEADER_EPOCH
 
     # -- recent drafts -------------------------------------------------------------------------------------------
 
@@ -123,7 +120,6 @@ class Journal:
         records: int = 0,
         previous: int = NOWHERE,
         transaction: TransactionId = NO_TRANSACTION,
-        leader_epoch: int = 0,
     ) -> Entry:
         """Append an entry and return it. `payload` must not change until it is written."""
         length = HEADER_BYTES + len(payload)
@@ -132,7 +128,7 @@ class Journal:
         marks, options = self.watermarks, self._options
         position = marks.appended
         segment = self.segments.for_append(position, length, options.segment_bytes, options.new_salt)
-        entry = Entry(kind, position, length, records, leader_epoch, previous, transaction, marks.synced)
+        entry = Entry(kind, position, length, records, self.leader_epoch, previous, transaction, marks.synced)
         self._commit.add(segment, encode_header(entry, payload, segment.seed), payload, length)
         return entry
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry, check, decode_header
+from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry
+from faircopy.journal.format_4 import check, decode_header
 from faircopy.journal.segment import Segment
 
 WINDOW_BYTES = 1 << 20
@@ -39,7 +40,7 @@ class Window:
 
     def entry(self, position: int) -> Recovered:
         """The sound entry at `position`. Raises BadEntry."""
-        entry = decode_header(self.view(position, HEADER_BYTES), 0, position)
+        entry = decode_header(self.view(position, HEADER_BYTES), 0, position, self._segment.seed)
         # A torn length must not make us read (and allocate) more than the file has.
         if self._segment.at(entry.end) > self._segment.allocated:
             raise BadEntry("longer than its segment")

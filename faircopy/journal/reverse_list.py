@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId, check, decode_header
+from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId
 from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.format_4 import check, decode_header
 from faircopy.journal.recent import Draft
 from faircopy.journal.segment import Segment
 from faircopy.journal.segments import Segments
@@ -95,7 +96,7 @@ class Walk:
     def _header(self, position: int) -> Entry:
         segment = self._segments.holding(position)
         try:
-            entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position)
+            entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position, segment.seed)
         except BadEntry as error:
             raise self._damaged(position, str(error)) from None
         # A damaged length must not make us read (and allocate) more than the file has.

@@ -2,7 +2,7 @@
 
 Header, 64 bytes, little-endian:
 
-     0  magic          8 bytes  "FCJSEG01"
+     0  magic          8 bytes  "FCJSEG02"
      8  base position  u64      of the first entry
     16  salt           u64      random; seeds the CRC of the segment's entries
     24  journal        20 bytes which journal this is, so that a file moved elsewhere is noticed
@@ -26,7 +26,7 @@ from faircopy.storage.paths import delete_file, rename_file, sync_directory
 from faircopy.storage.system import Buffer
 
 SUFFIX = ".journal"
-MAGIC = b"FCJSEG01"
+MAGIC = b"FCJSEG02"
 HEADER = struct.Struct("<8sQQ20s16xI")
 HEADER_BYTES = 64
 assert HEADER.size == HEADER_BYTES
@@ -153,6 +153,10 @@ class Segment:
     def at(self, position: int) -> int:
         """Byte of the file where `position` of the journal stands."""
         return HEADER_BYTES + position - self.base
+
+    def position_at(self, byte: int) -> int:
+        """Position of the journal that stands at a byte of the file."""
+        return byte - HEADER_BYTES + self.base
 
     def write(self, buffers: list[Buffer], position: int) -> None:
         """Write what stands from `position` on. Blocks. Raises StorageFailure."""

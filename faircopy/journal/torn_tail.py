@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from faircopy.journal.entry import HEADER_BYTES, MAGIC_BYTES, BadEntry, Entry
+from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry
 from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.format_4 import find_headers
 from faircopy.journal.reading import WINDOW_BYTES, Window
 from faircopy.journal.segment import Segment
-
-POSITION_AT = 24  # in an entry's header
 
 
 def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True) -> None:
@@ -45,34 +44,14 @@ def damaged(segment: Segment, position: int, what: str) -> DamagedJournal:
 
 def sound_entries_after(segment: Segment, position: int) -> Iterator[Entry]:
     """Every sound entry of a segment that stands after `position`, wherever it begins."""
-    at = max(segment.at(position) + 1, segment.at(segment.base))
-    size = segment.opened.size()
-    while at < size:
-        piece = segment.opened.read(WINDOW_BYTES, at)
-        found = piece.find(MAGIC_BYTES)
-        while found >= 0:
-            entry = sound_entry_at(segment, at + found) if bears_its_position(segment, piece, found, at) else None
-            if entry is not None:
-                yield entry
-            found = piece.find(MAGIC_BYTES, found + 1)
-        # Step back by less than a magic, so that one across two pieces is seen, but always forward.
-        at += max(len(piece) - len(MAGIC_BYTES) + 1, 1)
-
-
-def bears_its_position(segment: Segment, piece: bytes, found: int, at: int) -> bool:
-    """Whether an entry may begin there, as far as `piece`, which stands at byte `at`, can tell.
-
-    A client's payload may be full of magics, and to look at each with a read of its own would take minutes.
-    """
-    position = at + found - segment.at(segment.base) + segment.base
-    header = piece[found : found + HEADER_BYTES]
-    return len(header) < HEADER_BYTES or header[POSITION_AT : POSITION_AT + 8] == position.to_bytes(8, "little")
-
-
-def sound_entry_at(segment: Segment, byte: int) -> Entry | None:
-    """The entry that begins at this byte of the file, if a sound one does."""
-    position = byte - segment.at(segment.base) + segment.base
-    try:
-        return Window(segment).entry(position).entry
-    except BadEntry:
-        return None
+    at = max(position + 1, segment.base)
+    end = segment.position_at(segment.opened.size())
+    while at < end:
+        piece = segment.opened.read(WINDOW_BYTES, segment.at(at))
+        for found in find_headers(piece, at, segment.seed):
+            try:
+                yield Window(segment).entry(found).entry
+            except BadEntry:
+                continue
+        # Step back by less than a header, so that one across two pieces is seen, but always forward.
+        at += max(len(piece) - HEADER_BYTES + 1, 1)

@@ -24,8 +24,9 @@ from faircopy.errors import FaircopyError
 from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode_group
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC
-from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId, encode_header
+from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal
+from faircopy.journal.format_4 import encode_header
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions

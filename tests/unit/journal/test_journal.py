@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.errors import InvariantViolation
-from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal, JournalFull
+from faircopy.journal.format_4 import encode_header
 from faircopy.journal.group_commit import Run, write_all
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
@@ -104,6 +105,20 @@ def test_what_is_durable_is_there_after_a_restart(tmp_path: Path, durability: Du
         assert not bench.failures
 
     run(tmp_path, test, durability)
+
+
+def test_entries_bear_the_epoch_of_the_leader_that_wrote_them(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        assert journal.append(Kind.PLAIN, b"first").leader_epoch == 1
+        journal.leader_epoch = 7
+        journal.append(Kind.PLAIN, b"second")
+        await journal.durable()
+        epochs: list[int] = []
+        bench.opened().recover(0, lambda recovered: epochs.append(recovered.entry.leader_epoch))
+        assert epochs == [1, 7]
+
+    run(tmp_path, test)
 
 
 def test_entries_go_on_over_segments(tmp_path: Path) -> None:
@@ -301,6 +316,29 @@ def test_a_segment_of_another_journal_is_refused(tmp_path: Path) -> None:
         other = Journal(tmp_path, bytes(20), bench.disk, bench.loop, options)
         with pytest.raises(DamagedJournal, match="belongs to another journal"):
             other.open()
+
+    run(tmp_path, test)
+
+
+def test_no_client_can_have_a_torn_tail_taken_for_damage(tmp_path: Path) -> None:
+    """Its messages hold what would be an entry there, and say that all was durable: but the salt is not known."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        torn = journal.append(Kind.PLAIN, b"a" * 100)
+        at = torn.end + HEADER_BYTES
+        forged = Entry(Kind.PLAIN, at, HEADER_BYTES, 0, 1, -1, NO_TRANSACTION, at)
+        seed = journal.segments[0].seed
+        headers = [encode_header(forged, b"", guess) for guess in (0, seed)]
+        assert len(headers[0]) == HEADER_BYTES
+        for header, is_known in zip(headers, (False, True), strict=True):
+            journal.append(Kind.PLAIN, header)
+            await journal.durable()
+            flip(only_segment(tmp_path), HEADER_BYTES + torn.position)
+            with pytest.raises(DamagedJournal) if is_known else contextlib.nullcontext():
+                journal, found = bench.recovered()
+                assert found == []
+                torn = journal.append(Kind.PLAIN, b"a" * 100)
 
     run(tmp_path, test)
 
