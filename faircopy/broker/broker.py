@@ -289,6 +289,7 @@ class Broker:
         self._ensure_sound_state()
         partitions = [*self.offsets.partitions, *self.catalog.partitions()]
         folded = when_folded(partitions, self.journals)
+        self.directory.upgrade()
         self.coordinator.recover(partitions, is_clean=self._is_clean, lost_power=self._lost_power)
         duration_ms = self.clock.monotonic_ms() - began_ms
         hosted = list(self.catalog.partitions())

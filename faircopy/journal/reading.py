@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry
-from faircopy.journal.format_4 import check, decode_header
 from faircopy.journal.segment import Segment
 
 WINDOW_BYTES = 1 << 20
@@ -40,12 +39,13 @@ class Window:
 
     def entry(self, position: int) -> Recovered:
         """The sound entry at `position`. Raises BadEntry."""
-        entry = decode_header(self.view(position, HEADER_BYTES), 0, position, self._segment.seed)
+        segment = self._segment
+        entry = segment.format.decode_header(self.view(position, HEADER_BYTES), 0, position, segment.seed)
         # A torn length must not make us read (and allocate) more than the file has.
-        if self._segment.at(entry.end) > self._segment.allocated:
+        if segment.at(entry.end) > segment.allocated:
             raise BadEntry("longer than its segment")
         whole = self.view(position, entry.length)
-        check(whole, 0, entry.length, self._segment.seed)
+        segment.format.check(whole, 0, entry.length, segment.seed)
         return Recovered(entry, whole[HEADER_BYTES:])
 
 

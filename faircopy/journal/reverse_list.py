@@ -11,7 +11,6 @@ from typing import Protocol
 
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId
 from faircopy.journal.errors import DamagedJournal
-from faircopy.journal.format_4 import check, decode_header
 from faircopy.journal.recent import Draft
 from faircopy.journal.segment import Segment
 from faircopy.journal.segments import Segments
@@ -81,7 +80,7 @@ class Walk:
         segment = self._segments.holding(entry.position)
         whole = memoryview(self._read(segment, entry.position, entry.length))
         try:
-            check(whole, 0, entry.length, segment.seed)
+            segment.format.check(whole, 0, entry.length, segment.seed)
         except BadEntry as error:
             raise self._damaged(entry.position, str(error)) from None
         return whole[HEADER_BYTES:]
@@ -96,7 +95,7 @@ class Walk:
     def _header(self, position: int) -> Entry:
         segment = self._segments.holding(position)
         try:
-            entry = decode_header(self._view(segment, position, HEADER_BYTES), 0, position, segment.seed)
+            entry = segment.format.decode_header(self._view(segment, position, HEADER_BYTES), 0, position, segment.seed)
         except BadEntry as error:
             raise self._damaged(position, str(error)) from None
         # A damaged length must not make us read (and allocate) more than the file has.
@@ -108,7 +107,7 @@ class Walk:
         segment = self._segments.holding(entry.position)
         whole = self._view(segment, entry.position, entry.length)
         try:
-            check(whole, 0, entry.length, segment.seed)
+            segment.format.check(whole, 0, entry.length, segment.seed)
         except BadEntry as error:
             raise self._damaged(entry.position, str(error)) from None
         return whole[HEADER_BYTES:]

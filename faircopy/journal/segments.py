@@ -69,13 +69,16 @@ class Segments(Sequence[Segment]):
 
     def for_append(self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]) -> Segment:
         """Where to append an entry of `length` bytes at `position`, the journal's end: in the last segment, or in a new
-        one if that would get larger than `segment_bytes`. An entry that is larger itself has a segment of its own.
+        one if that would get larger than `segment_bytes`, or if the last one is of a format that is only read. An entry
+        that is larger itself has a segment of its own.
         """
         if self._segments:
             last = self._segments[-1]
             used = position - last.base
-            if used == 0 or used + length <= segment_bytes - HEADER_BYTES:
+            if last.takes_more and (used == 0 or used + length <= segment_bytes - HEADER_BYTES):
                 return last
+            if used == 0:
+                self._segments.pop()  # it has no entries, and the new one takes its name
         segment = Segment.planned(self.directory, position, new_salt())
         self._segments.append(segment)
         return segment

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry
 from faircopy.journal.errors import DamagedJournal
-from faircopy.journal.format_4 import find_headers
 from faircopy.journal.reading import WINDOW_BYTES, Window
 from faircopy.journal.segment import Segment
 
@@ -48,7 +47,7 @@ def sound_entries_after(segment: Segment, position: int) -> Iterator[Entry]:
     end = segment.position_at(segment.opened.size())
     while at < end:
         piece = segment.opened.read(WINDOW_BYTES, segment.at(at))
-        for found in find_headers(piece, at, segment.seed):
+        for found in segment.format.find_headers(piece, at, segment.seed):
             try:
                 yield Window(segment).entry(found).entry
             except BadEntry:

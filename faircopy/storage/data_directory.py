@@ -1,10 +1,13 @@
 """The broker's directory: its lock, its format version, its identity.
 
 faircopy-data/
-  format.json   {"format": 3, "cluster": "<id>", "crc32c": <of "3 <id>">}
+  format.json   {"format": 4, "cluster": "<id>", "crc32c": <of "4 <id>">}
   lock          held by the broker that runs, or by who looks at the directory from outside
   doubt         there when a broker ended because the disk failed (I10), until one has written again what may be lost
   journal/  log/  plain/  state.lmdb/
+
+Format 3 differs in the entries of journals (`journal/format_3.py`). Those that are there are read as they are, so an
+upgrade changes the format file, and nothing else.
 
 All of it is for the broker's own user only, but plain/ where others are to read the tables: what the publisher
 makes there has the permissions of the directory that it is in.
@@ -19,6 +22,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from crc32c import crc32c
@@ -35,7 +39,8 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 3
+FORMAT = 4
+OLDEST_FORMAT = 3
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
 LOCK_WAIT_SECONDS = 1.0
@@ -63,7 +68,8 @@ class DataDirectory:
         self._prepare()
         self._lock = self._take_lock()
         try:
-            self.cluster_id = self._read_or_write_format()
+            self._format = self._read_or_write_format()
+            self._announce_upgrade()
             self._protect(*READERS[plain_readers])
         except BaseException:
             self.close()
@@ -88,6 +94,30 @@ class DataDirectory:
     @property
     def state(self) -> Path:
         return self.path / "state.lmdb"
+
+    # -- format --------------------------------------------------------------------------------------------------
+
+    @property
+    def cluster_id(self) -> str:
+        """Names the cluster, as clients see it."""
+        return self._format.cluster
+
+    def _announce_upgrade(self) -> None:
+        if self._format.version < FORMAT:
+            log.warning(
+                "the data directory %s has format %d: this start upgrades it to format %d. What is there is not "
+                "rewritten, but older versions of faircopy can't read the directory afterwards",
+                self.path, self._format.version, FORMAT,
+            )  # fmt: skip
+
+    def upgrade(self) -> None:
+        """Give the directory the format that is written. Blocks. To be called before anything is appended to a journal;
+        an older faircopy could still read all that was done until now.
+        """
+        if self._format.version < FORMAT:
+            found, self._format = self._format, self._format._replace(version=FORMAT)
+            write_file(self.path / FORMAT_FILE, self._format.encode())
+            log.warning("the data directory %s was upgraded from format %d to %d", self.path, found.version, FORMAT)
 
     # -- doubt ---------------------------------------------------------------------------------------------------
 
@@ -171,45 +201,53 @@ class DataDirectory:
         if is_open:
             log.warning("%s was open to other users (permissions %o); it is %o now", path, found, mode)
 
-    def _read_or_write_format(self) -> str:
+    def _read_or_write_format(self) -> DirectoryFormat:
         path = self.path / FORMAT_FILE
         return read_format(path) if exists(path) else self._write_format(path)
 
-    def _write_format(self, path: Path) -> str:
+    def _write_format(self, path: Path) -> DirectoryFormat:
         for directory in self._parts:
             make_directory(directory)
-        cluster = self._new_id().hex[:22]
-        write_file(path, encode_format(cluster))
-        return cluster
+        found = DirectoryFormat(FORMAT, self._new_id().hex[:22])
+        write_file(path, found.encode())
+        return found
 
 
-def encode_format(cluster: str) -> bytes:
-    """The content of the format file, to the byte."""
-    checksum = crc32c(f"{FORMAT} {cluster}".encode())
-    return json.dumps({"format": FORMAT, "cluster": cluster, "crc32c": checksum}).encode()
+class DirectoryFormat(NamedTuple):
+    """What the format file says."""
+
+    version: int
+    cluster: str
+
+    def encode(self) -> bytes:
+        """The content of the file, to the byte."""
+        checksum = crc32c(f"{self.version} {self.cluster}".encode())
+        return json.dumps({"format": self.version, "cluster": self.cluster, "crc32c": checksum}).encode()
 
 
-def read_format(path: Path) -> str:
-    """The cluster's id in a format file. Raises DataDirectoryError."""
+def read_format(path: Path) -> DirectoryFormat:
+    """What a format file says, if this faircopy can read such a directory. Raises DataDirectoryError."""
     try:
         content = read_file(path)
         found = json.loads(content)
         version, cluster = int(found["format"]), str(found["cluster"])
-        sound = encode_format(cluster)
+        sound = DirectoryFormat(version, cluster)
+        expected = sound.encode()
     except (FaircopyError, OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
     if version > FORMAT:
         raise DataDirectoryError(
             f"{path.parent} has format {version}, this faircopy knows formats up to {FORMAT}: install a newer faircopy"
         )
-    if version < FORMAT:
+    if version < OLDEST_FORMAT:
         raise DataDirectoryError(
-            f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads format "
-            f"{FORMAT}: choose another with --data-dir, and read the old one with the faircopy that made it"
+            f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads formats "
+            f"{OLDEST_FORMAT} to {FORMAT}: choose another with --data-dir, and read the old one with the faircopy that "
+            f"made it"
         )
-    if content != sound:
+    if content != expected:
         raise DataDirectoryError(f"{path} is damaged: it does not fit its checksum. Restore it from a backup")
-    return cluster
+    return sound
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import contextlib
 import json
 import random
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -42,6 +42,7 @@ from faircopy.wire.records import Message, build_batch
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import MemoryDisk, edited
 from tests.simulation.store import Contents, SimulatedStore
+from tests.upgrade import format_3
 
 PARTITION = TopicIdPartition(bytes(range(16)), 1)
 IDENTITY = PARTITION.identity
@@ -62,6 +63,11 @@ class Written(NamedTuple):
     @property
     def bytes(self) -> bytes:
         return encode_header(self.entry, self.payload, SEED) + self.payload
+
+    @property
+    def old_bytes(self) -> bytes:
+        """As format 3 has it: as many as now."""
+        return format_3.encode_header(self.entry, self.payload, SEED) + self.payload
 
 
 class Writer:
@@ -87,12 +93,17 @@ class Writer:
         self.position = entry.end
 
 
-def segment_files(written: Iterable[Written], identity: bytes, bases: Iterable[int] = (0,)) -> dict[Path, bytes]:
-    """The files of a journal whose segments begin at these positions."""
-    files = {base: encode_segment_header(base, SALT, identity) for base in bases}
+def segment_files(
+    written: Iterable[Written], identity: bytes, bases: Iterable[int] = (0,), old: Container[int] = ()
+) -> dict[Path, bytes]:
+    """The files of a journal whose segments begin at these positions, some of them as format 3 has them."""
+    files = {
+        base: (format_3.encode_segment_header if base in old else encode_segment_header)(base, SALT, identity)
+        for base in bases
+    }
     for each in written:
         base = max(base for base in files if base <= each.entry.position)
-        files[base] += each.bytes
+        files[base] += each.old_bytes if base in old else each.bytes
     return {JOURNAL / file_name(base): content for base, content in files.items()}
 
 
@@ -141,7 +152,8 @@ SOUND = sound_entries()
 DRAFTS = [each for each in SOUND if each.entry.kind == Kind.DRAFT and each.entry.transaction == COMMITTED]
 HEAD = DRAFTS[-1].entry.position
 BASES = (0, SOUND[4].entry.position, SOUND[9].entry.position)
-SOUND_FILES = segment_files(SOUND, IDENTITY, BASES)
+OLD_BASES = BASES[:1]
+SOUND_FILES = segment_files(SOUND, IDENTITY, BASES, OLD_BASES)
 STARTS = [written.entry.position for written in SOUND] + [SOUND[-1].entry.end]
 
 
@@ -182,7 +194,8 @@ def still_there(files: dict[Path, bytes]) -> list[Written]:
     for each in SOUND:
         base = max(base for base in BASES if base <= each.entry.position)
         at = SEGMENT_HEADER_BYTES + each.entry.position - base
-        if files.get(JOURNAL / file_name(base), b"")[at : at + each.entry.length] == each.bytes:
+        content = each.old_bytes if base in OLD_BASES else each.bytes
+        if files.get(JOURNAL / file_name(base), b"")[at : at + each.entry.length] == content:
             found.append(each)
     return found
 

@@ -17,7 +17,7 @@ from faircopy.api.api_versions import SCHEMA as API_VERSIONS
 from faircopy.api.routes import schema_of
 from faircopy.publish.spark_log import FIRST_COMPACTS, FIRST_ENTRY, DataFile, format_entry
 from faircopy.publish.table_state import format_state
-from faircopy.storage.data_directory import encode_format
+from faircopy.storage.data_directory import FORMAT, OLDEST_FORMAT, DirectoryFormat
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
@@ -366,7 +366,8 @@ def state_values() -> Seeds:
 
 
 def format_file() -> Seeds:
-    yield "sound", b"\0" + encode_format("abc")
+    yield "sound", b"\0" + DirectoryFormat(FORMAT, "abc").encode()
+    yield "before", b"\0" + DirectoryFormat(OLDEST_FORMAT, "abc").encode()
     yield "odd", b"\1\3\1\0\4"
 
 

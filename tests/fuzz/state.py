@@ -26,7 +26,7 @@ from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.partition.partition import Partition, PartitionName
-from faircopy.storage.data_directory import DataDirectoryError, encode_format, read_format
+from faircopy.storage.data_directory import DataDirectoryError, DirectoryFormat, read_format
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import TABLES, Put, StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, check_store
@@ -182,7 +182,7 @@ READERS: list[Callable[[Contents, Choices], None]] = [
 
 # -- the format file -------------------------------------------------------------------------------------------------
 
-SOUND_FORMAT = json.loads(encode_format("abc"))
+SOUND_FORMAT = json.loads(DirectoryFormat(4, "abc").encode())
 
 
 def feed_format(data: bytes) -> None:
@@ -190,4 +190,4 @@ def feed_format(data: bytes) -> None:
     choices = Choices(data)
     content = odd_document(SOUND_FORMAT, choices) if choices.number() % 2 else choices.rest()
     with mount(MemoryDisk({FORMAT: content})), contextlib.suppress(DataDirectoryError):
-        assert encode_format(read_format(FORMAT)) == content
+        assert read_format(FORMAT).encode() == content

@@ -1,0 +1,250 @@
+"""A broker is started on a directory that an older faircopy has left: see `make_format_3`."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from faircopy.client.connection import Connection
+from faircopy.journal.entry import Kind
+from faircopy.storage.data_directory import DataDirectoryError, read_format
+from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.records import Message, build_batch
+from tests.broker_process import BrokerProcess, environment
+from tests.upgrade.make_format_3 import SETTINGS, TOPICS, committed, read, transactional
+
+HERE = Path(__file__).parent
+OLD, NEW = b"FCJSEG01", b"FCJSEG02"
+UPGRADES = "has format 3: this start upgrades it to format 4"
+SHOWN_BYTES = 32
+
+
+class Found:
+    """A directory of format 3, and what clients knew of it."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.directory = directory
+        self.data = directory / "data"
+        with tarfile.open(HERE / f"format_3_{name}.tar.gz") as archive:
+            archive.extractall(directory, filter="data")
+        self.known = json.loads((directory / "known.json").read_text())
+        self.content: dict[str, list[bytes]] = {
+            partition: [bytes.fromhex(message) for message in messages]
+            for partition, messages in self.known["content"].items()
+        }
+
+    def broker(self) -> BrokerProcess:
+        return BrokerProcess(self.directory, *SETTINGS)
+
+    def segments(self) -> dict[Path, bytes]:
+        """The files of all journals, and the magic of each."""
+        return {path: path.read_bytes()[:8] for path in sorted((self.data / "journal").glob("*/*/*.journal"))}
+
+    def journal(self, topic: str, partition: int) -> Path:
+        (found,) = (self.data / "journal").glob(f"{topic}.*/{partition}")
+        return found
+
+    def entries(self, topic: str, partition: int) -> list[ShownEntry]:
+        return list(shown_entries(open_to_show(self.journal(topic, partition))))
+
+    def verify(self) -> list[dict[str, object]]:
+        """What `faircopy verify` finds."""
+        command = [sys.executable, "-m", "faircopy", "verify", str(self.data), "--json"]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+        assert ran.returncode in (0, 1), ran.stderr
+        findings: list[dict[str, object]] = json.loads(ran.stdout)
+        return findings
+
+
+@pytest.fixture(params=["killed", "stopped"])
+def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
+    return Found(tmp_path, request.param)
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Found:
+    return Found(tmp_path, "killed")
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Found:
+    return Found(tmp_path, "stopped")
+
+
+@pytest.fixture
+def chance() -> Iterator[random.Random]:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    yield random.Random(seed)
+
+
+def check_content(address: str, found: Found) -> None:
+    """All that was committed can be read."""
+    for topic, partitions in TOPICS.items():
+        for partition in range(partitions):
+            messages = [each[:SHOWN_BYTES] for each in read(address, topic, partition)]
+            assert messages == found.content[f"{topic}-{partition}"]
+
+
+def commit_more(address: str, found: Found, number: int) -> None:
+    """A transaction in all partitions, and a plain message."""
+    producer = transactional(address, "orders/1")
+    producer.begin_transaction()
+    for topic, partitions in TOPICS.items():
+        for partition in range(partitions):
+            producer.produce(topic, b"new %d" % number, partition=partition)
+            found.content[f"{topic}-{partition}"].append(b"new %d" % number)
+    producer.commit_transaction(10)
+    plain = Producer({"bootstrap.servers": address})
+    plain.produce("audit", b"plain", partition=0)
+    plain.flush(10)
+    found.content["audit-0"].append(b"plain")
+
+
+def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
+    """Also after another crash: both formats stand in its journals then."""
+    before = found.segments()
+    assert len(before) >= 6 and set(before.values()) == {OLD}
+    assert read_format(found.data / "format.json").version == 3
+    with found.broker() as broker:
+        assert UPGRADES in broker.log
+        assert broker.log.index(UPGRADES) < broker.log.index("was upgraded from format 3 to 4")
+        assert "is stopped" not in broker.log
+        check_content(broker.address, found)
+        assert committed(broker.address) == found.known["offset"]
+        commit_more(broker.address, found, 1)
+        broker.kill()
+        assert read_format(found.data / "format.json").version == 4
+        after = found.segments()
+        assert set(after.values()) == {OLD, NEW}
+        assert all(after[path] == magic for path, magic in before.items())
+        assert found.verify() == []
+        broker.start()
+        assert broker.log.count(UPGRADES) == 1
+        check_content(broker.address, found)
+        commit_more(broker.address, found, 2)
+        broker.restart(kill=False)
+        check_content(broker.address, found)
+        broker.stop()
+    assert found.verify() == []
+
+
+def test_what_is_not_upgraded_can_be_looked_at(found: Found) -> None:
+    """And is left as it is."""
+    before = {path: path.read_bytes() for path in found.data.rglob("*") if path.is_file()}
+    assert found.verify() == []
+    kinds = {shown.entry.kind for shown in found.entries("orders", 0)}
+    assert {Kind.DRAFT, Kind.PREPARED, Kind.PLAIN, Kind.APPLY, Kind.DISCARD} <= kinds
+    assert {path: path.read_bytes() for path in found.data.rglob("*") if path.is_file()} == before
+
+
+def test_a_transaction_goes_on_over_the_upgrade(stopped: Found) -> None:
+    """Its first drafts stand in segments of the old format, the last in one of the new."""
+    drafts = [shown.entry for shown in stopped.entries("orders", 0) if shown.entry.kind == Kind.DRAFT]
+    open_one = drafts[-1].transaction
+    assert [draft.transaction for draft in drafts].count(open_one) == 2
+    with stopped.broker() as broker, Connection(broker.address) as connection:
+        batch = build_batch(
+            [Message(b"open 3", None, 1_000)],
+            producer_id=open_one.producer_id,
+            producer_epoch=open_one.producer_epoch,
+            base_sequence=2,
+            transactional=True,
+        )
+        data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
+        produce = {"transactional_id": "open/1", "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        answer = connection.ask(ApiKey.PRODUCE, 7, produce)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        end = {
+            "transactional_id": "open/1",
+            "producer_id": open_one.producer_id,
+            "producer_epoch": open_one.producer_epoch,
+            "committed": True,
+        }
+        assert connection.ask(ApiKey.END_TXN, 1, end).error_code == 0
+        stopped.content["orders-0"] += [b"open 1", b"open 2", b"open 3"]
+        stopped.content["audit-0"].append(b"open 1")
+        check_content(broker.address, stopped)
+        broker.kill()
+        assert stopped.verify() == []
+        broker.start()
+        check_content(broker.address, stopped)
+
+
+def test_a_backup_has_both_formats(killed: Found) -> None:
+    copy = Found(killed.directory / "restored", "killed")
+    with killed.broker() as broker:
+        commit_more(broker.address, killed, 1)
+        backup = killed.directory / "backup"
+        run("backup", str(backup), "--broker", broker.address)
+    for path in sorted(copy.data.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    copy.data.rmdir()
+    run("restore", str(backup), str(copy.data))
+    assert set(copy.segments().values()) == {OLD, NEW}
+    assert copy.verify() == []
+    with copy.broker() as broker:
+        assert UPGRADES not in broker.log
+        copy.content = killed.content
+        check_content(broker.address, copy)
+
+
+def run(*arguments: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "faircopy", *arguments], capture_output=True, text=True, env=environment(), timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+
+
+def test_damage_in_an_old_segment_stops_its_partition(killed: Found, chance: random.Random) -> None:
+    entries = killed.entries("orders", 0)
+    shown = chance.choice(entries[: len(entries) // 2])
+    with shown.path.open("r+b") as file:
+        byte = shown.byte + chance.randrange(shown.entry.length)
+        file.seek(byte)
+        before = file.read(1)[0]
+        file.seek(byte)
+        file.write(bytes([before ^ 1 << chance.randrange(8)]))
+    content = shown.path.read_bytes()
+    assert [(each["file"], each["byte"]) for each in killed.verify()] == [(str(shown.path), shown.byte)]
+    with killed.broker() as broker:
+        assert f"orders-0 is stopped: {shown.path} is damaged at byte {shown.byte} " in broker.log
+        commit_to_audit(broker.address)
+    assert shown.path.read_bytes() == content
+
+
+def commit_to_audit(address: str) -> None:
+    producer = transactional(address, "audit/1")
+    producer.begin_transaction()
+    producer.produce("audit", b"others go on", partition=0)
+    producer.commit_transaction(10)
+
+
+def test_a_start_that_fails_upgrades_nothing(killed: Found) -> None:
+    """An older faircopy can still be put back in its place."""
+    (path,) = (killed.data / "journal" / "_metadata").glob("*/*.journal")
+    content = bytearray(path.read_bytes())
+    content[64 + 100] ^= 1
+    path.write_bytes(content)
+    before = {each: each.read_bytes() for each in killed.segments()}
+    with pytest.raises(RuntimeError, match="is damaged at byte"):
+        killed.broker().start()
+    assert read_format(killed.data / "format.json").version == 3
+    assert {each: each.read_bytes() for each in killed.segments()} == before
+
+
+@pytest.mark.parametrize(("old", "new"), [(b'"format": 3', b'"format": 4'), (b'"crc32c": ', b'"crc32c": 1')])
+def test_a_changed_format_file_is_damaged(killed: Found, old: bytes, new: bytes) -> None:
+    path = killed.data / "format.json"
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(DataDirectoryError, match="is damaged"):
+        read_format(path)
