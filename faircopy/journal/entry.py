@@ -1,4 +1,4 @@
-"""What an entry of a journal is. How it stands in a file, the formats say: `format_4`, and `format_3` before it."""
+"""What an entry of a journal is. How it stands in a file, `format_4` says, and `format_3` before it."""
 
 from __future__ import annotations
 

@@ -15,9 +15,10 @@
     56  number          i64  transaction number, or -1
     64  payload
 
-The seed comes from the segment's random salt, so a client, who can't know it, can't forge an entry inside a payload,
-and what another file left on the disk is none. The payload has a CRC of its own, without seed: another replica writes
-the same payload below a header with its own seed and durable position, and need not compute that CRC again.
+The seed comes from the segment's random salt, so a client, who can't know it, can't forge an entry inside a
+payload, and what another file left on the disk is none. The payload has a CRC of its own, without seed:
+another replica writes the same payload below a header with its own seed and durable position, and need not
+compute that CRC again.
 
 A header needs no magic number: it is one if its CRC holds and it bears its own position.
 """
@@ -92,7 +93,7 @@ def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int)
         number,
     ) = HEADER.unpack_from(buffer, at)
     if crc32c(memoryview(buffer)[at + CHECKED_AT : at + HEADER_BYTES], seed) != crc or length < HEADER_BYTES:
-        raise BadEntry("no entry: the CRC of a header does not fit")
+        raise BadEntry("no entry, or its header's CRC does not fit")
     if there != position:
         raise BadEntry(f"an entry of position {there}")
     transaction = TransactionId(pid, producer_epoch, number)
@@ -100,23 +101,24 @@ def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int)
 
 
 def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
-    """Raise BadEntry unless the `length` bytes at `at` are an entry whose header and payload fit their CRCs."""
+    """Raise BadEntry unless header and payload of the `length` bytes at `at` fit their CRCs."""
     if len(buffer) - at < length:
         raise BadEntry("cut short")
     whole = memoryview(buffer)[at : at + length]
     (header_crc,) = _CRC.unpack_from(whole, 0)
     if crc32c(whole[CHECKED_AT:HEADER_BYTES], seed) != header_crc:
-        raise BadEntry("the CRC of the header does not fit")
+        raise BadEntry("the header's CRC does not fit")
     (payload_crc,) = _CRC.unpack_from(whole, PAYLOAD_CRC_AT)
     if crc32c(whole[HEADER_BYTES:]) != payload_crc:
-        raise BadEntry("the CRC of the payload does not fit")
+        raise BadEntry("the payload's CRC does not fit")
 
 
 def find_headers(piece: bytes, position: int, seed: int) -> Iterator[int]:
-    """The positions of all sound headers that stand whole in `piece`, which begins at `position` of the journal.
+    """The positions of all sound headers that stand whole in `piece`, which begins at `position`.
 
-    They may begin at any byte: of what is damaged not even the length is known. Candidates are found by the high bytes
-    of their own positions, which are the same for 64 KiB in a row, since to look at each byte would take seconds.
+    They may begin at any byte: of what is damaged not even the length is known. Candidates are found by the
+    high bytes of their own positions, which are the same for 64 KiB in a row, since to look at each byte
+    would take seconds.
     """
     view = memoryview(piece)
     for start, end in _blocks(position, len(piece) - HEADER_BYTES + 1):

@@ -1,6 +1,7 @@
-"""The formats in which entries may stand in a segment: its magic says which. One is written, those before are read.
+"""The formats in which entries may stand in a segment: its magic says which.
 
-Positions mean the same in all, and so do the fields of an entry: who reads a journal need not know the format.
+One is written, those before it are only read. Positions mean the same in all, and so do the fields of an
+entry: a reader of a journal need not know the format.
 """
 
 from __future__ import annotations

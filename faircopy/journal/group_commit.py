@@ -1,8 +1,8 @@
-"""Group commit: what is appended in one tick of the loop is written at once, and one fdatasync serves all who wait.
+"""Group commit: one write for all that is appended in a tick of the loop, one fdatasync for all who wait.
 
-At most one write and one fdatasync are under way, side by side. What comes meanwhile goes with the next: so all who
-wait for a file share an fdatasync, and those of several files run in parallel on the disk threads. Small writes need
-no thread: they are made on the loop.
+At most one write and one fdatasync are under way, side by side. What comes meanwhile goes with the next: so
+all who wait for a file share an fdatasync, and those of several files run in parallel on the disk threads.
+Small writes need no thread: they are made on the loop.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class GroupCommit:
     def abandon(self) -> None:
         """The journal's files are to be deleted: write nothing more, and ignore what fails.
 
-        All who wait are told as if it were durable: what they wait for goes with the rest, and nobody asks for it.
+        All who wait are told as if it were durable: what they wait for goes with the rest.
         """
         self._is_abandoned = True
         self.space_wait.end()
@@ -160,7 +160,7 @@ class GroupCommit:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write what is pending. What is written already is synced at the same time, so neither waits for the other."""
+        """Write what is pending, and sync what is written already: neither waits for the other."""
         self._is_flush_due = False
         if self._pending and self._may_write():
             runs, self._pending = self._pending, []

@@ -1,7 +1,8 @@
 """One journal: an append-only stream of entries in segment files.
 
-`append` gives an entry its position at once and returns; `group_commit` writes and syncs it, and calls back those who
-wait. `recovery` reads a journal back at a start, `reverse_list` one transaction's drafts when they are copied.
+`append` gives an entry its position at once and returns; `group_commit` writes and syncs it, and calls back
+those who wait. `recovery` reads a journal back at a start, `reverse_list` one transaction's drafts when they
+are copied.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ FIRST_LEADER_EPOCH = 1
 class Journal:
     """All methods belong to the event loop unless they say that they block.
 
-    `segments` and `watermarks` say where entries stand and how far they have come; only the journal changes them.
-    `identity` names it in its files. `is_synced_first`: nothing is shown before it is fsynced. `leader_epoch` stands in
-    each entry that is appended: who leads sets it before.
+    `segments` and `watermarks` say where entries stand and how far they have come; only the journal changes
+    them. `identity` names it in its files. `is_synced_first`: nothing is shown before it is fsynced.
+    `leader_epoch` stands in each entry that is appended: who leads sets it before.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Journal:
         return recovery.misfit(self.segments, position, error)
 
     def shrink(self) -> None:
-        """Give back the space that is reserved for more entries. Blocks. Nothing must be appended after this."""
+        """Give back the space that is reserved for more entries: there will be none. Blocks."""
         self.segments.shrink(self.watermarks.appended)
 
     # -- appending -----------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ class Journal:
         self._commit.space_wait.ensure_space()
 
     def ensure_reserve(self) -> None:
-        """Raise JournalFull while this journal waits for space: for what frees space, or decides what was taken."""
+        """Raise JournalFull while this journal waits: for what frees space, or decides what was taken."""
         self._commit.space_wait.ensure_reserve()
 
     @property
@@ -151,7 +152,7 @@ class Journal:
         await self._told_by(self.when_durable)
 
     async def written(self) -> None:
-        """Wait until all that is appended by now stands in the file, whatever a loss of power may take of it."""
+        """Wait until all that is appended by now stands in the file, and outlives a kill."""
         await self._told_by(self.when_written)
 
     async def _told_by(self, when: Callable[[Callback], None]) -> None:
@@ -179,13 +180,13 @@ class Journal:
         return self.segments[0].base if self.segments else self.watermarks.appended
 
     def reclaim(self, below: int) -> list[Segment]:
-        """Forget the segments that lie wholly below position `below` (I7) and return them; the last one stays."""
+        """Forget the segments wholly below position `below` (I7) and return them; the last one stays."""
         return self.segments.reclaim(below)
 
     def abandon(self) -> None:
         """The journal's files are to be deleted: write nothing more, and ignore what fails.
 
-        All who wait are told as if it were durable: what they wait for goes with the rest, and nobody asks for it.
+        All who wait are told as if it were durable: what they wait for goes with the rest.
         """
         self._commit.abandon()
 

@@ -1,4 +1,4 @@
-"""What all journals of a broker have in common: when an entry is durable, how large a segment is, what they share."""
+"""What all journals of a broker have in common: when an entry is durable, and how large a segment is."""
 
 from __future__ import annotations
 

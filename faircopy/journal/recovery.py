@@ -1,4 +1,4 @@
-"""What a start makes of a journal's files: it folds the sound entries, judges what follows them, and cuts it."""
+"""What a start makes of a journal's files: it folds what is sound, judges what follows, and cuts that."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def recover(
 ) -> Tail:
     """Feed the sound entries from `start` on to `fold`, and cut a torn tail. Blocks.
 
-    `start` is the checkpoint's position, so all before it is known to be durable. What is fed has been fsynced.
-    `ensure_whole` is called before the cut, and may raise if more was durable. Raises DamagedJournal, StorageFailure.
+    `start` is the checkpoint's position, so all before it is known to be durable. What is fed has been
+    fsynced. `ensure_whole` is called before the cut, and may raise if more was durable. Raises
+    DamagedJournal, StorageFailure.
     """
     ensure_reaches(segments, start)
     if not segments:
@@ -80,8 +81,8 @@ def fold_entries(segments: Segments, start: int, fold: Fold) -> int:
 
 
 def sync_what_was_found(segments: Segments) -> None:
-    """What is read may stand in the page cache only. It must be durable before its effects stand in a log (I2), or
-    they could outlive a loss of power that it does not, and be taken for what was shown.
+    """What is read may stand in the page cache only. It must be durable before its effects stand in a log
+    (I2), or they could outlive a loss of power that it does not, and be taken for what was shown.
 
     The directory needs no fsync: a segment's name is durable before there is an entry in it.
     """

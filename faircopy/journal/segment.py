@@ -59,8 +59,8 @@ def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int,
 
 
 class Segment:
-    """One segment file, open for reading and writing. `format` is that of its entries; only one of the format that is
-    written `takes_more` of them.
+    """One segment file, open for reading and writing. `format` is that of its entries; only one of the format
+    that is written `takes_more` of them.
     """
 
     __slots__ = ("allocated", "base", "file", "format", "path", "salt", "seed", "takes_more")

@@ -1,4 +1,4 @@
-"""The segments of one journal, in order: found in a directory, added to at the end, cut there, and reclaimed."""
+"""The segments of one journal, in order: found in a directory, added to and cut at the end, reclaimed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ZEROS = bytes(WINDOW_BYTES)
 
 
 class Segments(Sequence[Segment]):
-    """Ascending by position and without gaps; all is appended to the last one. Belongs to the event loop, but for what
-    says that it blocks.
+    """Ascending by position and without gaps; all is appended to the last one. Belongs to the event loop, but
+    for what says that it blocks.
     """
 
     def __init__(self, directory: Path, segments: Iterable[Segment] = ()) -> None:
@@ -25,7 +25,7 @@ class Segments(Sequence[Segment]):
         self._segments = list(segments)
 
     def open(self, journal: bytes) -> None:
-        """Open those that a journal has in its directory, which is made if need be. `journal` is its identity.
+        """Open those that a journal, named by its identity, has in its directory; make that if need be.
 
         Blocks. Raises DamagedJournal, StorageFailure.
         """
@@ -55,7 +55,7 @@ class Segments(Sequence[Segment]):
         raise DamagedJournal(f"{self.directory} no longer holds position {position}", self.directory)
 
     def files_beyond(self, position: int) -> list[File]:
-        """The files of what lies beyond `position`, the older ones first. They stay open, whoever deletes them."""
+        """The files of what lies beyond `position`, oldest first. They stay open, whoever deletes them."""
         files = []
         for segment in reversed(self._segments):
             if segment.file is not None:
@@ -68,9 +68,9 @@ class Segments(Sequence[Segment]):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def for_append(self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]) -> Segment:
-        """Where to append an entry of `length` bytes at `position`, the journal's end: in the last segment, or in a new
-        one if that would get larger than `segment_bytes`, or if the last one is of a format that is only read. An entry
-        that is larger itself has a segment of its own.
+        """Where to append an entry of `length` bytes at `position`, the journal's end: in the last segment,
+        or in a new one if that would get larger than `segment_bytes`, or if the last one is of a format that
+        is only read. An entry that is larger itself has a segment of its own.
         """
         if self._segments:
             last = self._segments[-1]
@@ -84,13 +84,13 @@ class Segments(Sequence[Segment]):
         return segment
 
     def is_blank_from(self, end: int) -> bool:
-        """Whether nothing stands from `end` on: no segment, and none but the zeros of reserved space. Blocks."""
+        """Whether nothing stands from `end` on: no segment, and only zeros, which are reserved space. Blocks."""
         if len(self._segments) > 1 and self._segments[-1].base >= end:
             return False
         return is_blank(self._segments[-1], end)
 
     def cut(self, end: int) -> None:
-        """Remove what lies after `end`, for good: old bytes there must never be taken for entries later. Blocks."""
+        """Remove what lies after `end`, for good: old bytes must never be taken for entries. Blocks."""
         while len(self._segments) > 1 and self._segments[-1].base >= end:
             delete_file(self._segments.pop().path)
         last = self._segments[-1]
@@ -99,8 +99,8 @@ class Segments(Sequence[Segment]):
         sync_directory(self.directory)
 
     def shrink(self, end: int) -> None:
-        """Give back the space that is reserved for entries after `end`, so that the next start finds nothing there.
-        Blocks. For a journal to which nothing more is appended.
+        """Give back the space that is reserved for entries after `end`, so that the next start finds nothing
+        there. Blocks. For a journal to which nothing more is appended.
         """
         if self._segments and self._segments[-1].file is not None:
             self._segments[-1].truncate(end)
@@ -114,7 +114,7 @@ class Segments(Sequence[Segment]):
     # -- the start -----------------------------------------------------------------------------------------------
 
     def reclaim(self, below: int) -> list[Segment]:
-        """Forget the segments that lie wholly below position `below` (I7) and return them; the last one stays."""
+        """Forget the segments wholly below position `below` (I7) and return them; the last one stays."""
         later = self._segments[1:]
         keep = next((number for number, segment in enumerate(later) if segment.base > below), len(later))
         forgotten, self._segments = self._segments[:keep], self._segments[keep:]

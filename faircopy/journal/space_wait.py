@@ -36,7 +36,7 @@ class SpaceWait:
             raise JournalFull(f"{lacking}, and the broker goes on by itself")
 
     def ensure_reserve(self) -> None:
-        """Raise JournalFull while this journal waits for space: for what frees space, or decides what was taken."""
+        """Raise JournalFull while this journal waits: for what frees space, or decides what was taken."""
         if self.lacking is not None:
             raise JournalFull(f"{self.lacking}, and the broker goes on by itself")
 

@@ -1,7 +1,8 @@
 """Telling a torn tail, which a crash has left and which is cut, from damage, which is not (I9).
 
-The place at which reading ends is a torn tail if what stood there was not durable yet. That it was, a checkpoint tells,
-or a sound entry further on: each bears the position up to which the journal was synced when it was written.
+The place at which reading ends is a torn tail if what stood there was not durable yet. That it was, a
+checkpoint tells, or a sound entry further on: each bears the position up to which the journal was synced when
+it was written.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from faircopy.journal.segment import Segment
 def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True) -> None:
     """Raise DamagedJournal unless all that lies after `end` is a torn tail, which may be cut. Blocks.
 
-    `known_durable` is the checkpoint's position. If the machine has not lost power, all that was written is there, up
-    to one place: then there is no later entry.
+    `known_durable` is the checkpoint's position. If the machine has not lost power, all that was written is
+    there, up to one place: then there is no later entry.
     """
     where = next((segment for segment in reversed(segments) if segment.base <= end), segments[0])
     if end < known_durable:

@@ -16,13 +16,13 @@ class Watermarks:
     __slots__ = ("_is_synced_first", "appended", "durable", "synced", "written")
 
     appended: int
-    """Up to here entries have a place; the next one begins here. What lies above `written` is in memory only."""
+    """Up to here entries have a place; the next one begins here. Above `written` they are in memory only."""
     written: int
     """Up to here the files have it: it outlives the process, and perhaps not the machine."""
     synced: int
     """Up to here an fdatasync has put it on the disk."""
     durable: int
-    """Up to here entries may have effects that others see (I2): `synced`, or `written` by the broker's setting."""
+    """Up to here entries may have effects that others see (I2): `synced`, or `written`."""
 
     def __init__(self, *, is_synced_first: bool) -> None:
         self._is_synced_first = is_synced_first
@@ -44,7 +44,7 @@ class Watermarks:
             self.durable = up_to
 
     def note_synced(self, up_to: int) -> None:
-        """An fdatasync has ended that began when all up to here was written; a later one may have ended before.
+        """An fdatasync has ended that began when all up to here was written. They may end in any order.
 
         Raises InvariantViolation if that was never written.
         """

@@ -6,8 +6,8 @@ faircopy-data/
   doubt         there when a broker ended because the disk failed (I10), until one has written again what may be lost
   journal/  log/  plain/  state.lmdb/
 
-Format 3 differs in the entries of journals (`journal/format_3.py`). Those that are there are read as they are, so an
-upgrade changes the format file, and nothing else.
+Format 3 differs in the entries of journals (`journal/format_3.py`). Those that are there are read as they
+are, so an upgrade changes the format file, and nothing else.
 
 All of it is for the broker's own user only, but plain/ where others are to read the tables: what the publisher
 makes there has the permissions of the directory that it is in.
@@ -111,8 +111,8 @@ class DataDirectory:
             )  # fmt: skip
 
     def upgrade(self) -> None:
-        """Give the directory the format that is written. Blocks. To be called before anything is appended to a journal;
-        an older faircopy could still read all that was done until now.
+        """Give the directory the format that is written. Blocks. To be called before anything is appended to
+        a journal; an older faircopy could still read all that was done until now.
         """
         if self._format.version < FORMAT:
             found, self._format = self._format, self._format._replace(version=FORMAT)

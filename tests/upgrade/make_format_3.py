@@ -1,9 +1,11 @@
-"""How `format_3_*.tar.gz` were made: data directories of format 3, one after kill -9 and one after an orderly stop.
+"""How `format_3_*.tar.gz` were made: data directories of format 3, one after kill -9 and one after an orderly
+stop.
 
 Run it with a faircopy that writes format 3, such as commit 37b53f5:
 
     git worktree add ../format-3 37b53f5
-    cp tests/upgrade/make_format_3.py ../format-3/tests/ && cd ../format-3 && python -m tests.make_format_3 DIRECTORY
+    cp tests/upgrade/make_format_3.py ../format-3/tests/ && cd ../format-3 && python -m tests.make_format_3
+    DIRECTORY
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ def transactional(address: str, name: str) -> Producer:
 
 
 def write(address: str) -> None:
-    """Transactions that commit and some that abort, offsets in them, plain messages, and more than one segment."""
+    """Transactions that commit and some that abort, offsets in them, plain messages, and more than one
+    segment.
+    """
     plain = Producer({"bootstrap.servers": address, "linger.ms": 0})
     group = Consumer({"bootstrap.servers": address, "group.id": "group", "enable.auto.commit": False})
     producer = transactional(address, "orders/1")

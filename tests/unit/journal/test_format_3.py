@@ -22,7 +22,9 @@ TRANSACTION = TransactionId(7, 0, 1)
 
 
 def old_entries(payloads: list[bytes], position: int = 0, durable: int | None = None) -> list[Old]:
-    """Plain entries that follow one another. Each was synced before the next one came, unless `durable` says else."""
+    """Plain entries that follow one another. Each was synced before the next one came, unless `durable` says
+    else.
+    """
     made = []
     for payload in payloads:
         length = HEADER_BYTES + len(payload)
@@ -156,7 +158,9 @@ def test_old_segments_go_as_they_are_reclaimed(tmp_path: Path) -> None:
 @settings(max_examples=40, deadline=None)
 @given(sizes=st.lists(st.integers(0, 3000), min_size=1, max_size=10), data=st.data())
 def test_any_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject) -> None:
-    """Whatever of the last, unsynced write is on disk: what was durable stays, in order, and appending goes on."""
+    """Whatever of the last, unsynced write is on disk: what was durable stays, in order, and appending goes
+    on.
+    """
     directory = tmp_path_factory.mktemp("journal")
     durable_count = data.draw(st.integers(0, len(sizes)))
     payloads = [bytes([number]) * size for number, size in enumerate(sizes)]

@@ -321,7 +321,9 @@ def test_a_segment_of_another_journal_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_client_can_have_a_torn_tail_taken_for_damage(tmp_path: Path) -> None:
-    """Its messages hold what would be an entry there, and say that all was durable: but the salt is not known."""
+    """Its messages hold what would be an entry there, and say that all was durable: but the salt is not
+    known.
+    """
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
