@@ -28,7 +28,7 @@ from tests.fuzz import broker, configuration, journals, logs, state
 from tests.fuzz.batches import ENCODERS
 from tests.fuzz.columns import BATCHES_MAX
 from tests.fuzz.footers import KEYS, SOUND
-from tests.fuzz.messages import LAYOUTS
+from tests.fuzz.messages import LAYOUTS, Layout
 from tests.fuzz.tables import SOUND_LINES
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.world import TOPIC
@@ -102,7 +102,7 @@ def request_decoders() -> Seeds:
     for api_key in sorted({layout.api_key for layout in LAYOUTS}):
         versions = [layout.version for layout in LAYOUTS if layout.api_key == api_key]
         for version in {versions[0], versions[-1]}:
-            out = bytearray(struct.pack(">H", LAYOUTS.index((api_key, version))))  # type: ignore[arg-type]
+            out = bytearray(struct.pack(">H", LAYOUTS.index(Layout(schema_of(api_key), version))))
             codec.writer(schema_of(api_key), version, "request")(out, plain_body(schema_of(api_key).request, version))
             yield f"{schema_of(api_key).name}-{version}", bytes(out)
     request = encode_request(API_VERSIONS, 3, 1, "seed", plain_body(schema_of(18).request, 3))
@@ -114,7 +114,7 @@ def response_decoders() -> Seeds:
     for api_key in sorted({layout.api_key for layout in LAYOUTS}):
         version = max(layout.version for layout in LAYOUTS if layout.api_key == api_key)
         body = plain_body(schema_of(api_key).response, version)
-        number = struct.pack(">H", LAYOUTS.index((api_key, version)))  # type: ignore[arg-type]
+        number = struct.pack(">H", LAYOUTS.index(Layout(schema_of(api_key), version)))
         yield f"{schema_of(api_key).name}-{version}", number + encode_response(schema_of(api_key), version, 1, body)[4:]
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from faircopy.api.end_txn import SCHEMA as END_TXN
+from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import Connection
 from faircopy.journal.entry import Kind
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
-from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.records import Message, build_batch
 from tests.broker_process import BrokerProcess, environment
 from tests.upgrade.make_format_3 import SETTINGS, TOPICS, committed, read, transactional
@@ -162,7 +163,7 @@ def test_a_transaction_goes_on_over_the_upgrade(stopped: Found) -> None:
         )
         data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
         produce = {"transactional_id": "open/1", "acks": -1, "timeout_ms": 10_000, "topic_data": data}
-        answer = connection.ask(ApiKey.PRODUCE, 7, produce)
+        answer = connection.ask(PRODUCE, 7, produce)
         assert answer.responses[0].partition_responses[0].error_code == 0
         end = {
             "transactional_id": "open/1",
@@ -170,7 +171,7 @@ def test_a_transaction_goes_on_over_the_upgrade(stopped: Found) -> None:
             "producer_epoch": open_one.producer_epoch,
             "committed": True,
         }
-        assert connection.ask(ApiKey.END_TXN, 1, end).error_code == 0
+        assert connection.ask(END_TXN, 1, end).error_code == 0
         stopped.content["orders-0"] += [b"open 1", b"open 2", b"open 3"]
         stopped.content["audit-0"].append(b"open 1")
         check_content(broker.address, stopped)
