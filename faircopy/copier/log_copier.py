@@ -9,26 +9,36 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from faircopy.copier.checkpoint import Checkpoint, Span, decode_span, encode_span, span_key
+from faircopy.copier.checkpoint import Checkpoint
+from faircopy.copier.copy import (
+    PIECE_BYTES,
+    ReadDrafts,
+    Step,
+    Steps,
+    WriteBatches,
+    copy_transaction,
+    following,
+)
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, MoveStart
+from faircopy.copier.spans import Spans
 from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.log import DataLog, LogEnd, PlacedBatch
 from faircopy.datalog.segment import LogSegment
-from faircopy.errors import FaircopyError, invariant
+from faircopy.errors import FaircopyError
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.journal.recent import Draft
-from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
+from faircopy.journal.reverse_list import read_from_cache, read_from_disk
 from faircopy.storage.disk import Disk
 from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.file import NotCached
 from faircopy.storage.paths import sync_directory
-from faircopy.storage.state_store import Change, DeleteRange, StateStore
+from faircopy.storage.state_store import Change, StateStore
 from faircopy.storage.system import Buffer
 from faircopy.wire.batch import placed_prefix, read_header
 
@@ -36,9 +46,6 @@ log = logging.getLogger(__name__)
 
 INLINE_COPY_BYTES = 64 << 10
 INLINE_COPY_DRAFTS = 64
-PIECE_BYTES = 4 << 20
-KEPT_PAYLOAD_BYTES = 8 << 20
-NO_SPANS = (1 << 63) - 1
 NO_SPACE_RETRY_SECONDS = 1.0
 
 Result = TypeVar("Result")
@@ -71,8 +78,7 @@ class LogCopier:
         self.pushed_offset = 0
         """The log's end when all that was pushed by now is carried out; 0 before the first push."""
         self._slow: asyncio.Task[None] | None = None
-        self._spans: list[Span] = []
-        self._spans_wanted = 0
+        self.spans = Spans(log.identity, store)
         self._snapshot_offset = 0
         self._snapshot_base = 0
         self._checkpointed = 0  # base offset of the segment in which the last checkpoint ends, as far as it is known
@@ -133,7 +139,7 @@ class LogCopier:
                 self._jobs.popleft()
                 self._copy_transaction(job[0])
 
-    # -- plain batches -------------------------------------------------------------------------------------------
+    # -- live ----------------------------------------------------------------------------------------------------
 
     def _copy_batches(self) -> None:
         """Copy the plain batches at the head of the queue with one write."""
@@ -149,6 +155,50 @@ class LogCopier:
             size += placed[-1].size
         if size > INLINE_COPY_BYTES or not self._write_inline(placed):
             self._go_slow(self._write_slowly(placed))
+
+    def _copy_transaction(self, effect: CopyTransaction) -> None:
+        self.spans.note(effect)
+        recent = self._journal.take_drafts(effect.transaction, effect.head)
+        if effect.size <= INLINE_COPY_BYTES and effect.drafts <= INLINE_COPY_DRAFTS:
+            try:
+                self._copy_small(effect, recent)
+                return
+            except (NotCached, Shortage):
+                pass  # from reading: nothing is placed yet
+        steps = copy_transaction(self._journal, effect, recent, read_from_disk, self._place)
+        self._go_slow(self._carry_out_slowly(steps, next(steps)))
+
+    def _copy_small(self, effect: CopyTransaction, recent: list[Draft]) -> None:
+        """A small copy is one read and one write. Raises NotCached, Shortage."""
+        steps = copy_transaction(self._journal, effect, recent, read_from_cache, self._place)
+        write = steps.send(cast(ReadDrafts, next(steps)).work())
+        if not self._write_inline(cast(WriteBatches, write).placed):
+            self._go_slow(self._carry_out_slowly(steps, write))
+
+    async def _carry_out_slowly(self, steps: Steps, step: Step | None) -> None:
+        """From this step on, on disk threads, with patience for a full disk."""
+        drafts: list[Draft] | None = None
+        while step is not None and not self._is_abandoned:
+            if isinstance(step, ReadDrafts):
+                drafts = await self._patiently(step.work)
+            else:
+                await self._write_slowly(step.placed)
+            step = following(steps, drafts)
+
+    async def _patiently(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do this on a thread, as often as it takes to have a descriptor."""
+        space = self._journal.space
+        try:
+            while True:
+                try:
+                    return await self._disk.run(work, *arguments)
+                except Shortage as error:
+                    space.waits(self, error)
+                    await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
+        finally:
+            space.goes_on(self)
+
+    # -- writing -------------------------------------------------------------------------------------------------
 
     def _place(self, batch: memoryview, base_offset: int) -> PlacedBatch:
         header = read_header(batch)
@@ -188,110 +238,19 @@ class LogCopier:
         self.log.show(placed)
         return None
 
-    def _go_slow(self, work: object) -> None:
+    def _go_slow(self, work: Coroutine[Any, Any, None]) -> None:
         self._is_busy = True
         self._slow = self._loop.create_task(self._finish(work))
 
-    async def _finish(self, work: object) -> None:
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await work  # type: ignore[misc]
+            await work
         except (FaircopyError, OSError) as error:
             if not self._is_abandoned:
                 self._on_damage(error if isinstance(error, FaircopyError) else FaircopyError(str(error)))
             return
         self._is_busy = False
         self._run()
-
-    # -- transactions --------------------------------------------------------------------------------------------
-
-    def _copy_transaction(self, effect: CopyTransaction) -> None:
-        self._note_span(effect)
-        recent = self._journal.take_drafts(effect.transaction, effect.head)
-        if effect.size > INLINE_COPY_BYTES or effect.drafts > INLINE_COPY_DRAFTS:
-            self._go_slow(self._copy_slowly(effect, recent))
-            return
-        try:
-            drafts = self._walk(effect, recent, read_from_cache)
-        except (NotCached, Shortage):
-            self._go_slow(self._copy_slowly(effect, recent))
-            return
-        placed = self._place_drafts(drafts, effect.base_offset)
-        if not self._write_inline(placed):
-            self._go_slow(self._write_slowly(placed))
-
-    def _walk(self, effect: CopyTransaction, recent: list[Draft], read: Callable[..., bytes]) -> list[Draft]:
-        """The transaction's drafts, first to last: those before `recent` are found in the journal."""
-        head = recent[0].entry.previous if recent else effect.head
-        drafts = Walk(self._journal, effect.transaction, read).collect(head, KEPT_PAYLOAD_BYTES) + recent
-        invariant(len(drafts) == effect.drafts, "I3: every draft of a transaction is on its list")
-        return drafts
-
-    def _place_drafts(self, drafts: Iterable[Draft], base_offset: int) -> list[PlacedBatch]:
-        placed = []
-        for draft in drafts:
-            assert draft.payload is not None
-            placed.append(self._place(draft.payload, base_offset))
-            base_offset += draft.entry.records
-        return placed
-
-    async def _copy_slowly(self, effect: CopyTransaction, recent: list[Draft]) -> None:
-        drafts = await self._patiently(self._walk, effect, recent, read_from_disk)
-        await self._copy_pieces(effect, pieces(drafts), effect.base_offset)
-
-    async def _copy_pieces(self, effect: CopyTransaction, rest: Iterable[list[Draft]], base_offset: int) -> None:
-        for piece in rest:
-            if self._is_abandoned:
-                return
-            is_loaded = all(draft.payload is not None for draft in piece)
-            loaded = piece if is_loaded else await self._patiently(self._load, effect, piece)
-            await self._write_slowly(self._place_drafts(loaded, base_offset))
-            base_offset += sum(draft.entry.records for draft in piece)
-
-    async def _patiently(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Do this on a thread, as often as it takes to have a descriptor."""
-        space = self._journal.space
-        try:
-            while True:
-                try:
-                    return await self._disk.run(work, *arguments)
-                except Shortage as error:
-                    space.waits(self, error)
-                    await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
-        finally:
-            space.goes_on(self)
-
-    def _load(self, effect: CopyTransaction, piece: list[Draft]) -> list[Draft]:
-        """The drafts of a piece, with the payloads that the walk did not keep. Blocks."""
-        walk = Walk(self._journal, effect.transaction, read_from_disk)
-        return [
-            draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece
-        ]
-
-    # -- spans ---------------------------------------------------------------------------------------------------
-
-    def want_spans(self, first_offset: int) -> None:
-        """Keep the spans from this offset on only, and those of later transactions. They are for plain tables: what is
-        published needs none any more, and there are as many as transactions.
-        """
-        self._spans_wanted = first_offset
-        self._spans = [span for span in self._spans if span.last_offset >= first_offset]
-
-    def _note_span(self, effect: CopyTransaction) -> None:
-        if effect.base_offset + effect.records <= self._spans_wanted:
-            return
-        last_offset = effect.base_offset + effect.records - 1
-        self._spans.append(Span(effect.base_offset, last_offset, effect.transaction))
-
-    def spans(self, first_offset: int, end_offset: int) -> list[Span]:
-        """The transactions that stand between these offsets, in order."""
-        identity = self.log.identity
-        stored = [
-            decode_span(key, value)
-            for key, value in self._store.scan("spans", identity, span_key(identity, first_offset))
-        ]
-        # A span that a checkpoint just stored may still be in memory as well.
-        found = {span.first_offset: span for span in [*stored, *self._spans]}
-        return sorted(span for span in found.values() if first_offset <= span.first_offset < end_offset)
 
     # -- trimming ------------------------------------------------------------------------------------------------
 
@@ -326,26 +285,50 @@ class LogCopier:
                 self._jobs.append((effect, bytes(recovered.payload)))
                 self.pushed_offset = end_of(effect)
             case CopyBatch():
-                self._write_at_once([self._place(recovered.payload, effect.base_offset)])
+                self._copy_batch_at_once(effect, recovered.payload)
             case CopyTransaction():
-                self._recover_transaction(effect)
+                self.spans.note(effect)
+                self._copy_transaction_at_once(effect)
 
-    def _recover_transaction(self, effect: CopyTransaction) -> None:
-        self._note_span(effect)
-        base_offset = effect.base_offset
-        rest = pieces(self._walk(effect, [], read_from_disk))
-        for piece in rest:
-            placed = self._place_drafts(self._load(effect, piece), base_offset)
-            base_offset += sum(draft.entry.records for draft in piece)
-            if not self._write_at_once(placed):
-                self._postpone(partial(self._copy_pieces, effect, rest, base_offset))
-                self.pushed_offset = end_of(effect)
+    def _copy_batch_at_once(self, effect: CopyBatch, payload: memoryview) -> None:
+        placed = [self._place(payload, effect.base_offset)]
+        if not self._write_at_once(placed):
+            # The bytes that the batch stands in are to be read again by others.
+            held = [batch._replace(buffers=tuple(map(bytes, batch.buffers))) for batch in placed]
+            self._postpone(effect, partial(self._write_slowly, held))
+
+    def _copy_transaction_at_once(self, effect: CopyTransaction) -> None:
+        steps = copy_transaction(self._journal, effect, [], read_from_disk, self._place)
+        drafts: list[Draft] | None = None
+        while (step := following(steps, drafts)) is not None:
+            if isinstance(step, ReadDrafts):
+                drafts = step.work()
+            elif not self._write_at_once(step.placed):
+                self._postpone(effect, partial(self._carry_out_slowly, steps, step))
                 return
 
-    def _postpone(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _postpone(self, effect: CopyBatch | CopyTransaction, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """On a full disk, have the rest copied when the broker runs, so that it starts, and can free some."""
         self.waits_for_space = True
         self._jobs.append(lambda: self._go_slow(work()))
+        self.pushed_offset = end_of(effect)
+
+    def _write_at_once(self, placed: list[PlacedBatch]) -> bool:
+        """Write and show; false if the disk is full."""
+        try:
+            self._write_with_reserve(placed)
+        except Shortage:
+            return False
+        self.log.show(placed)
+        return True
+
+    def _write_with_reserve(self, placed: list[PlacedBatch]) -> None:
+        try:
+            write_placed(placed)
+        except Shortage as error:
+            if not self._journal.space.give_up(error):
+                raise
+            write_placed(placed)
 
     def recovered(self) -> None:
         if self._jobs:
@@ -366,37 +349,12 @@ class LogCopier:
             )
         leftovers.drop()
 
-    def _write_at_once(self, placed: list[PlacedBatch]) -> bool:
-        """Write and show; false if the disk is full, and it is done later."""
-        try:
-            self._write_with_reserve(placed)
-        except Shortage:
-            # The bytes that these batches stand in are to be read again by others.
-            held = [batch._replace(buffers=tuple(map(bytes, batch.buffers))) for batch in placed]
-            self._postpone(lambda: self._write_slowly(held))
-            self.pushed_offset = placed[-1].base_offset + placed[-1].records
-            return False
-        self.log.show(placed)
-        return True
-
-    def _write_with_reserve(self, placed: list[PlacedBatch]) -> None:
-        try:
-            write_placed(placed)
-        except Shortage as error:
-            if not self._journal.space.give_up(error):
-                raise
-            write_placed(placed)
-
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._snapshot_offset = self.log.end_offset
         end = self.log.end or LogEnd(self.log.end_offset, 0)
         self._snapshot_base = end.segment_base
         self.log.stamp()
-        identity = self.log.identity
-        changes: list[Change] = [
-            DeleteRange("spans", span_key(identity, 0), span_key(identity, self._spans_wanted)),
-            *(encode_span(identity, span) for span in self._spans),
-        ]
+        changes = self.spans.checkpoint()
         changes += self.log.index.checkpoint(self._snapshot_offset)
         changes += self.log.ages.checkpoint()
         base = end.segment_base if self.log.end else None
@@ -416,7 +374,7 @@ class LogCopier:
         sync_directory(self.log.directory)
 
     def stored(self) -> None:
-        self._spans = [span for span in self._spans if span.first_offset >= self._snapshot_offset]
+        self.spans.stored(self._snapshot_offset)
         self.log.index.forget(self._snapshot_offset)
         self.log.ages.stored()
         self._checkpointed = self._snapshot_base
@@ -436,17 +394,3 @@ def write_placed(placed: list[PlacedBatch]) -> None:
 def end_of(effect: CopyBatch | CopyTransaction) -> int:
     """The offset behind what an effect puts into the log."""
     return effect.base_offset + (effect.entry.records if isinstance(effect, CopyBatch) else effect.records)
-
-
-def pieces(drafts: list[Draft]) -> Iterator[list[Draft]]:
-    """Drafts in runs of a few MiB, in order."""
-    piece: list[Draft] = []
-    size = 0
-    for draft in drafts:
-        piece.append(draft)
-        size += draft.entry.payload_bytes
-        if size >= PIECE_BYTES:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from faircopy.cluster.store import ClusterStore
-from faircopy.copier.log_copier import NO_SPANS
+from faircopy.copier.spans import NONE_WANTED
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
@@ -65,7 +65,7 @@ class PlainTable:
     def forget_spans(self) -> None:
         """What is published needs no spans any more."""
         for partition in self.partitions():
-            partition.copier.want_spans(self.first_offset(partition))
+            partition.copier.spans.want(self.first_offset(partition))
 
     @property
     def interval_ms(self) -> int:
@@ -123,7 +123,7 @@ class PlainTables:
                 table.topics.remove(hosted)
         is_published = exists and hosted.config("plain.enabled") == "true"
         for partition in hosted.partitions:
-            partition.copier.want_spans(0 if is_published else NO_SPANS)
+            partition.copier.spans.want(0 if is_published else NONE_WANTED)
         if is_published:
             name = table_name(hosted)
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
@@ -213,7 +213,7 @@ class PlainTables:
                     hosted.topic.name,
                 )
                 for partition in hosted.partitions:
-                    partition.copier.want_spans(NO_SPANS)
+                    partition.copier.spans.want(NONE_WANTED)
         table.is_open = True
         table.forget_spans()
 
@@ -251,7 +251,7 @@ class PlainTables:
             tuple(Chunk(str(each.path), each.position, each.size) for each in ranges),
             tuple(
                 (span.first_offset, span.last_offset, str(span.transaction))
-                for span in partition.copier.spans(first_offset, end_offset)
+                for span in partition.copier.spans.between(first_offset, end_offset)
             ),
         )
 

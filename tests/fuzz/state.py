@@ -20,7 +20,7 @@ from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import COUNTER, ProducerIds
 from faircopy.cluster.topics import PREFIX, Topics
 from faircopy.copier.checkpoint import Checkpoint, encode_checkpoint
-from faircopy.copier.log_copier import LogCopier
+from faircopy.copier.spans import Spans
 from faircopy.datalog.index import SparseIndex
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
@@ -137,9 +137,9 @@ def read_indexes(contents: Contents, choices: Choices) -> None:
 def read_spans(contents: Contents, choices: Choices) -> None:
     """The spans of a log, as plain tables ask for them."""
     put(contents, "spans", choices)
-    store, journal = new_store(contents), new_journal(IDENTITY)
+    store = new_store(contents)
     log = DataLog(LOG, IDENTITY, store, 1 << 20)
-    LogCopier(journal, log, store, cast(Any, None), cast(Any, None), lambda error: None).spans(0, 1 << 60)
+    Spans(log.identity, store).between(0, 1 << 60)
 
 
 def read_group_offsets(contents: Contents, choices: Choices) -> None:

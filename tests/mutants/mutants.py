@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 from faircopy.api import offsets as offset_handlers
-from faircopy.copier import checkpoint, fold, log_copier
+from faircopy.copier import checkpoint, copy, fold
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog import log as data_log
 from faircopy.groups.offsets_journals import OffsetsJournals
@@ -155,13 +155,13 @@ def apply_twice() -> Iterator[Any]:
 @mutant
 def drop_the_first_draft() -> Iterator[Any]:
     """I3: the reverse list is not walked to its begin."""
-    real = log_copier.LogCopier._walk
+    real = copy.all_drafts
 
-    def walk(self: LogCopier, *arguments: Any) -> Any:
-        drafts = real(self, *arguments)
+    def all_drafts(*arguments: Any) -> Any:
+        drafts = real(*arguments)
         return drafts[1:] + drafts[:1] if len(drafts) > 1 else drafts
 
-    with replaced(LogCopier, "_walk", walk):
+    with replaced(copy, "all_drafts", all_drafts):
         yield
 
 

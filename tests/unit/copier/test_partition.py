@@ -199,12 +199,12 @@ def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
             await bench.apply(transaction)
             await bench.visible()
             await bench.partition.checkpoint()
-            assert [span.first_offset for span in bench.partition.sink.spans(0, 9)] == [number]
-            bench.partition.sink.want_spans(number + 1)
+            assert [span.first_offset for span in bench.partition.sink.spans.between(0, 9)] == [number]
+            bench.partition.sink.spans.want(number + 1)
         await bench.plain(b"y")
         await bench.partition.checkpoint()
         bench.restart()
-        assert bench.partition.sink.spans(0, 9) == []
+        assert bench.partition.sink.spans.between(0, 9) == []
 
     run(tmp_path, test)
 

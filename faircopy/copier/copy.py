@@ -1,0 +1,101 @@
+"""The local copy of one effect, as a generator of steps: the same live and in recovery.
+
+A step reads drafts from the journal, or writes batches into the log. Whoever carries the copy out decides where each
+step runs: on the event loop, on a disk thread, or at a start, before the broker serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from faircopy.copier.fold import CopyTransaction
+from faircopy.datalog.log import PlacedBatch
+from faircopy.errors import invariant
+from faircopy.journal.recent import Draft
+from faircopy.journal.reverse_list import HasSegments, Read, Walk
+
+PIECE_BYTES = 4 << 20
+KEPT_PAYLOAD_BYTES = 8 << 20
+
+Place = Callable[[memoryview, int], PlacedBatch]
+"""`place(batch, base offset)` finds a batch its place in the log; call it on the event loop."""
+
+
+class ReadDrafts(NamedTuple):
+    """Call `work`, which may wait for the disk, and send back what it returns."""
+
+    work: Callable[[], list[Draft]]
+
+
+class WriteBatches(NamedTuple):
+    """Write these batches to their places, and show them."""
+
+    placed: list[PlacedBatch]
+
+
+Step = ReadDrafts | WriteBatches
+Steps = Generator[Step, list[Draft] | None, None]
+
+
+def copy_transaction(
+    journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: Read, place: Place
+) -> Steps:
+    """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` are the last of them, if they are in
+    memory; `read` reads the others.
+    """
+    walk = Walk(journal, effect.transaction, read)
+    drafts = yield ReadDrafts(partial(all_drafts, walk, effect, recent))
+    base_offset = effect.base_offset
+    for piece in pieces(drafts or []):
+        loaded: list[Draft] | None = piece
+        if any(draft.payload is None for draft in piece):
+            loaded = yield ReadDrafts(partial(with_payloads, walk, piece))
+        yield WriteBatches(placed_in_order(loaded or [], base_offset, place))
+        base_offset += sum(draft.entry.records for draft in piece)
+
+
+def following(steps: Steps, drafts: list[Draft] | None) -> Step | None:
+    """The next step, given what the last ReadDrafts returned; None at the end."""
+    try:
+        return steps.send(drafts)
+    except StopIteration:
+        return None
+
+
+def all_drafts(walk: Walk, effect: CopyTransaction, recent: list[Draft]) -> list[Draft]:
+    """The transaction's drafts, first to last: those before `recent` are found in the journal. Blocks."""
+    head = recent[0].entry.previous if recent else effect.head
+    drafts = walk.collect(head, KEPT_PAYLOAD_BYTES) + recent
+    invariant(len(drafts) == effect.drafts, "I3: every draft of a transaction is on its list")
+    return drafts
+
+
+def with_payloads(walk: Walk, piece: Iterable[Draft]) -> list[Draft]:
+    """The drafts of a piece, with the payloads that the first pass did not keep. Blocks."""
+    return [draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece]
+
+
+def placed_in_order(drafts: Iterable[Draft], base_offset: int, place: Place) -> list[PlacedBatch]:
+    """Drafts with their payloads, each with its place, from `base_offset` on."""
+    placed = []
+    for draft in drafts:
+        assert draft.payload is not None
+        placed.append(place(draft.payload, base_offset))
+        base_offset += draft.entry.records
+    return placed
+
+
+def pieces(drafts: list[Draft]) -> Iterator[list[Draft]]:
+    """Drafts in runs of a few MiB, in order."""
+    piece: list[Draft] = []
+    size = 0
+    for draft in drafts:
+        piece.append(draft)
+        size += draft.entry.payload_bytes
+        if size >= PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
