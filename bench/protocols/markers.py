@@ -20,11 +20,11 @@ from faircopy.copier.fold import (
     APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
     NO_FENCE,
+    Branch,
     CopyBatch,
     PartitionState,
     Standing,
 )
-from faircopy.copier.fold import Transaction as FoldedTransaction
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
 from faircopy.hosting.catalog import HostedPartition
@@ -77,7 +77,7 @@ class MarkedState(PartitionState):
     """The fold that copies drafts at once. It holds nothing back, so the journal need not keep them."""
 
     def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
-        self.transactions.setdefault(entry.transaction, FoldedTransaction())
+        self.transactions.setdefault(entry.transaction, Branch())
         return self.fold_plain(entry, header)
 
     def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyBatch | None:  # type: ignore[override]
@@ -94,7 +94,7 @@ class MarkedState(PartitionState):
         self._advance(entry, finished)
         if known is not None and not known.is_undecided:
             return None
-        self._decide(entry.transaction, FoldedTransaction(standing))
+        self._decide(entry.transaction, Branch(standing))
         self.next_offset += 1
         return CopyBatch(entry, self.next_offset - 1)
 

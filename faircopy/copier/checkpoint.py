@@ -17,8 +17,8 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from faircopy.copier.fold import NOBODY, PartitionState, Standing, Transaction
-from faircopy.copier.producers import Producer, SeenBatch
+from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
+from faircopy.copier.producers import ProducerState, SeenBatch
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
@@ -101,19 +101,19 @@ def _transaction_change(identity: bytes, transaction_id: TransactionId, state: P
     return Put("transactions", key, encode_transaction(transaction))
 
 
-def encode_producer(producer: Producer) -> bytes:
+def encode_producer(producer: ProducerState) -> bytes:
     return _PRODUCER.pack(producer.epoch, producer.is_forgotten, producer.last_position) + b"".join(
         _SEEN.pack(*batch) for batch in producer.seen
     )
 
 
-def decode_producer(value: bytes) -> Producer:
+def decode_producer(value: bytes) -> ProducerState:
     seen = tuple(SeenBatch(*fields) for fields in _SEEN.iter_unpack(value[_PRODUCER.size :]))
     epoch, is_forgotten, last_position = _PRODUCER.unpack_from(value)
-    return Producer(epoch, seen, last_position, is_forgotten=bool(is_forgotten))
+    return ProducerState(epoch, seen, last_position, is_forgotten=bool(is_forgotten))
 
 
-def encode_transaction(transaction: Transaction) -> bytes:
+def encode_transaction(transaction: Branch) -> bytes:
     return _TRANSACTION.pack(
         transaction.standing,
         transaction.head,
@@ -125,9 +125,9 @@ def encode_transaction(transaction: Transaction) -> bytes:
     )
 
 
-def decode_transaction(value: bytes) -> Transaction:
+def decode_transaction(value: bytes) -> Branch:
     standing, *rest = _TRANSACTION.unpack(value)
-    return Transaction(Standing(standing), *rest)
+    return Branch(Standing(standing), *rest)
 
 
 def restore(
@@ -147,7 +147,9 @@ def restore(
         if transaction.standing is Standing.PREPARED:
             state.prepared.add(transaction_id)
         if not transaction.is_undecided:
-            producer = state.producers.setdefault(transaction_id.producer_id, Producer(transaction_id.producer_epoch))
+            producer = state.producers.setdefault(
+                transaction_id.producer_id, ProducerState(transaction_id.producer_epoch)
+            )
             producer.decided.append(transaction_id)
     return state
 

@@ -10,7 +10,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from faircopy.copier.producers import Producer, SeenBatch
+from faircopy.copier.producers import ProducerState, SeenBatch
 from faircopy.errors import invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
@@ -36,8 +36,8 @@ class Standing(IntEnum):
     DISCARDED = 3
 
 
-class Transaction:
-    """One transaction in one partition. The drafts themselves are on the journal's reverse list.
+class Branch:
+    """What a transaction has done in one partition. The drafts themselves are on the journal's reverse list.
 
     `rank`, once it is applied: its place in the order in which the coordinator had transactions applied.
     """
@@ -107,9 +107,9 @@ class PartitionState:
         self.position = 0
         self.start_offset = 0
         self.next_offset = 0
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, ProducerState] = {}
         self.forgotten_producer_id = NOBODY
-        self.transactions: dict[TransactionId, Transaction] = {}
+        self.transactions: dict[TransactionId, Branch] = {}
         self.prepared: set[TransactionId] = set()
         self.changed_producers: set[int] = set()
         self.changed_transactions: set[TransactionId] = set()
@@ -150,7 +150,7 @@ class PartitionState:
         """
         transaction = self.transactions.get(entry.transaction)
         if transaction is None:
-            transaction = self.transactions[entry.transaction] = Transaction(first=entry.position)
+            transaction = self.transactions[entry.transaction] = Branch(first=entry.position)
         invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
         invariant(entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before")
         expected_offset = self.next_offset + transaction.records
@@ -165,7 +165,7 @@ class PartitionState:
         return expected_offset
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
-        transaction = self.transactions.setdefault(entry.transaction, Transaction(first=entry.position))
+        transaction = self.transactions.setdefault(entry.transaction, Branch(first=entry.position))
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
         transaction.standing = Standing.PREPARED
         self.prepared.add(entry.transaction)
@@ -186,7 +186,7 @@ class PartitionState:
             transaction.size,
         )
         self.next_offset += transaction.records
-        self._decide(entry.transaction, Transaction(Standing.APPLIED, rank=rank))
+        self._decide(entry.transaction, Branch(Standing.APPLIED, rank=rank))
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
@@ -196,7 +196,7 @@ class PartitionState:
             transaction is None or transaction.standing is not Standing.APPLIED,
             "I4: what was applied is never discarded",
         )
-        self._decide(entry.transaction, Transaction(Standing.DISCARDED))
+        self._decide(entry.transaction, Branch(Standing.DISCARDED))
         producer = self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch)
         if fence_epoch == NO_FENCE:
             producer.forget_sequences()
@@ -214,7 +214,7 @@ class PartitionState:
         self.changed_transactions.add(entry.transaction)
         self._forget_finished(entry.transaction.producer_id, finished)
 
-    def _decide(self, transaction: TransactionId, outcome: Transaction) -> None:
+    def _decide(self, transaction: TransactionId, outcome: Branch) -> None:
         """Keep the outcome until the coordinator has it for good: it may ask or decide again."""
         self.transactions[transaction] = outcome
         self.prepared.discard(transaction)
@@ -238,14 +238,14 @@ class PartitionState:
         producer.note(header.producer_epoch, batch, self.position)
         self.changed_producers.add(header.producer_id)
 
-    def producer(self, producer_id: int, epoch: int) -> Producer:
+    def producer(self, producer_id: int, epoch: int) -> ProducerState:
         """A producer as it is known here; one that is not is as it would be at its first batch, of this epoch."""
         known = self.producers.get(producer_id)
         if known is not None:
             return known
-        return Producer(epoch, last_position=self.position, is_forgotten=producer_id <= self.forgotten_producer_id)
+        return ProducerState(epoch, last_position=self.position, is_forgotten=producer_id <= self.forgotten_producer_id)
 
-    def _producer(self, producer_id: int, epoch: int) -> Producer:
+    def _producer(self, producer_id: int, epoch: int) -> ProducerState:
         producer = self.producers.get(producer_id)
         if producer is None:
             # Those that have transactions here stay, and each has one or more: they do not count.

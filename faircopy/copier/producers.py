@@ -41,7 +41,7 @@ class SeenBatch(NamedTuple):
     base_offset: int
 
 
-class Producer:
+class ProducerState:
     """One producer in one partition: what its sequences may go on from.
 
     | `seen`  | `is_forgotten` | the next batch of this epoch |

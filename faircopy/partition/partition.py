@@ -29,7 +29,7 @@ from faircopy.copier.fold import (
     PartitionState,
     Standing,
 )
-from faircopy.copier.producers import Producer, RejectedBatch
+from faircopy.copier.producers import ProducerState, RejectedBatch
 from faircopy.copier.sink import Sink
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
@@ -214,7 +214,7 @@ class Partition:
             self.journal.keep_draft(entry, batch)
         self.journal.when_written(lambda: done(expected_offset))
 
-    def _producer(self, header: BatchHeader) -> Producer:
+    def _producer(self, header: BatchHeader) -> ProducerState:
         return self.state.producer(header.producer_id, header.producer_epoch)
 
     def trim(self, start_offset: int, done: Done) -> None:

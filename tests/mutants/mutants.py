@@ -132,7 +132,7 @@ def apply_twice() -> Iterator[Any]:
     """I4: an APPLY of what is applied takes effect again."""
     real_decide, real_apply = fold.PartitionState._decide, fold.PartitionState.fold_apply
 
-    def decide(self: fold.PartitionState, transaction: Any, outcome: fold.Transaction) -> None:
+    def decide(self: fold.PartitionState, transaction: Any, outcome: fold.Branch) -> None:
         before = self.transactions.get(transaction)
         real_decide(self, transaction, outcome)
         if before is not None and outcome.standing is fold.Standing.APPLIED:
@@ -182,7 +182,7 @@ def drop_previous() -> Iterator[Any]:
 @mutant
 def believe_every_duplicate_is_new() -> Iterator[Any]:
     """A batch that a client sends again is appended again (KIP-98)."""
-    with replaced(fold.Producer, "find_duplicate", lambda self, header: None):
+    with replaced(fold.ProducerState, "find_duplicate", lambda self, header: None):
         yield
 
 
@@ -409,7 +409,7 @@ def take_any_sequence_of_the_unknown() -> Iterator[Any]:
 
     with (
         replaced(fold.PartitionState, "producer", producer),
-        replaced(fold.Producer, "_has_written_all_before", lambda self, header: True),
+        replaced(fold.ProducerState, "_has_written_all_before", lambda self, header: True),
     ):
         yield
 

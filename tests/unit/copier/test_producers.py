@@ -10,7 +10,7 @@ from faircopy.copier.fold import NO_FENCE, PRODUCERS_MAX, PartitionState
 from faircopy.copier.producers import (
     UNKNOWN_OFFSET,
     OutOfOrderSequence,
-    Producer,
+    ProducerState,
     SeenBatch,
     StaleDuplicate,
     StaleEpoch,
@@ -122,7 +122,7 @@ def test_whatever_is_refused_or_repeated_each_batch_stands_once_and_in_order(los
     """A client with five batches in flight, of which any may be refused for another reason: it sends again what was
     not taken, and believes what it is told.
     """
-    producer = Producer(0)
+    producer = ProducerState(0)
     if crashed:
         producer.forget_sequences()
     written: list[int] = []

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.copier.fold import Standing, Transaction
+from faircopy.copier.fold import Branch, Standing
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
@@ -53,7 +53,7 @@ class StubPartition:
     def __init__(self, number: int) -> None:
         self.id = participant(number)
         self.state = self
-        self.transactions = {OPEN: Transaction(Standing.OPEN, head=0, first=0, drafts=1)}
+        self.transactions = {OPEN: Branch(Standing.OPEN, head=0, first=0, drafts=1)}
 
     def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
         pass

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.copier.fold import NO_RANK, Standing, Transaction
+from faircopy.copier.fold import NO_RANK, Branch, Standing
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.partition.participant import Promise
@@ -58,9 +58,7 @@ class StubPartition:
     def __init__(self, number: int, standings: dict[TransactionId, Standing], failure: Exception | None = None) -> None:
         self.id, self.name = participant(number), PartitionName("t", number)
         self.state = self
-        self.transactions = {
-            txid: Transaction(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()
-        }
+        self.transactions = {txid: Branch(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()}
         self.failure = failure
         self.decisions: list[tuple[str, TransactionId]] = []
 
