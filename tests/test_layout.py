@@ -66,7 +66,9 @@ PURE = [
     "transactions/timeouts.py",
     "transactions/transaction.py",
     "partition/participant.py",
+    "groups/group_state.py",
     "groups/membership.py",
+    "groups/roster.py",
     "groups/storing.py",
     "groups/group_metadata.py",
     "net/frames.py",
@@ -91,7 +93,7 @@ IMPURE = {
 # what storage/ needs. `asyncio` is not one: shells live on the loop that they are given.
 ONLY_STORAGE = {"lmdb", "fcntl", "threading", "mmap"}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "types", "misc"}
-LINES_AT_MOST = 600
+LINES_AT_MOST = 510
 
 
 def modules_imported(path: Path) -> set[Path]:

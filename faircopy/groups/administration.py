@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from faircopy.groups.group_state import GroupState
 from faircopy.groups.members import Member
-from faircopy.groups.membership import Group, Phase
+from faircopy.groups.membership import Group
 from faircopy.groups.offsets import OffsetStore, error_of
 from faircopy.groups.registry import GroupRegistry
 from faircopy.wire.error_codes import ErrorCode
@@ -30,21 +31,21 @@ class GroupAdministration:
         """A group, as DescribeGroups shows it."""
         group = self._registry.groups.get(group_id)
         members = [] if group is None else [_member_body(group, m) for m in group.members.values()]
-        is_stable = group is not None and group.phase is Phase.STABLE
+        is_stable = group is not None and group.state is GroupState.STABLE
         return {
             "error_code": ErrorCode.NONE,
             "group_id": group_id,
-            "group_state": self._phase(group_id).value,
+            "group_state": self._state(group_id).value,
             "protocol_type": self._protocol_type(group_id),
             "protocol_data": (group and is_stable and group.protocol_name) or "",
             "members": members,
         }
 
-    def _phase(self, group_id: str) -> Phase:
+    def _state(self, group_id: str) -> GroupState:
         group = self._registry.groups.get(group_id)
         if group is not None:
-            return group.phase
-        return Phase.EMPTY if self._is_kept(group_id) else Phase.DEAD
+            return group.state
+        return GroupState.EMPTY if self._is_kept(group_id) else GroupState.DEAD
 
     def _is_kept(self, group_id: str) -> bool:
         return self._offsets.kept_group(group_id) is not None or bool(self._offsets.fetch(group_id))
@@ -70,7 +71,7 @@ class GroupAdministration:
         return {
             "group_id": group_id,
             "protocol_type": self._protocol_type(group_id),
-            "group_state": self._phase(group_id).value,
+            "group_state": self._state(group_id).value,
             "group_type": GROUP_TYPE,
         }
 
@@ -91,7 +92,7 @@ class GroupAdministration:
 
 def _member_body(group: Group, member: Member) -> Body:
     """A member; what it said and was assigned is shown only while the group is stable."""
-    is_stable = group.phase is Phase.STABLE
+    is_stable = group.state is GroupState.STABLE
     return {
         "member_id": member.member_id,
         "group_instance_id": member.instance_id,

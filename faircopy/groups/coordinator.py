@@ -119,7 +119,7 @@ class GroupCoordinator:
         is_held = group.group_id in self._registry.groups
         if joining.member_id and not is_held:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        growth = group.growth(joining)
+        growth = group.roster.growth(joining)
         is_full = growth > 0 and self._registry.held_bytes + growth > self._limits.all_bytes_max
         if is_full or (not is_held and len(self._registry.groups) >= GROUPS_MAX):
             # There is room again when others leave, so the client may try again. What is too much for one group

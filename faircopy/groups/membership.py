@@ -15,30 +15,27 @@ it is durable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum, auto
 
 from faircopy.errors import invariant
 from faircopy.groups.group_metadata import GroupMetadata
+from faircopy.groups.group_state import Event, GroupState, state_after
 from faircopy.groups.members import (
-    MEMBER_BYTES,
     AnswerJoin,
     AnswerSync,
     Effect,
     GroupLimits,
     Identity,
     JoinAnswer,
-    JoinedMember,
     JoinRequest,
     Member,
     SyncAnswer,
     SyncRequest,
     WakeAt,
-    common_protocols,
     elected_protocol,
     is_due,
     new_member,
-    restored_member,
 )
+from faircopy.groups.roster import Roster
 from faircopy.groups.storing import Storing
 from faircopy.wire.error_codes import ErrorCode
 
@@ -49,51 +46,17 @@ PENDING_MEMBER_MS_MAX = 60_000
 """So long a member id is kept for a client that was told to join again with it, if its session allows as much."""
 
 
-class Phase(Enum):
-    """The phases of a group; values as Kafka's tools show them."""
-
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-class Event(Enum):
-    """What moves a group from phase to phase."""
-
-    REBALANCE = auto()
-    EMPTIED = auto()
-    JOINED = auto()
-    ASSIGNED = auto()
-    DELETED = auto()
-
-
-TRANSITIONS: Mapping[tuple[Phase, Event], Phase] = {
-    (Phase.EMPTY, Event.REBALANCE): Phase.PREPARING,
-    (Phase.STABLE, Event.REBALANCE): Phase.PREPARING,
-    (Phase.COMPLETING, Event.REBALANCE): Phase.PREPARING,
-    (Phase.PREPARING, Event.EMPTIED): Phase.EMPTY,
-    (Phase.PREPARING, Event.JOINED): Phase.COMPLETING,
-    (Phase.COMPLETING, Event.ASSIGNED): Phase.STABLE,
-    (Phase.EMPTY, Event.DELETED): Phase.DEAD,
-}
-
-
 class Group:
     """One group. `members` are in the order in which they came; `generation` only grows."""
 
     def __init__(self, group_id: str, limits: GroupLimits) -> None:
         self.group_id = group_id
-        self.phase = Phase.EMPTY
+        self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
-        self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
+        self.roster = Roster()
         self._limits = limits
-        self._static_ids: dict[str, str] = {}  # member id by instance id
-        self._pending: dict[str, int] = {}  # ids that were given away, and until when they are kept
         self._join_deadline_ms: int | None = None
         self._sync_deadline_ms: int | None = None
         self._initial_left_ms: int | None = None  # by so much the wait of a first rebalance can still grow
@@ -107,37 +70,45 @@ class Group:
     def restored(cls, group_id: str, limits: GroupLimits, metadata: GroupMetadata, now_ms: int) -> Group:
         """A group as it was stored: stable, or empty without members. All sessions begin anew."""
         group = cls(group_id, limits)
-        group.phase = Phase.STABLE if metadata.members else Phase.EMPTY
+        group.state = GroupState.STABLE if metadata.members else GroupState.EMPTY
         group.generation = metadata.generation
         group.protocol_type, group.protocol_name = metadata.protocol_type, metadata.protocol_name
-        group.leader_id = metadata.leader_id
-        group.members = {stored.member_id: restored_member(stored, now_ms) for stored in metadata.members}
-        group._static_ids = {m.instance_id: m.member_id for m in group._all() if m.instance_id is not None}
+        group.roster = Roster.restored(metadata.members, metadata.leader_id, now_ms)
         group._storing = Storing(is_kept=True)
         return group
 
     @property
+    def members(self) -> dict[str, Member]:
+        """Its members by id, in the order in which they came."""
+        return self.roster.members
+
+    @property
+    def leader_id(self) -> str | None:
+        """The member that makes the assignment."""
+        return self.roster.leader_id
+
+    @property
     def is_idle(self) -> bool:
         """Whether what is stored of it, if anything is, would do as well as this object."""
-        is_over = self.phase is Phase.EMPTY and self._storing.is_over
-        return (is_over or self.phase is Phase.DEAD) and not self._pending
+        is_over = self.state is GroupState.EMPTY and self._storing.is_over
+        return (is_over or self.state is GroupState.DEAD) and not self.roster.pending
 
     @property
     def is_stored(self) -> bool:
         """Whether it is stable or empty, and stored as it is."""
         is_kept = self._storing.is_kept and self._storing.is_over
-        return is_kept and self.phase in (Phase.STABLE, Phase.EMPTY)
+        return is_kept and self.state in (GroupState.STABLE, GroupState.EMPTY)
 
     @property
     def held_bytes(self) -> int:
         """Memory that its members take, about."""
-        return sum(member.held_bytes for member in self._all()) + MEMBER_BYTES * len(self._pending)
+        return self.roster.held_bytes
 
     @property
     def metadata(self) -> GroupMetadata:
         """What outlives a restart of the broker."""
-        members = tuple(member.stored for member in self._all())
-        return GroupMetadata(self.generation, self.protocol_type, self.protocol_name, self.leader_id, members)
+        members = tuple(member.stored for member in self.roster.all)
+        return GroupMetadata(self.generation, self.protocol_type, self.protocol_name, self.roster.leader_id, members)
 
     # -- JoinGroup -----------------------------------------------------------------------------------------------
 
@@ -148,8 +119,8 @@ class Group:
             self._answer_join(request.ticket, JoinAnswer(error, request.member_id))
         elif not request.member_id:
             self._join_without_id(request, now_ms)
-        elif request.member_id in self._pending:
-            del self._pending[request.member_id]
+        elif request.member_id in self.roster.pending:
+            del self.roster.pending[request.member_id]
             self._add(request, request.member_id, now_ms)
         else:
             self._join_again(request, self.members[request.member_id], now_ms)
@@ -160,56 +131,29 @@ class Group:
         limits = self._limits
         if not limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if self.phase is Phase.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if not self._is_compatible(request):
+        if not self.roster.is_compatible(request, self.protocol_type):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if self.growth(request) > 0 and self.held_bytes + self.growth(request) > limits.bytes_max:
+        growth = self.roster.growth(request)
+        if growth > 0 and self.held_bytes + growth > limits.bytes_max:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
-        if request.member_id:
-            return self._known_error(request.member_id, request.instance_id)
-        is_replacement = request.instance_id in self._static_ids
-        is_full = len(self.members) + len(self._pending) >= limits.members_max
-        return ErrorCode.GROUP_MAX_SIZE_REACHED if is_full and not is_replacement else ErrorCode.NONE
-
-    def _known_error(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        if member_id in self._pending and instance_id not in self._static_ids:
-            return ErrorCode.NONE
-        return self._standing(member_id, instance_id)
-
-    def growth(self, request: JoinRequest) -> int:
-        """By how many bytes the group would grow."""
-        member_id = request.member_id or self._static_ids.get(request.instance_id or "", "")
-        present = self.members.get(member_id)
-        if present is not None:
-            return request.held_bytes - present.said_bytes
-        return request.held_bytes - (MEMBER_BYTES if member_id in self._pending else 0)
-
-    def _is_compatible(self, request: JoinRequest) -> bool:
-        """Whether the joiner has a protocol in common with all *other* members."""
-        if not request.protocol_type or not request.protocols:
-            return False
-        is_own = request.instance_id is not None
-        own_ids = {request.member_id, self._static_ids.get(request.instance_id or "") if is_own else ""}
-        others = [m for m in self.members.values() if m.member_id not in own_ids]
-        if not others:
-            return True
-        return request.protocol_type == self.protocol_type and bool(request.names & common_protocols(others))
+        return self.roster.refusal(request, limits.members_max)
 
     def _join_without_id(self, request: JoinRequest, now_ms: int) -> None:
         fresh = request.fresh_member_id
-        if request.instance_id in self._static_ids:
-            self._replace(request, now_ms)
+        former = self.roster.static_member(request.instance_id)
+        if former is not None:
+            self._replace(former, request, now_ms)
         elif request.needs_known_id and request.instance_id is None:
-            self._pending[fresh] = now_ms + min(request.session_timeout_ms, PENDING_MEMBER_MS_MAX)
+            self.roster.pending[fresh] = now_ms + min(request.session_timeout_ms, PENDING_MEMBER_MS_MAX)
             self._answer_join(request.ticket, JoinAnswer(ErrorCode.MEMBER_ID_REQUIRED, fresh))
         else:
             self._add(request, fresh, now_ms)
 
     def _add(self, request: JoinRequest, member_id: str, now_ms: int) -> None:
-        member = self.members[member_id] = new_member(request, member_id)
-        if request.instance_id is not None:
-            self._static_ids[request.instance_id] = member_id
+        member = new_member(request, member_id)
+        self.roster.add(member)
         self._member_added = True
         self._await_join(member, request, now_ms)
         self._rebalance(now_ms)
@@ -220,13 +164,13 @@ class Group:
         member.join_ticket = request.ticket
         member.deadline_ms = now_ms + NEW_MEMBER_JOIN_MS if member.is_new else None
         self.protocol_type = request.protocol_type
-        self.leader_id = self.leader_id or member.member_id
+        self.roster.leader_id = self.roster.leader_id or member.member_id
 
     def _join_again(self, request: JoinRequest, member: Member, now_ms: int) -> None:
         """A member joins with its id: in a running generation, nothing may have changed for it."""
         is_unchanged = member.protocols == request.protocols
-        is_leader = member.member_id == self.leader_id
-        knows_all = self.phase is Phase.COMPLETING or (self.phase is Phase.STABLE and not is_leader)
+        is_leader = member.member_id == self.roster.leader_id
+        knows_all = self.state is GroupState.COMPLETING or (self.state is GroupState.STABLE and not is_leader)
         if is_unchanged and knows_all:
             self._answer_join(request.ticket, self._join_answer(member))
             self._keep_alive(member, now_ms)
@@ -234,16 +178,13 @@ class Group:
             self._await_join(member, request, now_ms)
             self._rebalance(now_ms)
 
-    def _replace(self, request: JoinRequest, now_ms: int) -> None:
+    def _replace(self, member: Member, request: JoinRequest, now_ms: int) -> None:
         """A static member comes back without its id: it takes the place of its former self (KIP-345)."""
-        assert request.instance_id is not None
-        old_id, fresh = self._static_ids[request.instance_id], request.fresh_member_id
-        member = self.members[old_id]
-        former_leader = self.leader_id
+        former_leader = self.roster.leader_id
         self._dismiss(member, ErrorCode.FENCED_INSTANCE_ID)
-        self._rename(member, fresh)
+        self.roster.rename(member, request.fresh_member_id)
         member.take(request)
-        if self.phase is Phase.STABLE and elected_protocol(self._all()) == self.protocol_name:
+        if self.state is GroupState.STABLE and elected_protocol(self.roster.all) == self.protocol_name:
             # Under the former leader's id a returning leader acts as a follower: the assignment stays as it is.
             answer = self._join_answer(member)._replace(leader_id=former_leader or "", members=())
             self._storing.hold(self._store(), AnswerJoin(request.ticket, answer))
@@ -252,25 +193,17 @@ class Group:
         self._await_join(member, request, now_ms)
         self._rebalance(now_ms)
 
-    def _rename(self, member: Member, member_id: str) -> None:
-        del self.members[member.member_id]
-        if self.leader_id == member.member_id:
-            self.leader_id = member_id
-        member.member_id = member_id
-        self.members[member_id] = member
-        self._static_ids[member.instance_id or ""] = member_id
-
     # -- the rebalance -------------------------------------------------------------------------------------------
 
     def _rebalance(self, now_ms: int) -> None:
         """See to it that all members join again."""
-        if self.phase is not Phase.PREPARING:
+        if self.state is not GroupState.PREPARING:
             self._prepare(now_ms)
         self._complete_if_all_joined(now_ms)
 
     def _prepare(self, now_ms: int) -> None:
-        is_first = self.phase is Phase.EMPTY
-        for member in self._all():
+        is_first = self.state is GroupState.EMPTY
+        for member in self.roster.all:
             if member.sync_ticket is not None:
                 self._answer_sync(member, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
                 self._keep_alive(member, now_ms)
@@ -280,7 +213,7 @@ class Group:
 
     def _start_join_wait(self, is_first: bool, now_ms: int) -> None:
         """A first rebalance waits a little for more members, again and again while any come."""
-        wait_ms = self._rebalance_timeout_ms()
+        wait_ms = self.roster.rebalance_timeout_ms
         delay_ms = min(self._limits.initial_rebalance_delay_ms, wait_ms)
         self._initial_left_ms = None
         if is_first and delay_ms > 0:
@@ -290,8 +223,8 @@ class Group:
         self._join_deadline_ms = now_ms + wait_ms
 
     def _complete_if_all_joined(self, now_ms: int) -> None:
-        is_waiting = self._initial_left_ms is not None or self._pending
-        if self.phase is Phase.PREPARING and not is_waiting and len(self._joined()) == len(self.members):
+        is_waiting = self._initial_left_ms is not None or self.roster.pending
+        if self.state is GroupState.PREPARING and not is_waiting and len(self.roster.joined) == len(self.members):
             self._complete_join(now_ms)
 
     def _join_time_is_up(self, now_ms: int) -> None:
@@ -305,10 +238,10 @@ class Group:
 
     def _complete_join(self, now_ms: int) -> None:
         """Begin the next generation with those who joined, and with static members whose session lasts."""
-        for member in self._all():
+        for member in self.roster.all:
             if member.join_ticket is None and not member.is_static:
                 self._forget(member)
-        joined = self._joined()
+        joined = self.roster.joined
         if self.members and not joined:
             self._start_join_wait(False, now_ms)
             return
@@ -318,17 +251,17 @@ class Group:
             self._begin_generation(joined, now_ms)
         else:
             self._go(Event.EMPTIED)
-            self.protocol_name = self.leader_id = None
+            self.protocol_name = self.roster.leader_id = None
             if self._storing.is_kept:
                 self._store()
 
     def _begin_generation(self, joined: list[Member], now_ms: int) -> None:
-        if self.members[self.leader_id or ""].join_ticket is None:
-            self.leader_id = joined[0].member_id
-        self.protocol_name = elected_protocol(self._all())
+        if self.members[self.roster.leader_id or ""].join_ticket is None:
+            self.roster.leader_id = joined[0].member_id
+        self.protocol_name = elected_protocol(self.roster.all)
         self._go(Event.JOINED)
-        self._sync_deadline_ms = now_ms + self._rebalance_timeout_ms()
-        for member in self._all():
+        self._sync_deadline_ms = now_ms + self.roster.rebalance_timeout_ms
+        for member in self.roster.all:
             member.assignment, member.is_synced = b"", False
         for member in joined:
             assert member.join_ticket is not None
@@ -339,20 +272,16 @@ class Group:
     def _join_answer(self, member: Member) -> JoinAnswer:
         """The present generation, as told to a member of it."""
         invariant(self.protocol_name is not None, "a generation has a protocol")
-        is_leader = member.member_id == self.leader_id
+        is_leader = member.member_id == self.roster.leader_id
         return JoinAnswer(
             ErrorCode.NONE,
             member.member_id,
             self.generation,
             self.protocol_type,
             self.protocol_name or "",
-            self.leader_id or "",
-            self._roster() if is_leader else (),
+            self.roster.leader_id or "",
+            self.roster.named(self.protocol_name or "") if is_leader else (),
         )
-
-    def _roster(self) -> list[JoinedMember]:
-        name = self.protocol_name or ""
-        return [JoinedMember(m.member_id, m.instance_id, m.metadata(name)) for m in self._all()]
 
     # -- SyncGroup -----------------------------------------------------------------------------------------------
 
@@ -366,9 +295,9 @@ class Group:
         self._dismiss(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync_ticket, member.is_synced = request.ticket, True
         member.deadline_ms = None
-        if self.phase is Phase.STABLE:
+        if self.state is GroupState.STABLE:
             self._hand_out([member], now_ms)
-        elif member.member_id == self.leader_id and self._assigning is None:
+        elif member.member_id == self.roster.leader_id and self._assigning is None:
             self._assign(request.assignments)
         return self._taken()
 
@@ -376,7 +305,7 @@ class Group:
         error = self._identity_error(request.identity)
         if error:
             return error
-        if self.phase is Phase.PREPARING:
+        if self.state is GroupState.PREPARING:
             return ErrorCode.REBALANCE_IN_PROGRESS
         given = (request.protocol_type, request.protocol_name)
         ours = (self.protocol_type, self.protocol_name)
@@ -388,13 +317,13 @@ class Group:
         return ErrorCode.NONE
 
     def _assign(self, assignments: Mapping[str, bytes]) -> None:
-        for member in self._all():
+        for member in self.roster.all:
             member.assignment = assignments.get(member.member_id, b"")
         self._assigning = self._store()
 
     def _assignment_is_stored(self, error: ErrorCode, now_ms: int) -> None:
         self._assigning = None
-        waiting = [member for member in self._all() if member.sync_ticket is not None]
+        waiting = [member for member in self.roster.all if member.sync_ticket is not None]
         if not error:
             self._go(Event.ASSIGNED)
             self._hand_out(waiting, now_ms)
@@ -409,13 +338,13 @@ class Group:
             answer = SyncAnswer(ErrorCode.NONE, self.protocol_type, self.protocol_name, member.assignment)
             self._answer_sync(member, answer)
             self._keep_alive(member, now_ms)
-        if all(member.is_synced for member in self._all()):
+        if all(member.is_synced for member in self.roster.all):
             self._sync_deadline_ms = None
 
     def _sync_time_is_up(self, now_ms: int) -> None:
         """Members that joined but never asked for their assignment are taken for dead."""
         self._sync_deadline_ms = None
-        self._remove([m for m in self._all() if not m.is_synced], now_ms)
+        self._remove([m for m in self.roster.all if not m.is_synced], now_ms)
 
     # -- storing -------------------------------------------------------------------------------------------------
 
@@ -433,7 +362,7 @@ class Group:
 
     def _store_again(self) -> None:
         self._storing.again_ms = None
-        if self.phase in (Phase.EMPTY, Phase.STABLE):
+        if self.state in (GroupState.EMPTY, GroupState.STABLE):
             self._store()
 
     # -- Heartbeat, LeaveGroup, commits --------------------------------------------------------------------------
@@ -444,17 +373,18 @@ class Group:
         if error:
             return error
         self._keep_alive(self.members[identity.member_id], now_ms)
-        return ErrorCode.REBALANCE_IN_PROGRESS if self.phase is Phase.PREPARING else ErrorCode.NONE
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state is GroupState.PREPARING else ErrorCode.NONE
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> tuple[ErrorCode, list[Effect]]:
         """Let a member go. A static one may be named by its instance id alone (as administrators do)."""
-        if member_id in self._pending and instance_id is None:
-            del self._pending[member_id]
+        if member_id in self.roster.pending and instance_id is None:
+            del self.roster.pending[member_id]
             self._complete_if_all_joined(now_ms)
             return ErrorCode.NONE, self._taken()
         if not member_id and instance_id is not None:
-            member_id = self._static_ids.get(instance_id, "")
-        error = self._standing(member_id, instance_id)
+            named = self.roster.static_member(instance_id)
+            member_id = named.member_id if named is not None else ""
+        error = self.roster.standing(member_id, instance_id)
         if not error:
             self._remove([self.members[member_id]], now_ms)
         return error, self._taken()
@@ -464,48 +394,38 @@ class Group:
 
         Without an identity one may commit to a group without members, and in a transaction to any (KIP-447).
         """
-        if self.phase is Phase.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if identity.is_anonymous:
-            is_allowed = is_transactional or self.phase is Phase.EMPTY
+            is_allowed = is_transactional or self.state is GroupState.EMPTY
             return ErrorCode.NONE if is_allowed else ErrorCode.UNKNOWN_MEMBER_ID
         error = self._identity_error(identity)
         if error:
             return error
-        if self.phase is Phase.COMPLETING and not is_transactional:
+        if self.state is GroupState.COMPLETING and not is_transactional:
             return ErrorCode.REBALANCE_IN_PROGRESS
         self._keep_alive(self.members[identity.member_id], now_ms)
         return ErrorCode.NONE
 
     def delete(self) -> ErrorCode:
         """Make an end of a group without members."""
-        if self.phase is not Phase.EMPTY:
+        if self.state is not GroupState.EMPTY:
             return ErrorCode.NON_EMPTY_GROUP
-        self._pending.clear()
+        self.roster.pending.clear()
         self._go(Event.DELETED)
         return ErrorCode.NONE
 
     def _identity_error(self, identity: Identity) -> ErrorCode:
-        if self.phase is Phase.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        error = self._standing(identity.member_id, identity.instance_id)
+        error = self.roster.standing(identity.member_id, identity.instance_id)
         if error:
             return error
         return ErrorCode.NONE if identity.generation == self.generation else ErrorCode.ILLEGAL_GENERATION
 
-    def _standing(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether this is a member, and not one whose place was taken."""
-        if instance_id is not None:
-            present_id = self._static_ids.get(instance_id)
-            if present_id is not None and present_id != member_id:
-                return ErrorCode.FENCED_INSTANCE_ID
-            if present_id is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
-
     def abandon(self, ticket: int, now_ms: int) -> list[Effect]:
         """The client of a JoinGroup that waits is gone: one that was no member before need not wait for it."""
-        for member in [member for member in self._all() if member.join_ticket == ticket]:
+        for member in [member for member in self.roster.all if member.join_ticket == ticket]:
             member.join_ticket = None
             if member.is_new:
                 self._remove([member], now_ms)
@@ -518,9 +438,8 @@ class Group:
     def tick(self, now_ms: int) -> list[Effect]:
         """Do what is due."""
         self._wake_ms = None
-        for member_id in [i for i, deadline_ms in self._pending.items() if deadline_ms <= now_ms]:
-            del self._pending[member_id]
-        self._remove([m for m in self._all() if is_due(m.deadline_ms, now_ms)], now_ms)
+        self.roster.drop_overdue(now_ms)
+        self._remove([m for m in self.roster.all if is_due(m.deadline_ms, now_ms)], now_ms)
         self._complete_if_all_joined(now_ms)
         if is_due(self._join_deadline_ms, now_ms):
             self._join_time_is_up(now_ms)
@@ -536,9 +455,9 @@ class Group:
             member.deadline_ms = now_ms + member.session_timeout_ms
 
     def _deadlines(self) -> list[int]:
-        own = (self._join_deadline_ms, self._sync_deadline_ms, *self._pending.values())
-        theirs = (member.deadline_ms for member in self._all())
-        store_again_ms = None if self.phase is Phase.DEAD else self._storing.again_ms
+        own = (self._join_deadline_ms, self._sync_deadline_ms, *self.roster.pending.values())
+        theirs = (member.deadline_ms for member in self.roster.all)
+        store_again_ms = None if self.state is GroupState.DEAD else self._storing.again_ms
         return [at_ms for at_ms in (*own, *theirs, store_again_ms) if at_ms is not None]
 
     def _taken(self) -> list[Effect]:
@@ -553,19 +472,7 @@ class Group:
     # -- parts ---------------------------------------------------------------------------------------------------
 
     def _go(self, event: Event) -> None:
-        following = TRANSITIONS.get((self.phase, event))
-        invariant(following is not None, f"group {self.group_id!r}: {event} in {self.phase}")
-        assert following is not None
-        self.phase = following
-
-    def _all(self) -> list[Member]:
-        return list(self.members.values())
-
-    def _joined(self) -> list[Member]:
-        return [member for member in self._all() if member.join_ticket is not None]
-
-    def _rebalance_timeout_ms(self) -> int:
-        return max((member.rebalance_timeout_ms for member in self._all()), default=0)
+        self.state = state_after(self.state, event)
 
     def _remove(self, members: list[Member], now_ms: int) -> None:
         """Forget members, and rebalance those who stay."""
@@ -576,11 +483,7 @@ class Group:
 
     def _forget(self, member: Member) -> None:
         self._dismiss(member, ErrorCode.UNKNOWN_MEMBER_ID)
-        del self.members[member.member_id]
-        if member.instance_id is not None:
-            del self._static_ids[member.instance_id]
-        if self.leader_id == member.member_id:
-            self.leader_id = next(iter(self.members), None)
+        self.roster.remove(member)
 
     def _dismiss(self, member: Member, error: ErrorCode) -> None:
         """Answer what the member still waits for: it is gone, or has asked anew."""

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from faircopy.copier import fold
-from faircopy.groups import membership
+from faircopy.groups import group_state
 from faircopy.transactions import state
 
 
@@ -65,7 +65,7 @@ class Watched(dict[Any, Any]):
 def watched(coverage: Coverage) -> Iterator[None]:
     """Count the transitions of transactions, of groups, and of transactions in partitions."""
     with contextlib.ExitStack() as stack:
-        for module, name in ((state, "transaction"), (membership, "group")):
+        for module, name in ((state, "transaction"), (group_state, "group")):
             stack.enter_context(mock.patch.object(module, "TRANSITIONS", Watched(name, module.TRANSITIONS, coverage)))
         for kind in ("plain", "draft", "prepared", "apply", "discard", "trim"):
             stack.enter_context(counting(kind, coverage))

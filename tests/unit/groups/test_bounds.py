@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scenario import SESSION_MS, Scenario
 
-from faircopy.groups.membership import Phase
+from faircopy.groups.group_state import GroupState
 from faircopy.wire.error_codes import ErrorCode
 
 LIMIT = 100_000
@@ -68,7 +68,7 @@ def test_others_do_not_wait_for_a_member_that_is_gone() -> None:
     assert scenario.joined(ticket)
     late = scenario.join()
     scenario.run(scenario.group.abandon(late, scenario.now_ms))
-    assert scenario.group.phase is Phase.PREPARING
+    assert scenario.group.state is GroupState.PREPARING
     assert scenario.is_waiting(late)
     assert len(scenario.group.members) == 2
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from scenario import REBALANCE_MS, SESSION_MS, Scenario
 
+from faircopy.groups.group_state import GroupState
 from faircopy.groups.members import Identity, JoinAnswer, SyncAnswer
-from faircopy.groups.membership import NEW_MEMBER_JOIN_MS, Phase
+from faircopy.groups.membership import NEW_MEMBER_JOIN_MS
 from faircopy.wire.error_codes import ErrorCode
 
 MEMBERS_MAX = 4
@@ -182,7 +183,7 @@ class Membership(RuleBasedStateMachine):
     @invariant()
     def whoever_is_in_a_stable_generation_has_its_assignment(self) -> None:
         group = self.scenario.group
-        if group.phase is Phase.STABLE:
+        if group.state is GroupState.STABLE:
             for member in group.members.values():
                 own = [member.member_id, *self.ids.get(member.instance_id or "", [])]
                 assert member.assignment in [f"for {member_id}".encode() for member_id in own]
@@ -207,8 +208,8 @@ class Membership(RuleBasedStateMachine):
     def phases_fit_the_members(self) -> None:
         group = self.scenario.group
         assert len(group.members) <= MEMBERS_MAX
-        assert bool(group.members) or group.phase in (Phase.EMPTY, Phase.PREPARING)
-        assert not group.members or group.phase is not Phase.EMPTY
+        assert bool(group.members) or group.state in (GroupState.EMPTY, GroupState.PREPARING)
+        assert not group.members or group.state is not GroupState.EMPTY
         assert not group.members or group.leader_id in group.members
         instances = [m.instance_id for m in group.members.values() if m.instance_id is not None]
         assert len(instances) == len(set(instances))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scenario import SESSION_MS, Scenario
 
+from faircopy.groups.group_state import GroupState
 from faircopy.groups.members import Identity
-from faircopy.groups.membership import Phase
 from faircopy.groups.storing import STORE_AGAIN_MS
 from faircopy.wire.error_codes import ErrorCode
 
@@ -16,7 +16,7 @@ def test_a_stable_group_is_found_again_as_it_was() -> None:
     before = scenario.group.metadata
     scenario.restart()
     assert scenario.group.metadata == before == scenario.kept
-    assert scenario.group.phase is Phase.STABLE
+    assert scenario.group.state is GroupState.STABLE
     assert scenario.heartbeat(leader) == scenario.heartbeat(other, "i") == ErrorCode.NONE
     identity = Identity(other.member_id, "i", other.generation)
     assert scenario.group.check_commit(identity, scenario.now_ms) == ErrorCode.NONE
@@ -66,7 +66,7 @@ def test_an_assignment_that_a_rebalance_overtakes_is_told_nobody() -> None:
     scenario.join()
     assert scenario.error(sync) == ErrorCode.REBALANCE_IN_PROGRESS
     scenario.store()
-    assert scenario.group.phase is Phase.PREPARING
+    assert scenario.group.state is GroupState.PREPARING
 
 
 def test_an_assignment_that_can_not_be_stored_is_made_again() -> None:
@@ -123,7 +123,7 @@ def test_an_empty_group_keeps_its_generation_and_protocol_type() -> None:
     scenario.store()
     assert scenario.group.is_idle
     scenario.restart()
-    assert (scenario.group.phase, scenario.group.protocol_type) == (Phase.EMPTY, "consumer")
+    assert (scenario.group.state, scenario.group.protocol_type) == (GroupState.EMPTY, "consumer")
     assert scenario.group.is_idle
     assert scenario.joined(scenario.join(protocol_type="connect")).generation > leader.generation
 
