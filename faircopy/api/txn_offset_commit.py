@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from faircopy.errors import FaircopyError
 from faircopy.groups.offset_requests import sort_offsets
-from faircopy.groups.offsets import OffsetToCommit
+from faircopy.groups.offsets import Offsets
 from faircopy.partition.partition import NoOpenTransaction
 from faircopy.serving.refusals import log_reason
 from faircopy.serving.route import Body, Context, Message, Route
@@ -42,20 +44,20 @@ api 28 TxnOffsetCommit 0-5 flexible 3+
 async def txn_offset_commit(request: Message, context: Context) -> Body:
     """TxnOffsetCommit: drafts in the group's offsets partition."""
     parts = context.parts
-    offsets = await sort_offsets(request.topics, parts.catalog.has_partition, context.pace)
+    offsets = await sort_offsets(request.topics, parts.catalog, parts.clock.steady_ms(), context.pace)
     error = parts.groups.check_txn_offset_commit(request)
     if not error and (accepted := offsets.accepted):
         error = await commit_draft(request, accepted, context)
     return await offsets.answer(request.topics, error, context.pace)
 
 
-async def commit_draft(request: Message, rows: list[OffsetToCommit], context: Context) -> ErrorCode:
+async def commit_draft(request: Message, offsets: Offsets, context: Context) -> ErrorCode:
     """Put the offsets into the producer's open transaction."""
     parts = context.parts
     identity = (request.transactional_id, request.producer_id, request.producer_epoch)
     try:
-        parts.coordinator.admit_offsets(*identity, context.sent((request.group_id, *rows)))
-        await parts.offsets.commit_draft(request.group_id, rows, *identity, parts.coordinator.once_written)
+        parts.coordinator.admit_offsets(*identity, context.sent(content_of(request.group_id, offsets)))
+        await parts.offsets.commit_draft(request.group_id, offsets, *identity, parts.coordinator.once_written)
     except TransactionRefused as error:
         log_reason(error)
         return error.code
@@ -66,6 +68,11 @@ async def commit_draft(request: Message, rows: list[OffsetToCommit], context: Co
         log_reason(error)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return ErrorCode.NONE
+
+
+def content_of(group: str, offsets: Offsets) -> Hashable:
+    """What is equal for the same request sent again: all but the time."""
+    return group, *((place, *offset[:3]) for place, offset in offsets.items())
 
 
 ROUTE = Route(SCHEMA, txn_offset_commit, newest=3)

@@ -40,8 +40,9 @@ from faircopy.loop.background import repeat
 from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.listeners import bind_all, parse_listeners
 from faircopy.net.server import Server
+from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import Participant
-from faircopy.partition.partition import PartitionName, participant
+from faircopy.partition.partition import participant
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.serving.dispatch import Dispatcher
 from faircopy.serving.large_requests import LargeRequests
@@ -309,7 +310,8 @@ class Broker:
             self.loop.call_later,
             lambda: int(self.clock.monotonic_ms()),
             lambda: self.surroundings.new_id().hex,
-            self.catalog.has_partition,
+            self.clock.steady_ms,
+            self.catalog,
         )
         self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)
         self.snapshots = Snapshots(self)

@@ -20,14 +20,13 @@ from faircopy.groups.members import (
 )
 from faircopy.groups.membership import Group
 from faircopy.groups.offset_requests import (
-    HasPartition,
     asked_for,
     delete_offsets,
     fetch_offsets,
     sort_offsets,
     unsettled_offsets,
 )
-from faircopy.groups.offsets import OffsetStore, error_of
+from faircopy.groups.offsets import OffsetStore, TopicIds, error_of
 from faircopy.groups.registry import CallLater, GroupRegistry, NowMs, WhenGone
 from faircopy.loop.pace import NO_PACE, Pace
 from faircopy.wire.codec import Message
@@ -53,7 +52,7 @@ class GroupCoordinator:
     """All consumer groups of this broker.
 
     `call_later` and `now_ms` are the only time there is; `fresh_id` gives a string that was never given before;
-    `has_partition(topic, partition)` says if there is such a partition to commit offsets for.
+    `steady_ms` is the clock of commits, and `topic_ids` says which partitions there are.
     """
 
     def __init__(
@@ -63,13 +62,15 @@ class GroupCoordinator:
         call_later: CallLater,
         now_ms: NowMs,
         fresh_id: Callable[[], str],
-        has_partition: HasPartition,
+        steady_ms: NowMs,
+        topic_ids: TopicIds,
     ) -> None:
         self._limits = limits
         self._registry = GroupRegistry(limits, offsets, call_later, now_ms)
         self._administration = GroupAdministration(self._registry, offsets)
         self._offsets = offsets
-        self._has_partition = has_partition
+        self._steady_ms = steady_ms
+        self._topic_ids = topic_ids
         self._now_ms = now_ms
         self._fresh_id = fresh_id
 
@@ -203,7 +204,7 @@ class GroupCoordinator:
 
     async def offset_commit(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetCommit. Returns when the offsets are durable."""
-        offsets = await sort_offsets(request.topics, self._has_partition, pace)
+        offsets = await sort_offsets(request.topics, self._topic_ids, self._steady_ms(), pace)
         error = self._commit_error(request, is_transactional=False)
         if not error and (accepted := offsets.accepted):
             error = await error_of(self._offsets.commit(request.group_id, accepted))
@@ -237,7 +238,7 @@ class GroupCoordinator:
         if not await self._offsets.settle(group_id) and not stable:
             # With `stable`, those that are not settled are told so one by one.
             return unsettled_offsets(topics)
-        return await fetch_offsets(self._offsets, group_id, topics, stable, pace)
+        return await fetch_offsets(self._offsets, self._topic_ids, group_id, topics, stable, pace)
 
     async def offset_delete(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetDelete (KIP-496)."""
@@ -245,7 +246,7 @@ class GroupCoordinator:
         if not await self._offsets.settle(request.group_id):
             return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "topics": []}
         group = self._registry.find(request.group_id)
-        return await delete_offsets(self._offsets, group, request, asked, pace)
+        return await delete_offsets(self._offsets, self._topic_ids, group, request, asked, pace)
 
     # -- administration ------------------------------------------------------------------------------------------
 

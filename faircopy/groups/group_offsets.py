@@ -7,7 +7,7 @@ A payload is JSON:
 An offset of null takes the commitment away. Within a transaction such a payload is a draft, and counts when it is
 applied. Topics have their ids here: an offset never lands on a topic that was made again under the same name.
 
-Or it says who is in a group (`copier/group_metadata.py`). A group that is deleted loses both in one entry:
+Or it says who is in a group (`groups/group_metadata.py`). A group that is deleted loses both in one entry:
 `"membership": null` beside its offsets of null. In the state store:
 
     group_offsets  identity, JSON [group, topic id, partition] or its hash
@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
 from typing import NamedTuple
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect
 from faircopy.groups.group_metadata import LINE_END, GroupMetadata, decode_group
+from faircopy.groups.offsets import CommittedOffset, OffsetChanges
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -35,27 +37,11 @@ from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of
 from faircopy.storage.system import Buffer
 
 
-class GroupOffset(NamedTuple):
-    """What a group committed for one partition; `committed_ms` is the steady clock's time."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_ms: int
-
-
-class OffsetChange(NamedTuple):
-    """A commitment, or with `committed` None its withdrawal."""
-
-    place: TopicIdPartition
-    committed: GroupOffset | None
-
-
 class GroupChange(NamedTuple):
     """What a payload says of a group. `metadata` counts if `has_metadata`; None takes it away."""
 
     group: str
-    offsets: list[OffsetChange]
+    offsets: OffsetChanges
     has_metadata: bool = False
     metadata: GroupMetadata | None = None
 
@@ -63,7 +49,7 @@ class GroupChange(NamedTuple):
 class UnderWay(NamedTuple):
     """A change of a group that is appended, and not in the table yet."""
 
-    offsets: Sequence[OffsetChange] = ()
+    offsets: OffsetChanges = MappingProxyType({})
     deletes_group: bool = False
 
 
@@ -83,9 +69,9 @@ class KeptGroup(NamedTuple):
         return found
 
 
-def encode_offsets(group: str, changes: Iterable[OffsetChange], *, deletes_group: bool = False) -> bytes:
+def encode_offsets(group: str, changes: OffsetChanges, *, deletes_group: bool = False) -> bytes:
     """The payload for changes of one group's offsets; with `deletes_group` it also forgets its members."""
-    rows = [[*change.place.listed, *(change.committed or (None, -1, "", 0))] for change in changes]
+    rows = [[*place.listed, *(committed or (None, -1, "", 0))] for place, committed in changes.items()]
     membership = {"membership": None} if deletes_group else {}
     return json.dumps({"group": group, "offsets": rows} | membership, separators=(",", ":")).encode()
 
@@ -94,12 +80,10 @@ def decode_change(payload: Buffer) -> GroupChange:
     """What a payload says."""
     line, _, parts = bytes(payload).partition(LINE_END)
     stored = json.loads(line)
-    changes = [
-        OffsetChange(
-            TopicIdPartition.read(topic_id, partition), None if committed[0] is None else GroupOffset(*committed)
-        )
-        for topic_id, partition, *committed in stored.get("offsets", ())
-    ]
+    changes = {
+        TopicIdPartition.read(topic_id, partition): None if row[0] is None else CommittedOffset(*row)
+        for topic_id, partition, *row in stored.get("offsets", ())
+    }
     if "membership" not in stored:
         return GroupChange(stored["group"], changes)
     membership = stored["membership"]
@@ -114,7 +98,7 @@ class GroupOffsets:
         self._identity = identity
         self._journal = journal
         self._store = store
-        self._committed: dict[str, dict[TopicIdPartition, GroupOffset]] = {}
+        self._committed: dict[str, dict[TopicIdPartition, CommittedOffset]] = {}
         self._unstable: dict[TransactionId, set[tuple[str, TopicIdPartition]]] = {}
         self._kept: dict[str, KeptGroup] = {}
         self._under_way: dict[str, deque[UnderWay]] = {}  # appended without a transaction, and not applied yet
@@ -131,7 +115,7 @@ class GroupOffsets:
         """Groups that have, or had, members."""
         return self._kept
 
-    def committed(self, group: str) -> dict[TopicIdPartition, GroupOffset]:
+    def committed(self, group: str) -> dict[TopicIdPartition, CommittedOffset]:
         """What a group has committed."""
         return self._committed.get(group, {})
 
@@ -147,7 +131,7 @@ class GroupOffsets:
         """A draft was appended: its partitions are unstable until the transaction is over."""
         group, changes, *_ = decode_change(payload)
         pending = self._unstable.setdefault(transaction, set())
-        pending.update((group, change.place) for change in changes)
+        pending.update((group, place) for place in changes)
 
     def note_end(self, transaction: TransactionId) -> None:
         """A transaction was discarded."""
@@ -167,7 +151,7 @@ class GroupOffsets:
 
     def places(self, group: str) -> Iterable[TopicIdPartition]:
         """Partitions for which a group has committed an offset, or is about to without a transaction."""
-        under_way = (change.place for appended in self._under_way.get(group, ()) for change in appended.offsets)
+        under_way = (place for appended in self._under_way.get(group, ()) for place in appended.offsets)
         return dict.fromkeys((*self.committed(group), *under_way))
 
     def _end_plain(self, group: str) -> None:
@@ -184,14 +168,14 @@ class GroupOffsets:
             self._keep(change.group, change.metadata, payload)
             self._changed.add((change.group, None))
 
-    def _apply_offsets(self, group: str, changes: Iterable[OffsetChange]) -> None:
+    def _apply_offsets(self, group: str, changes: OffsetChanges) -> None:
         committed = self._committed.setdefault(group, {})
-        for change in changes:
-            if change.committed is None:
-                committed.pop(change.place, None)
+        for place, offset in changes.items():
+            if offset is None:
+                committed.pop(place, None)
             else:
-                committed[change.place] = change.committed
-            self._changed.add((group, change.place))
+                committed[place] = offset
+            self._changed.add((group, place))
         if not committed:
             del self._committed[group]
 
@@ -244,7 +228,8 @@ class GroupOffsets:
         """Read the table as the last checkpoint stored it. Blocks."""
         for _, value in self._store.scan("group_offsets", self._identity):
             group, topic_id, partition, *committed = json.loads(value)
-            self._committed.setdefault(group, {})[TopicIdPartition.read(topic_id, partition)] = GroupOffset(*committed)
+            place = TopicIdPartition.read(topic_id, partition)
+            self._committed.setdefault(group, {})[place] = CommittedOffset(*committed)
         for _, payload in self._store.scan("groups", self._identity):
             change = decode_change(payload)
             self._keep(change.group, change.metadata, payload)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from faircopy.groups.membership import Group
-from faircopy.groups.offsets import (
-    CommittedOffset,
-    OffsetStore,
-    OffsetToCommit,
-    TopicPartition,
-    error_of,
-)
+from faircopy.groups.offsets import CommittedOffset, Offsets, OffsetStore, TopicIds, error_of
 from faircopy.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.pace import Pace
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -21,21 +17,17 @@ from faircopy.wire.error_codes import ErrorCode
 METADATA_BYTES_MAX = 4096
 """Most bytes of a committed offset's metadata, as Kafka's default of `offset.metadata.max.bytes`."""
 
-NO_OFFSET = CommittedOffset(-1, -1, "")
+NO_OFFSET = CommittedOffset(-1, -1, "", 0)
 
-HasPartition = Callable[[str, int], bool]
 Body = dict[str, Any]
+TopicPartition = tuple[str, int]
 
 
 class SortedOffsets(NamedTuple):
-    """The partitions of an OffsetCommit or TxnOffsetCommit: what may be committed of each, or why nothing may."""
+    """The partitions of an OffsetCommit or TxnOffsetCommit: what may be committed, and why the others may not."""
 
-    partitions: dict[TopicPartition, OffsetToCommit | ErrorCode]
-
-    @property
-    def accepted(self) -> list[OffsetToCommit]:
-        """What may be committed."""
-        return [row for row in self.partitions.values() if isinstance(row, OffsetToCommit)]
+    accepted: dict[TopicIdPartition, CommittedOffset]
+    refused: dict[TopicPartition, ErrorCode]
 
     async def answer(self, topics: Iterable[Message], error: ErrorCode, pace: Pace) -> Body:
         """The body of the response, with `error` where nothing else was wrong, or NONE."""
@@ -43,7 +35,7 @@ class SortedOffsets(NamedTuple):
             {
                 "name": topic.name,
                 "partitions": [
-                    _error_body(p.partition_index, self._error(topic.name, p.partition_index, error))
+                    _error_body(p.partition_index, self.refused.get((topic.name, p.partition_index), error))
                     async for p in pace.through(topic.partitions)
                 ],
             }
@@ -51,31 +43,27 @@ class SortedOffsets(NamedTuple):
         ]
         return {"topics": bodies}
 
-    def _error(self, topic: str, partition: int, error: ErrorCode) -> ErrorCode:
-        row = self.partitions[topic, partition]
-        return error if isinstance(row, OffsetToCommit) else row
 
-
-async def sort_offsets(topics: Iterable[Message], has_partition: HasPartition, pace: Pace) -> SortedOffsets:
+async def sort_offsets(topics: Iterable[Message], topic_ids: TopicIds, committed_ms: int, pace: Pace) -> SortedOffsets:
     """Tell what may be committed from what may not. Of a partition that is named twice, the last offset counts."""
-    partitions: dict[TopicPartition, OffsetToCommit | ErrorCode] = {}
+    offsets = SortedOffsets({}, {})
     async for topic in pace.over(topics):
         async for p in pace.over(topic.partitions):
-            row = _to_commit(topic.name, p)
-            partitions[row.topic, row.partition] = _refusal(row, has_partition) or row
-    return SortedOffsets(partitions)
+            _sort(offsets, (topic.name, p.partition_index), topic_ids, p, committed_ms)
+    return offsets
 
 
-def _to_commit(topic: str, p: Message) -> OffsetToCommit:
-    metadata = p.committed_metadata or ""
-    return OffsetToCommit(topic, p.partition_index, p.committed_offset, p.committed_leader_epoch, metadata)
-
-
-def _refusal(row: OffsetToCommit, has_partition: HasPartition) -> ErrorCode:
-    if len(row.metadata.encode()) > METADATA_BYTES_MAX:
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    is_known = has_partition(row.topic, row.partition)
-    return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _sort(offsets: SortedOffsets, name: TopicPartition, topic_ids: TopicIds, p: Message, committed_ms: int) -> None:
+    place, metadata = topic_ids.find_id(*name), p.committed_metadata or ""
+    offsets.refused.pop(name, None)
+    if place is not None:
+        offsets.accepted.pop(place, None)
+    if len(metadata.encode()) > METADATA_BYTES_MAX:
+        offsets.refused[name] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    elif place is None:
+        offsets.refused[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        offsets.accepted[place] = CommittedOffset(p.committed_offset, p.committed_leader_epoch, metadata, committed_ms)
 
 
 def _error_body(partition: int, error: ErrorCode) -> Body:
@@ -83,22 +71,30 @@ def _error_body(partition: int, error: ErrorCode) -> Body:
 
 
 async def fetch_offsets(
-    store: OffsetStore, group_id: str, topics: Sequence[Message] | None, require_stable: bool, pace: Pace
+    store: OffsetStore,
+    topic_ids: TopicIds,
+    group_id: str,
+    topics: Sequence[Message] | None,
+    require_stable: bool,
+    pace: Pace,
 ) -> Body:
     """What an OffsetFetch is told of one group; without `topics`, of all partitions that it has offsets for.
 
     With `require_stable`, partitions for which a transaction is undecided get UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     offsets = store.fetch(group_id)
-    unstable = store.unstable(group_id) if require_stable else frozenset[TopicPartition]()
+    unstable = store.unstable(group_id) if require_stable else frozenset[TopicIdPartition]()
     if topics is None:
-        asked = by_topic((*offsets, *(key for key in unstable if key not in offsets)))
+        named = map(topic_ids.name_of, (*offsets, *(place for place in unstable if place not in offsets)))
+        asked = by_topic(name for name in named if name is not None)
     else:
         asked = [(topic.name, topic.partition_indexes) for topic in topics]
     bodies = [
         {
             "name": topic,
-            "partitions": [_offset_body(offsets, unstable, topic, p) async for p in pace.over(partitions)],
+            "partitions": [
+                _offset_body(offsets, unstable, p, topic_ids.find_id(topic, p)) async for p in pace.over(partitions)
+            ],
         }
         async for topic, partitions in pace.over(asked)
     ]
@@ -134,10 +130,10 @@ def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]
 
 
 def _offset_body(
-    offsets: Mapping[TopicPartition, CommittedOffset], unstable: Iterable[TopicPartition], topic: str, partition: int
+    offsets: Offsets, unstable: AbstractSet[TopicIdPartition], partition: int, place: TopicIdPartition | None
 ) -> Body:
-    is_unstable = (topic, partition) in unstable
-    found = NO_OFFSET if is_unstable else offsets.get((topic, partition), NO_OFFSET)
+    is_unstable = place in unstable
+    found = NO_OFFSET if place is None or is_unstable else offsets.get(place, NO_OFFSET)
     return {
         "partition_index": partition,
         "committed_offset": found.offset,
@@ -153,7 +149,12 @@ async def asked_for(topics: Iterable[Message], pace: Pace) -> set[TopicPartition
 
 
 async def delete_offsets(
-    store: OffsetStore, group: Group | None, request: Message, asked: Iterable[TopicPartition], pace: Pace
+    store: OffsetStore,
+    topic_ids: TopicIds,
+    group: Group | None,
+    request: Message,
+    asked: Iterable[TopicPartition],
+    pace: Pace,
 ) -> Body:
     """Answer an OffsetDelete; `group` is the request's, if it has members. Durable when done."""
     members = group.members.values() if group is not None else ()
@@ -163,7 +164,8 @@ async def delete_offsets(
         return {"error_code": ErrorCode.NON_EMPTY_GROUP, "topics": []}
     subscribed = subscribed_topics(members)
     errors = {topic.name: _delete_error(topic.name, subscribed) for topic in request.topics}
-    free = {key for key in asked if not errors[key[0]]}
+    found = (topic_ids.find_id(*name) for name in asked if not errors[name[0]])
+    free = {place for place in found if place is not None}
     if free and (error := await error_of(store.delete(request.group_id, free))):
         return {"error_code": error, "topics": []}
     bodies = [

@@ -3,53 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from faircopy.errors import FaircopyError
 from faircopy.groups.group_metadata import GroupMetadata
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.partition.name import PartitionName
 from faircopy.wire.error_codes import ErrorCode
-
-TopicPartition = tuple[str, int]
 
 
 class CommittedOffset(NamedTuple):
-    """What a group committed for a partition: the next offset to read. `leader_epoch` is -1 if not known."""
+    """What a group committed for a partition: the next offset to read. `leader_epoch` is -1 if it is not known;
+    `committed_ms` is the steady clock's time.
+    """
 
     offset: int
     leader_epoch: int
     metadata: str
+    committed_ms: int
 
 
-class OffsetToCommit(NamedTuple):
-    """One partition's part of an offset commit."""
+Offsets = Mapping[TopicIdPartition, CommittedOffset]
 
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str
+OffsetChanges = Mapping[TopicIdPartition, CommittedOffset | None]
+"""What is committed, or with None taken away."""
+
+
+class TopicIds(Protocol):
+    """The ids of topics, and their names: inside, a partition is known by its topic's id."""
+
+    def find_id(self, topic: str, partition: int) -> TopicIdPartition | None:
+        """The partition that has this name now; None if there is none."""
+
+    def name_of(self, partition_id: TopicIdPartition) -> PartitionName | None:
+        """Its name; None if its topic is deleted."""
 
 
 class OffsetStore(Protocol):
     """Keeps groups. Changes raise FaircopyError where none can be taken now."""
 
-    def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> Awaitable[None]:
+    def commit(self, group_id: str, offsets: Offsets) -> Awaitable[None]:
         """Commit, outside of any transaction. Durable when done."""
 
-    def fetch(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        """All offsets of a group, as they are now; empty for one that is not known. Not to be changed."""
+    def fetch(self, group_id: str) -> Offsets:
+        """All offsets of a group, as they are now, for topics that there are; empty for one that is not known."""
 
     def settle(self, group_id: str) -> Awaitable[bool]:
         """Wait until `fetch` tells of all transactions whose commit was acknowledged by now, for a bounded time: false
         if it does not yet.
         """
 
-    def unstable(self, group_id: str) -> AbstractSet[TopicPartition]:
+    def unstable(self, group_id: str) -> AbstractSet[TopicIdPartition]:
         """Partitions for which an undecided transaction holds an offset of this group (KIP-447)."""
 
-    def delete(self, group_id: str, partitions: AbstractSet[TopicPartition] | None) -> Awaitable[None]:
+    def delete(self, group_id: str, partitions: AbstractSet[TopicIdPartition] | None) -> Awaitable[None]:
         """Forget the offsets of these partitions, or all (None). Durable when done."""
 
     def groups(self) -> Iterable[str]:
@@ -92,72 +101,3 @@ async def error_of(change: Awaitable[None]) -> ErrorCode:
     except FaircopyError:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return ErrorCode.NONE
-
-
-class KeptInMemory(NamedTuple):
-    """A `Kept`."""
-
-    metadata: GroupMetadata
-
-    @property
-    def protocol_type(self) -> str:
-        return self.metadata.protocol_type or ""
-
-    @property
-    def has_members(self) -> bool:
-        return bool(self.metadata.members)
-
-
-class MemoryOffsetStore:
-    """An `OffsetStore` that forgets all when it goes: for tests, and the model of what a durable one does."""
-
-    def __init__(self) -> None:
-        self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        self._kept: dict[str, KeptInMemory] = {}
-        self.pending: dict[str, set[TopicPartition]] = {}
-        self.is_settled = True
-
-    async def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> None:
-        kept = self._offsets.setdefault(group_id, {})
-        for topic, partition, *committed in offsets:
-            kept[topic, partition] = CommittedOffset._make(committed)
-
-    async def settle(self, group_id: str) -> bool:
-        """Nothing is ever under way, unless a test says so."""
-        return self.is_settled
-
-    def fetch(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        return self._offsets.get(group_id, {})
-
-    def unstable(self, group_id: str) -> AbstractSet[TopicPartition]:
-        return self.pending.get(group_id, set())
-
-    async def delete(self, group_id: str, partitions: AbstractSet[TopicPartition] | None) -> None:
-        kept = self._offsets.get(group_id, {})
-        for partition in list(kept) if partitions is None else partitions:
-            kept.pop(partition, None)
-        if not kept:
-            self._offsets.pop(group_id, None)
-
-    def groups(self) -> Iterable[str]:
-        return list(self._offsets)
-
-    def store_group(self, group_id: str, metadata: GroupMetadata) -> asyncio.Future[None]:
-        self._kept[group_id] = KeptInMemory(metadata)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
-
-    def kept_group(self, group_id: str) -> KeptInMemory | None:
-        return self._kept.get(group_id)
-
-    def is_being_deleted(self, group_id: str) -> bool:
-        """Never: a deletion is over at once."""
-        return False
-
-    def kept_groups(self) -> Iterable[tuple[str, KeptInMemory]]:
-        return list(self._kept.items())
-
-    async def delete_group(self, group_id: str) -> None:
-        self._kept.pop(group_id, None)
-        await self.delete(group_id, None)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Protocol
 
 from faircopy.copier.fold import Standing
+from faircopy.errors import FaircopyError
 from faircopy.groups.group_metadata import GroupMetadata, encode_group
 from faircopy.groups.group_offsets import (
-    GroupOffset,
     GroupOffsets,
     KeptGroup,
-    OffsetChange,
     UnderWay,
     encode_offsets,
 )
-from faircopy.groups.offsets import CommittedOffset, TopicPartition
+from faircopy.groups.offsets import OffsetChanges, Offsets, TopicIds
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
 from faircopy.loop.waiting import tell
+from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import Done
-from faircopy.partition.partition import Appended, Partition, PartitionName
+from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
@@ -37,18 +36,9 @@ OFFSETS_DIRECTORY = OFFSETS_TOPIC
 SETTLE_MS = 10_000
 SETTLE_POLL_SECONDS = 0.001
 
-OffsetRow = tuple[str, int, int, int, str]
-"""Topic, partition, offset, leader epoch, metadata."""
 
-
-class TopicIds(Protocol):
-    """What ids the topics have that there are now."""
-
-    def id_of(self, topic: str, partition: int) -> TopicIdPartition:
-        """The partition of this name. Raises UnknownTopic."""
-
-    def name_of(self, partition_id: TopicIdPartition) -> PartitionName | None:
-        """Its name; None if its topic is deleted."""
+class TopicGone(FaircopyError):
+    """A topic was deleted while offsets of it were on their way; nothing was committed."""
 
 
 class OffsetsPartition(Partition):
@@ -110,16 +100,17 @@ class OffsetsJournals:
 
     # -- the store of the group coordinator ----------------------------------------------------------------------
 
-    def fetch(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+    def fetch(self, group: str) -> Offsets:
         """What a group has committed, for topics that there are."""
         committed = self.partition_of(group).table.committed(group)
-        named = ((self._topic_ids.name_of(place), offset) for place, offset in committed.items())
-        return {name: CommittedOffset(*offset[:3]) for name, offset in named if name is not None}
+        return {place: offset for place, offset in committed.items() if self._exists(place)}
 
-    def unstable(self, group: str) -> set[TopicPartition]:
+    def unstable(self, group: str) -> set[TopicIdPartition]:
         """Partitions with offsets of this group in an open transaction."""
-        named = map(self._topic_ids.name_of, self.partition_of(group).table.unstable(group))
-        return {name for name in named if name is not None}
+        return set(filter(self._exists, self.partition_of(group).table.unstable(group)))
+
+    def _exists(self, place: TopicIdPartition) -> bool:
+        return self._topic_ids.name_of(place) is not None
 
     async def settle(self, group: str) -> bool:
         """Wait, for a bounded time, until what was committed for a group by now is what `fetch` tells (P8); false if it
@@ -135,9 +126,10 @@ class OffsetsJournals:
         """All groups that have committed offsets."""
         return [group for partition in self.partitions for group in partition.table.groups()]
 
-    async def commit(self, group: str, rows: Iterable[OffsetRow]) -> None:
-        """Commit offsets of a group; durable when done. Raises JournalFull, UnknownTopic."""
-        await self._append(group, self._changes(rows))
+    async def commit(self, group: str, offsets: Offsets) -> None:
+        """Commit offsets of a group; durable when done. Raises JournalFull, TopicGone."""
+        self._ensure_exist(offsets)
+        await self._append(group, offsets)
 
     def store_group(self, group: str, metadata: GroupMetadata) -> asyncio.Future[None]:
         """Store who is in a group; durable when done. Raises JournalFull."""
@@ -160,15 +152,13 @@ class OffsetsJournals:
         """Forget a group and its offsets; durable when done. Raises JournalFull."""
         await self._withdraw(group, self.partition_of(group).table.places(group), deletes_group=True)
 
-    async def delete(self, group: str, partitions: AbstractSet[TopicPartition] | None) -> None:
+    async def delete(self, group: str, partitions: AbstractSet[TopicIdPartition] | None) -> None:
         """Take away a group's offsets: all, or those of some partitions; durable when done."""
         places = self.partition_of(group).table.places(group)
-        await self._withdraw(
-            group, [place for place in places if partitions is None or self._topic_ids.name_of(place) in partitions]
-        )
+        await self._withdraw(group, [place for place in places if partitions is None or place in partitions])
 
     async def _withdraw(self, group: str, places: Iterable[TopicIdPartition], *, deletes_group: bool = False) -> None:
-        await self._append(group, [OffsetChange(place, None) for place in places], deletes_group=deletes_group)
+        await self._append(group, dict.fromkeys(places), deletes_group=deletes_group)
 
     # -- forgetting ----------------------------------------------------------------------------------------------
 
@@ -177,7 +167,7 @@ class OffsetsJournals:
         for group in self.groups():
             await asyncio.sleep(0)
             committed = self.partition_of(group).table.committed(group)
-            await self._withdraw(group, [place for place in committed if self._topic_ids.name_of(place) is None])
+            await self._withdraw(group, [place for place in committed if not self._exists(place)])
 
     async def expire(self, retention_ms: int, is_active: Callable[[str], bool]) -> None:
         """Take away offsets that are older than `retention_ms`, and whose group had no members for as long (KIP-211);
@@ -201,7 +191,7 @@ class OffsetsJournals:
     def commit_draft(
         self,
         group: str,
-        rows: Iterable[OffsetRow],
+        offsets: Offsets,
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
@@ -211,27 +201,24 @@ class OffsetsJournals:
 
         `once_written` is `TransactionCoordinator.once_written`.
 
-        Raises NoOpenTransaction, JournalFull, UnknownTopic.
+        Raises NoOpenTransaction, JournalFull, TopicGone.
         """
+        self._ensure_exist(offsets)
         partition = self.partition_of(group)
         partition.ensure_writable()
         transaction = partition.open_transaction_of(transactional_id, producer_id, producer_epoch)
-        changes = self._changes(rows)
-        payload = encode_offsets(group, changes)
+        payload = encode_offsets(group, offsets)
         done: asyncio.Future[None] = self._loop.create_future()
         written = once_written(transaction, lambda _base_offset: tell(done))
-        partition.append_draft(payload, None, len(changes), transaction, written)
+        partition.append_draft(payload, None, len(offsets), transaction, written)
         partition.table.note_draft(transaction, payload)
         return done
 
-    def _changes(self, rows: Iterable[OffsetRow]) -> list[OffsetChange]:
-        now_ms = self._clock.steady_ms()
-        return [
-            OffsetChange(self._topic_ids.id_of(topic, partition), GroupOffset(offset, leader_epoch, metadata, now_ms))
-            for topic, partition, offset, leader_epoch, metadata in rows
-        ]
+    def _ensure_exist(self, offsets: Offsets) -> None:
+        if not all(map(self._exists, offsets)):
+            raise TopicGone("a topic was deleted while its offsets were being committed: commit those of the others")
 
-    async def _append(self, group: str, changes: list[OffsetChange], *, deletes_group: bool = False) -> None:
+    async def _append(self, group: str, changes: OffsetChanges, *, deletes_group: bool = False) -> None:
         if changes or deletes_group:
             payload = encode_offsets(group, changes, deletes_group=deletes_group)
             await self._append_payload(group, payload, UnderWay(changes, deletes_group))

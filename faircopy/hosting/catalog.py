@@ -19,7 +19,8 @@ from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
-from faircopy.partition.partition import Partition, PartitionName
+from faircopy.partition.name import PartitionName
+from faircopy.partition.partition import Partition
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import DataDirectory
@@ -159,20 +160,14 @@ class Catalog:
         """A partition, or None."""
         return self._partitions.get((topic, partition))
 
-    def has_partition(self, topic: str, partition: int) -> bool:
-        """Whether there is such a partition."""
-        return (topic, partition) in self._partitions
-
     def find_by_id(self, partition_id: TopicIdPartition) -> HostedPartition | None:
         """A partition, or None if its topic is deleted, whatever was made in its place."""
         return self._by_id.get(partition_id)
 
-    def id_of(self, topic: str, partition: int) -> TopicIdPartition:
-        """The id of the partition that has this name now. Raises UnknownTopic."""
+    def find_id(self, topic: str, partition: int) -> TopicIdPartition | None:
+        """The id of the partition that has this name now; None if there is none."""
         found = self.find(topic, partition)
-        if found is None:
-            raise UnknownTopic(f"there is no partition {topic}-{partition}")
-        return found.id
+        return found.id if found is not None else None
 
     def name_of(self, partition_id: TopicIdPartition) -> PartitionName | None:
         """The name of a partition; None if its topic is deleted."""

@@ -38,6 +38,7 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import DELETED, Done, Failed, Participant, Promise
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import Change, StateStore
@@ -54,16 +55,6 @@ Appended = Callable[[int], None]  # is given the base offset; that of a draft is
 
 class NoOpenTransaction(RejectedBatch):
     """A transactional batch came for a transaction that is not open here: a late one, or a zombie's."""
-
-
-class PartitionName(NamedTuple):
-    """Topic name and partition number, for people and for the wire. Inside, it is a `TopicIdPartition`."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Told(NamedTuple):

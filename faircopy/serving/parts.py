@@ -17,7 +17,7 @@ from faircopy.hosting.snapshots import Snapshots
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.server import Server
-from faircopy.partition.partition import PartitionName
+from faircopy.partition.name import PartitionName
 from faircopy.serving.large_requests import LargeRequests
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock

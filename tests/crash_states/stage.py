@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from faircopy.broker.broker import Broker
+from faircopy.groups.offsets import CommittedOffset, Offsets
 from faircopy.publish import spark_log
 from faircopy.settings.table import Settings
 from tests.checker.history import Operation, Poll, Result, Send, Value
@@ -161,6 +162,12 @@ class Stage:
         await Administrator(self.remote, self.remote, random.Random(0), self._loop.time).make_topic(
             name, partitions, configs
         )
+
+    def offsets(self, offset: int, *topics: str) -> Offsets:
+        """An offset for the first partition of each topic, as committed now."""
+        now_ms = self.broker.clock.steady_ms()
+        places = (self.broker.catalog.known(topic).topic.partition_id(0) for topic in topics)
+        return {place: CommittedOffset(offset, -1, "", now_ms) for place in places}
 
     async def send_plain(self, partition: str) -> None:
         """One batch of two messages."""

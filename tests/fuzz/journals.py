@@ -33,7 +33,8 @@ from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import encode_segment_header, file_name
-from faircopy.partition.partition import Partition, PartitionName
+from faircopy.partition.name import PartitionName
+from faircopy.partition.partition import Partition
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount

@@ -25,7 +25,8 @@ from faircopy.datalog.index import SparseIndex
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
-from faircopy.partition.partition import Partition, PartitionName
+from faircopy.partition.name import PartitionName
+from faircopy.partition.partition import Partition
 from faircopy.storage.data_directory import DataDirectoryError, DirectoryFormat, read_format
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import TABLES, Put, StateStore

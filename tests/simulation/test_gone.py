@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 60
 
 
 async def commit_offsets(stage: Stage) -> None:
-    await stage.broker.offsets.commit("readers", [("a", 0, 5, -1, "")])
+    await stage.broker.offsets.commit("readers", stage.offsets(5, "a"))
 
 
 async def expire_offsets(stage: Stage) -> None:

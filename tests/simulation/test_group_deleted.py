@@ -47,7 +47,7 @@ def test_who_joins_meanwhile_joins_another(end: Callable[[Stage], Awaitable[None
 
 
 async def commit_plainly(stage: Stage) -> None:
-    await stage.in_broker(stage.broker.offsets.commit("readers", [("a", 0, 9, -1, "")]))
+    await stage.in_broker(stage.broker.offsets.commit("readers", stage.offsets(9, "a")))
 
 
 async def commit_in_a_transaction(stage: Stage) -> None:
@@ -61,7 +61,7 @@ def test_what_is_committed_while_the_offset_before_expires_stays(
     commit: Callable[[Stage], Awaitable[None]], moment: int
 ) -> None:
     async def scene(stage: Stage) -> None:
-        await stage.broker.offsets.commit("readers", [("a", 0, 5, -1, "")])
+        await stage.broker.offsets.commit("readers", stage.offsets(5, "a"))
         await asyncio.sleep(10)
         task = asyncio.ensure_future(commit(stage))
         await asyncio.sleep(moment * STEP_SECONDS)
@@ -81,7 +81,7 @@ async def delete_offsets(stage: Stage) -> None:
 
 
 async def commit_two_plainly(stage: Stage) -> None:
-    await stage.in_broker(stage.broker.offsets.commit("readers", [("a", 0, 9, -1, ""), ("b", 0, 9, -1, "")]))
+    await stage.in_broker(stage.broker.offsets.commit("readers", stage.offsets(9, "a", "b")))
 
 
 async def commit_two_in_a_transaction(stage: Stage) -> None:
@@ -96,7 +96,7 @@ def test_what_is_committed_meanwhile_is_deleted_as_a_whole_or_not_at_all(
     commit: Callable[[Stage], Awaitable[None]], delete: Callable[[Stage], Awaitable[None]], moment: int
 ) -> None:
     async def scene(stage: Stage) -> None:
-        await stage.broker.offsets.commit("readers", [("a", 0, 5, -1, "")])
+        await stage.broker.offsets.commit("readers", stage.offsets(5, "a"))
         task = asyncio.ensure_future(commit(stage))
         await asyncio.sleep(moment * STEP_SECONDS)
         await delete(stage)

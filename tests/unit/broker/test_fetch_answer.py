@@ -11,7 +11,7 @@ from faircopy.api.fetch.answer import FetchPlanner, ToRead
 from faircopy.datalog.log import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.errors import FaircopyError
-from faircopy.partition.partition import PartitionName
+from faircopy.partition.name import PartitionName
 from faircopy.storage.failures import NoDescriptors, StorageFailure
 from faircopy.wire.error_codes import ErrorCode
 

@@ -16,7 +16,8 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import RecentDrafts
-from faircopy.partition.partition import Partition, PartitionName
+from faircopy.partition.name import PartitionName
+from faircopy.partition.partition import Partition
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pytest
+from memory_offset_store import MemoryOffsetStore, NamedTopics, place
 from virtual_time import VirtualTime
 
 from faircopy.api.routes import FLEXIBLE_FROM, schema_of
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits
 from faircopy.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
-from faircopy.groups.offsets import MemoryOffsetStore, OffsetToCommit, TopicPartition
+from faircopy.groups.offsets import CommittedOffset, Offsets
 from faircopy.journal.errors import JournalFull
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.pace import NO_PACE
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
@@ -63,7 +65,8 @@ class Broker:
             self.time.call_later,
             self.time.now_ms,
             fresh_id=lambda: f"fresh{next(self.numbers)}",
-            has_partition=lambda topic, partition: topic != "missing" and partition < 10,
+            steady_ms=self.time.now_ms,
+            topic_ids=NamedTopics(),
         )
 
     async def ask(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
@@ -393,7 +396,7 @@ async def test_offsets_of_many_groups_are_fetched_at_once(broker: Broker) -> Non
 @run
 async def test_unstable_offsets_are_told_to_whoever_asks_for_stable_ones(broker: Broker) -> None:
     await broker.commit()
-    broker.store.pending["g"] = {("t", 0), ("u", 3)}
+    broker.store.pending["g"] = {place("t", 0), place("u", 3)}
     ask = {"group_id": "g", "topics": ASKED, "require_stable": True}
     answer = await broker.ask(ApiKey.OFFSET_FETCH, 7, ask)
     assert fetched(answer) == {("t", 0): (-1, "", 88), ("t", 1): (-1, "", 0)}
@@ -416,7 +419,7 @@ async def test_commits_are_refused_partition_by_partition(broker: Broker) -> Non
     body = {"group_id": "g", "member_id": "", "topics": topics}
     answer = await broker.ask(ApiKey.OFFSET_COMMIT, 8, body)
     assert [t.partitions[0].error_code for t in answer.topics] == [0, 12, 3, 3]
-    assert list(broker.store.fetch("g")) == [("t", 0)]
+    assert list(broker.store.fetch("g")) == [place("t", 0)]
 
 
 @run
@@ -447,11 +450,11 @@ async def test_transactional_commits_are_checked_against_the_group(broker: Broke
 
 @run
 async def test_offsets_of_a_transaction_are_sorted_like_others(broker: Broker) -> None:
-    topics = [{"name": "t", "partitions": [{"partition_index": 0, **OFFSET}, {"partition_index": 1, **OFFSET}]}]
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, **OFFSET}, {"partition_index": 10, **OFFSET}]}]
     body = {"transactional_id": "x", "group_id": "g", "producer_id": 1, "producer_epoch": 0, "topics": topics}
     request = broker.request(ApiKey.TXN_OFFSET_COMMIT, 3, body)
-    offsets = await sort_offsets(request.topics, lambda topic, partition: partition == 0, NO_PACE)
-    assert offsets.accepted == [OffsetToCommit("t", 0, 5, 2, "")]
+    offsets = await sort_offsets(request.topics, NamedTopics(), 1_000, NO_PACE)
+    assert offsets.accepted == {place("t", 0): CommittedOffset(5, 2, "", 1_000)}
     answer = await offsets.answer(request.topics, ErrorCode.COORDINATOR_NOT_AVAILABLE, NO_PACE)
     errors = [p["error_code"] for p in answer["topics"][0]["partitions"]]
     assert errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -462,7 +465,7 @@ async def test_offsets_of_a_transaction_are_sorted_like_others(broker: Broker) -
 async def test_of_a_partition_that_is_named_twice_the_last_offset_counts(broker: Broker) -> None:
     partitions = [{"partition_index": 0, "committed_offset": offset} for offset in (7, 9)]
     assert await broker.commit(topics=[{"name": "t", "partitions": partitions}]) == ErrorCode.NONE
-    assert broker.store.fetch("g")["t", 0].offset == 9
+    assert broker.store.fetch("g")[place("t", 0)].offset == 9
 
 
 @run
@@ -476,7 +479,7 @@ async def test_offsets_of_topics_that_nobody_reads_are_deleted(broker: Broker) -
     ]
     answer = await broker.ask(ApiKey.OFFSET_DELETE, 0, {"group_id": "g", "topics": topics})
     assert [t.partitions[0].error_code for t in answer.topics] == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, 0]
-    assert list(broker.store.fetch("g")) == [("t", 0)]
+    assert list(broker.store.fetch("g")) == [place("t", 0)]
     answer = await broker.ask(ApiKey.OFFSET_DELETE, 0, {"group_id": "none", "topics": topics})
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -557,10 +560,10 @@ async def test_groups_without_members_are_deleted(broker: Broker) -> None:
 class FullStore(MemoryOffsetStore):
     """What a store does while the disk is full."""
 
-    async def commit(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> None:
+    async def commit(self, group_id: str, offsets: Offsets) -> None:
         raise JournalFull("no space is left")
 
-    async def delete(self, group_id: str, partitions: AbstractSet[TopicPartition] | None) -> None:
+    async def delete(self, group_id: str, partitions: AbstractSet[TopicIdPartition] | None) -> None:
         raise JournalFull("no space is left")
 
 
@@ -574,7 +577,7 @@ async def test_on_a_full_disk_clients_are_told_to_come_back(broker: Broker) -> N
     topics = [{"name": "t", "partitions": [{"partition_index": 0}]}]
     answer = await broker.ask(ApiKey.OFFSET_DELETE, 0, {"group_id": "g", "topics": topics})
     assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert list(broker.store.fetch("g")) == [("t", 0)]
+    assert list(broker.store.fetch("g")) == [place("t", 0)]
 
 
 @run

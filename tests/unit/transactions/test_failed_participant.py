@@ -15,8 +15,9 @@ import pytest
 from faircopy.copier.fold import NO_RANK, Branch, Standing
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import Promise
-from faircopy.partition.partition import PROMISES, Partition, PartitionName
+from faircopy.partition.partition import PROMISES, Partition
 from faircopy.partition.partition import participant as participant_in
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions

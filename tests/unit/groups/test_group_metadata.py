@@ -45,7 +45,7 @@ GROUPS = st.builds(
 @given(TEXTS, GROUPS)
 def test_a_group_comes_back(group: str, metadata: GroupMetadata) -> None:
     change = decode_change(encode_group(group, metadata))
-    assert change == (group, [], True, metadata)
+    assert change == (group, {}, True, metadata)
 
 
 @pytest.mark.parametrize("change", [lambda payload: payload[:-1], lambda payload: payload + b"x"])
@@ -57,4 +57,4 @@ def test_bytes_that_are_missing_or_too_many_are_refused(change: Any) -> None:
 
 def test_a_group_that_is_deleted_loses_its_members() -> None:
     payload = json.dumps({"group": "g", "offsets": [], "membership": None}).encode()
-    assert decode_change(payload) == ("g", [], True, None)
+    assert decode_change(payload) == ("g", {}, True, None)
