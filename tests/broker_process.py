@@ -8,10 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 READY_SECONDS = 20.0
 STOP_SECONDS = 30.0
+
+Result = TypeVar("Result")
 
 
 class BrokerProcess:
@@ -103,9 +107,8 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("FAIRCOPY_")}
 
 
-def eventually(check: object, seconds: float = 60.0) -> object:
+def eventually(check: Callable[[], Result], seconds: float = 60.0) -> Result:
     """Call `check` until it returns something true, and return that; fail after so many seconds."""
-    assert callable(check)
     deadline = time.monotonic() + seconds
     while True:
         if result := check():

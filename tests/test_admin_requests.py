@@ -42,10 +42,11 @@ def ask(broker: BrokerProcess, api_key: ApiKey, version: int, body: dict[str, An
 
 
 def create(broker: BrokerProcess, name: str, configs: dict[str, str] | None = None, **fields: Any) -> Message:
-    asked = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": []}
+    asked: dict[str, Any] = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": []}
     asked["configs"] = [{"name": key, "value": value} for key, value in (configs or {}).items()]
     body = {"topics": [asked | fields], "timeout_ms": 5_000, "validate_only": False}
-    return ask(broker, ApiKey.CREATE_TOPICS, 7, body).topics[0]
+    answer: Message = ask(broker, ApiKey.CREATE_TOPICS, 7, body).topics[0]
+    return answer
 
 
 # -- CreateTopics ----------------------------------------------------------------------------------------------------

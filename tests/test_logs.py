@@ -26,6 +26,7 @@ from faircopy.client.connection import Connection
 from faircopy.errors import FaircopyError
 from faircopy.loop.background import repeat
 from faircopy.settings.table import Settings, changed_settings
+from faircopy.storage.failures import NoSpace
 from faircopy.storage.space_watch import SpaceWatch
 from tests.broker_process import BrokerProcess, environment, eventually
 
@@ -214,13 +215,13 @@ def test_a_full_disk_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureF
     watch, one, other = SpaceWatch(), object(), object()
     watch.goes_on(one)
     for who in (one, other, one):
-        watch.waits(who, OSError("writing to f at 0: no space is left: free some"))
+        watch.waits(who, NoSpace("writing to f at 0: no space is left: free some"))
     watch.goes_on(one)
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "no space is left" in caplog.text
     watch.goes_on(other)
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
-    watch.waits(one, OSError("again"))
+    watch.waits(one, NoSpace("again"))
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO", "ERROR"]
 
 

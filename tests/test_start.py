@@ -159,8 +159,8 @@ def test_a_disk_that_fails_while_it_stops(tmp_path: Path) -> None:
     data, broken = tmp_path / "data", tmp_path / "broken"
     command = [sys.executable, "-c", FAILING_DISK, "start", "--data-dir", str(data), "--listen", "127.0.0.1:0"]
     process = subprocess.Popen([*command, str(broken)], stdout=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         produce(process.stdout.readline().rsplit(" ", 1)[1].strip(), "t", 10)
         broken.touch()
         process.send_signal(signal.SIGTERM)
@@ -214,10 +214,11 @@ def test_a_damaged_journal_stops_its_partition_only(tmp_path: Path) -> None:
 
 
 def produce_error(address: str, topic: str) -> int:
-    errors: list[KafkaError] = []
+    errors: list[KafkaError | None] = []
     producer = Producer({"bootstrap.servers": address, "message.timeout.ms": 1000, "log_level": 0})
     producer.produce(topic, b"x", partition=0, on_delivery=lambda error, _message: errors.append(error))
     producer.flush(20)
+    assert errors[0] is not None
     return int(errors[0].code())
 
 

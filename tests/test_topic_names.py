@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,22 +85,24 @@ def rows_of(broker: BrokerProcess, table: str) -> list[Path]:
     return [path for path in found if "schema" not in path.name]
 
 
+def has_only(directory: Path, names: set[str]) -> bool:
+    return {each.name for each in directory.iterdir()} == names
+
+
 def test_every_legal_name_works_and_is_gone_when_it_is_deleted(broker: BrokerProcess) -> None:
     for name in AWKWARD:
         assert create(broker, name) == ErrorCode.NONE, name
         produce(broker, name)
     for name in AWKWARD:
-        eventually(lambda name=name: rows_of(broker, name))
+        eventually(partial(rows_of, broker, name))
     broker.restart()
     assert topics_of(broker) == set(AWKWARD)
     assert [read_one(broker, name) for name in AWKWARD] == [name.encode() for name in AWKWARD]
     for name in AWKWARD:
         assert delete(broker, name) == ErrorCode.NONE, name
-    directories = {"journal": {"_metadata", "__consumer_offsets"}, "log": set(), "plain": set()}
+    directories: dict[str, set[str]] = {"journal": {"_metadata", "__consumer_offsets"}, "log": set(), "plain": set()}
     for part, left in directories.items():
-        eventually(
-            lambda part=part, left=left: {each.name for each in (broker.data_directory / part).iterdir()} == left
-        )
+        eventually(partial(has_only, broker.data_directory / part, left))
     broker.restart(kill=False)
     assert topics_of(broker) == set()
     assert "Traceback" not in broker.log
@@ -111,7 +114,7 @@ def test_deleting_a_topic_leaves_the_tables_of_all_others(broker: BrokerProcess)
     for name in [*others, "foo"]:
         assert create(broker, name) == ErrorCode.NONE
         produce(broker, name)
-        eventually(lambda name=name: rows_of(broker, name))
+        eventually(partial(rows_of, broker, name))
     assert delete(broker, "foo") == ErrorCode.NONE
     eventually(lambda: not (broker.data_directory / "plain" / "foo").exists())
     assert all(rows_of(broker, name) for name in others)

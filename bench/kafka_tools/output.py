@@ -68,7 +68,9 @@ def produced(text: str) -> Produced:
     return Produced(
         int(whole["records"]),
         float(steady["per_second"]),
-        *(int(steady[percentile]) for percentile in ("p50", "p95", "p99")),
+        int(steady["p50"]),
+        int(steady["p95"]),
+        int(steady["p99"]),
         commit_share=float(commits["ns"]) / 1e9 / seconds,
     )
 

@@ -10,8 +10,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 SECONDS_MAX = 60.0
 FETCH_PAUSE_MS = 2
 
+# What librdkafka takes, by its name for it.
+Settings = dict[str, str | int | float | bool]
 
-def common(address: str) -> dict[str, object]:
+
+def common(address: str) -> Settings:
     """librdkafka's own log lines would stand between the progress and the tables."""
     return {"bootstrap.servers": address, "log_level": 0}
 
@@ -41,13 +44,13 @@ def serve(address: str) -> None:
 
 def latency_producer(address: str, transactional_id: str | None = None) -> Producer:
     """A producer that sends each message at once, idempotently."""
-    settings = common(address) | {"linger.ms": 0, "enable.idempotence": True, "acks": "all"}
+    settings: Settings = common(address) | {"linger.ms": 0, "enable.idempotence": True, "acks": "all"}
     return initialised(settings, transactional_id)
 
 
 def throughput_producer(address: str, transactional_id: str | None = None) -> Producer:
     """A producer that fills large batches."""
-    settings = common(address) | {
+    settings: Settings = common(address) | {
         "acks": "all",
         "enable.idempotence": True,
         "linger.ms": 5,
@@ -59,7 +62,7 @@ def throughput_producer(address: str, transactional_id: str | None = None) -> Pr
     return initialised(settings, transactional_id)
 
 
-def initialised(settings: dict[str, object], transactional_id: str | None) -> Producer:
+def initialised(settings: Settings, transactional_id: str | None) -> Producer:
     if transactional_id is None:
         return Producer(settings)
     producer = Producer(settings | {"transactional.id": transactional_id, "transaction.timeout.ms": 120_000})

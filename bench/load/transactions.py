@@ -74,7 +74,7 @@ class Crowd:
         self.transactions += 1
         return next(self._numbers)
 
-    def each(self, producers: int, work: Callable[[Producer], None]) -> None:
+    def each(self, producers: int, work: Callable[[Producer], object]) -> None:
         """Call `work` with the first producers, at the same time; raises what the first of them raised."""
         with ThreadPoolExecutor(producers) as pool:
             for done in [pool.submit(work, producer) for producer in self._producers[:producers]]:
@@ -115,7 +115,7 @@ class Crowd:
         """Until the watcher has heard of every partition."""
         unused = TransactionTimes()
         deadline = time.monotonic() + WAKE_SECONDS_MAX
-        self.each(producers, lambda producer: transact(producer, topic, partitions, UNMEASURED, unused) and None)
+        self.each(producers, lambda producer: transact(producer, topic, partitions, UNMEASURED, unused))
         while not watcher.is_awake() and time.monotonic() < deadline:
             transact(self._producers[0], topic, partitions, UNMEASURED, unused)
 

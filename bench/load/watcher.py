@@ -89,7 +89,7 @@ class Watch:
         arrived_ns = time.monotonic_ns()
         if message is None or message.error() is not None:
             return
-        sent_ns, transaction = STAMP.unpack_from(message.value())
+        sent_ns, transaction = STAMP.unpack_from(message.value() or b"")
         self._silent.discard(message.partition())
         if transaction != UNMEASURED:
             self._rows.append((transaction, sent_ns, arrived_ns))

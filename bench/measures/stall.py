@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from confluent_kafka import Producer
+
 from bench.load.clients import delete_topic, latency_producer, make_topic
 from bench.load.message import UNMEASURED, stamped
 from bench.load.timing import Timer
@@ -73,7 +75,7 @@ def keep_committing(crowd: Crowd, until: float) -> None:
     """Each producer commits one message, pauses, and goes on."""
     unused = TransactionTimes()
 
-    def repeat(producer: object) -> None:
+    def repeat(producer: Producer) -> None:
         while time.monotonic() < until:
             begun = time.monotonic()
             transact(producer, TOPIC, 1, crowd.next_number(), unused)

@@ -5,8 +5,9 @@ python -m pytest bench/micro --benchmark-only
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cramjam
 import pytest
@@ -24,6 +25,9 @@ from faircopy.wire.messages import decode_request, encode_request, encode_respon
 from faircopy.wire.produce import ProduceResult, encode_produce_response, read_produce_request
 from faircopy.wire.record_count import Budget, is_counted
 from faircopy.wire.records import Message, build_batch, with_crc
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 BATCH = build_batch([Message(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0)
 TRANSACTION = TransactionId(1, 0, 1)
@@ -54,7 +58,7 @@ SHAPES = {
     "1,000 of 1 KiB": (1_000, 1024),
     "1 of 1 KiB": (1, 1024),
 }
-CODECS = {
+CODECS: dict[str, tuple[int, Callable[[bytes], ReadableBuffer]]] = {
     "none": (0, bytes),
     "gzip": (1, cramjam.gzip.compress),
     "snappy": (2, cramjam.snappy.compress_raw),

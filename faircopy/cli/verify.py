@@ -14,6 +14,8 @@ from faircopy.cli.columns import size
 from faircopy.cli.output import json_option, note, show
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from faircopy.verify.findings import Finding
 
 DATA_DIRECTORY = "./faircopy-data"
@@ -75,15 +77,15 @@ class Bar:
 class ShownBar(Bar):
     """A progress bar over bytes."""
 
-    def __init__(self, shown: object, task: object) -> None:
+    def __init__(self, shown: Progress, task: TaskID) -> None:
         self._shown = shown
         self._task = task
 
     def begin(self, name: str) -> None:
-        self._shown.update(self._task, description=name)  # type: ignore[attr-defined]
+        self._shown.update(self._task, description=name)
 
     def advance(self, count: int) -> None:
-        self._shown.advance(self._task, count)  # type: ignore[attr-defined]
+        self._shown.advance(self._task, count)
 
 
 @contextmanager

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crc32c import crc32c
 
 from faircopy.publish import names
 from faircopy.publish.files import Files, NewFile
 from faircopy.publish.spark_log import DataFile
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 PIECE_BYTES = 1 << 20
 
@@ -28,7 +32,7 @@ class SummedFile(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+    def write(self, data: ReadableBuffer) -> int:
         self.checksum = crc32c(memoryview(data).cast("B"), self.checksum)
         return self._file.write(data)
 

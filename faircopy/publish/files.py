@@ -8,10 +8,13 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from faircopy.errors import FaircopyError
 from faircopy.publish import names
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class FsyncError(FaircopyError):
@@ -47,7 +50,7 @@ class NewFile(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+    def write(self, data: ReadableBuffer) -> int:
         """Write all of `data`."""
         left = memoryview(data).cast("B")
         while left:

@@ -151,7 +151,7 @@ class File:
                 raise NotCached from None
             raise read_failure(f"reading {self.path} at {position}", error) from error
         if count == size:
-            return bytes(buffer) if size <= 64 else buffer  # type: ignore[return-value]
+            return bytes(buffer) if size <= 64 else buffer  # type: ignore[return-value]  # not copied
         if count + position < self.size():
             raise NotCached
         return bytes(buffer[:count])

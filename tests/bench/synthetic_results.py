@@ -177,11 +177,11 @@ def add_stall(results: Results, rng: random.Random, each: Character) -> None:
         second = step / 25
         hung_ms = (closed - second) * 1000 if each.stalls and opened < second < closed else 0.0
         timeline.append((second, delivered_ms * rng.lognormvariate(0, 0.3) + hung_ms))
-    parts = [
+    before, during, after = (
         of_values([ms for second, ms in timeline if since <= second < until])
         for since, until in ((0, opened), (opened, closed), (closed, 60))
-    ]
-    results.add(Stall(each.name, *parts, opened, closed, timeline))
+    )
+    results.add(Stall(each.name, before, during, after, opened, closed, timeline))
 
 
 def add_throughput(results: Results, rng: random.Random, each: Character) -> None:

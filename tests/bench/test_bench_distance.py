@@ -103,7 +103,8 @@ def latency(system: str, partitions: int, commit_ms: float, producers: int = 1) 
 
 
 def histogram(milliseconds: float) -> Histogram:
-    return Histogram(100, *[milliseconds] * 5, [])
+    ms = milliseconds
+    return Histogram(100, ms, ms, ms, ms, ms, [])
 
 
 def test_the_model_takes_the_floors_of_the_run() -> None:
@@ -123,7 +124,7 @@ def test_the_model_takes_the_floors_of_the_run() -> None:
         latency("local-copy os", 4, 1.0),
         latency("kafka fsync", 4, 20.0),
     )
-    checked = [
+    checked: list[tuple[object, ...]] = [
         (row.protocol, row.is_flushed, row.partitions, row.durable_write_ms, row.commit_model_ms)
         for row in check(results)
     ]

@@ -44,7 +44,7 @@ def transact(broker: Peer, value: str, *, commit: bool) -> None:
         producer.abort_transaction(30)
 
 
-def committed(broker: Peer, count: int) -> list[bytes]:
+def committed(broker: Peer, count: int) -> list[bytes | None]:
     """The first committed values of the topic, in their order."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "test", "log_level": 0})
     consumer.assign([TopicPartition("orders", 1, 0)])

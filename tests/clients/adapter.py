@@ -57,8 +57,11 @@ class Producer(Protocol):
     ) -> None:
         """Hand over a message. Raises ClientFailed, or lets `flush` or `commit` raise it."""
 
-    def flush(self) -> list[int]:
-        """Wait for what was sent since the last call; the offsets, in order. Raises ClientFailed."""
+    def flush(self) -> Sequence[int | None]:
+        """Wait for what was sent since the last call. The offsets, in order, None where the library is not told.
+
+        Raises ClientFailed.
+        """
 
     def init(self) -> None: ...
 

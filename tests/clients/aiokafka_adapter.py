@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
@@ -14,7 +14,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
-from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Got, Headers, Place
+from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Consumer, Got, Headers, Place
 from tests.clients.kafka_python_adapter import got
 
 ASSIGNORS = {
@@ -24,8 +24,8 @@ ASSIGNORS = {
 }
 
 name = "aiokafka"
-compressions = ("none", "gzip", "snappy", "lz4", "zstd")
-strategies = tuple(ASSIGNORS)
+compressions: tuple[str, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
+strategies: tuple[str, ...] = tuple(ASSIGNORS)
 
 FENCED_CODE = 90
 T = TypeVar("T")
@@ -72,7 +72,7 @@ async def called(function: Callable[..., T], *arguments: Any) -> T:
 class AiokafkaProducer:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._is_started = False
-        self._sent: list[Awaitable[Any]] = []
+        self._sent: list[asyncio.Future[Any]] = []
 
         async def make() -> AIOKafkaProducer:
             return AIOKafkaProducer(**settings)
@@ -124,11 +124,12 @@ class AiokafkaProducer:
 
         async def look() -> None:
             for future in sent:
-                future.add_done_callback(lambda done: done.cancelled() or done.exception())  # type: ignore[attr-defined]
+                future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
         LOOP.run(look())
 
-    def send_offsets(self, consumer: AiokafkaConsumer, offsets: Mapping[Place, int]) -> None:
+    def send_offsets(self, consumer: Consumer, offsets: Mapping[Place, int]) -> None:
+        assert isinstance(consumer, AiokafkaConsumer), "a producer and its consumer are of one library"
         rows = {TopicPartition(*place): offset for place, offset in offsets.items()}
         LOOP.run(self._producer.send_offsets_to_transaction(rows, consumer.group))
 
@@ -138,7 +139,7 @@ class AiokafkaProducer:
             LOOP.run(asyncio.wait_for(self._producer.stop(), 2))
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # a class of a library without types
     """Tells of partitions that a consumer is given."""
 
     def __init__(self, when_assigned: Callable[[], None]) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Got, Headers, Place
+from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Consumer, Got, Headers, Place
 
 name = "confluent-kafka"
-compressions = ("none", "gzip", "snappy", "lz4", "zstd")
-strategies = ("range", "roundrobin", "cooperative-sticky")
+compressions: tuple[str, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
+strategies: tuple[str, ...] = ("range", "roundrobin", "cooperative-sticky")
 
 FENCED_CODE = 90
 
@@ -34,7 +34,7 @@ def failed(error: KafkaError) -> ClientFailed:
 class ConfluentProducer:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._producer = confluent_kafka.Producer(settings)
-        self._offsets: list[int] = []
+        self._offsets: list[int | None] = []
         self._failed: ClientFailed | None = None
 
     def _delivered(self, error: KafkaError | None, message: confluent_kafka.Message) -> None:
@@ -53,13 +53,13 @@ class ConfluentProducer:
         headers: Headers = (),
         time_ms: int | None = None,
     ) -> None:
-        more = {} if partition is None else {"partition": partition}
+        more: dict[str, Any] = {} if partition is None else {"partition": partition}
         if time_ms is not None:
             more["timestamp"] = time_ms
         with translated():
             self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._delivered, **more)
 
-    def flush(self) -> list[int]:
+    def flush(self) -> list[int | None]:
         try:
             with translated():
                 left = self._producer.flush(WAIT_SECONDS)
@@ -92,7 +92,8 @@ class ConfluentProducer:
             self._producer.abort_transaction(WAIT_SECONDS)
         self._failed = None
 
-    def send_offsets(self, consumer: ConfluentConsumer, offsets: Mapping[Place, int]) -> None:
+    def send_offsets(self, consumer: Consumer, offsets: Mapping[Place, int]) -> None:
+        assert isinstance(consumer, ConfluentConsumer), "a producer and its consumer are of one library"
         with translated():
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(*place, offset) for place, offset in offsets.items()],
@@ -125,8 +126,9 @@ class ConfluentConsumer:
             found = [first] if first is not None else []
             found += self.consumer.consume(10_000, 0)
         for message in found:
-            if message.error() is not None:
-                raise failed(message.error())
+            error = message.error()
+            if error is not None:
+                raise failed(error)
         return [self._got(message) for message in found]
 
     def _got(self, message: Any) -> Got:

@@ -21,7 +21,7 @@ WARNINGS_OF_OTHERS = (
     "ignore:unclosed <socket:ResourceWarning",
     "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
 )
-CLIENTS = (confluent_adapter, kafka_python_adapter, aiokafka_adapter)
+CLIENTS: tuple[Client, ...] = (confluent_adapter, kafka_python_adapter, aiokafka_adapter)
 
 
 def pytest_configure(config: pytest.Config) -> None:

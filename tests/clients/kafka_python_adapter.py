@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Got, Headers, Place
+from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Consumer, Got, Headers, Place
 
 with warnings.catch_warnings():
     # It reads its schemas with a function of importlib that Python 3.11 deprecates.
@@ -29,8 +29,8 @@ ASSIGNORS = {
 }
 
 name = "kafka-python"
-compressions = ("none", "gzip")  # the others need packages that it does not bring along
-strategies = tuple(ASSIGNORS)
+compressions: tuple[str, ...] = ("none", "gzip")  # the others need packages that it does not bring along
+strategies: tuple[str, ...] = tuple(ASSIGNORS)
 
 CLIENT_SETTINGS: dict[str, Any] = {"retry_backoff_ms": 20, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 100}
 
@@ -91,7 +91,8 @@ class KafkaPythonProducer:
         with translated():
             self._producer.abort_transaction()
 
-    def send_offsets(self, consumer: KafkaPythonConsumer, offsets: Mapping[Place, int]) -> None:
+    def send_offsets(self, consumer: Consumer, offsets: Mapping[Place, int]) -> None:
+        assert isinstance(consumer, KafkaPythonConsumer), "a producer and its consumer are of one library"
         rows = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
         with translated():
             self._producer.send_offsets_to_transaction(rows, consumer.consumer.group_metadata())
@@ -100,7 +101,7 @@ class KafkaPythonProducer:
         self._producer.close(timeout=0)
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # a class of a library without types
     """Tells of partitions that a consumer is given."""
 
     def __init__(self, when_assigned: Callable[[], None]) -> None:

@@ -61,6 +61,10 @@ class Member:
     def values(self) -> list[bytes | None]:
         return [each.value for each in self.found]
 
+    def has_found(self, messages: int) -> bool:
+        """Whether so many messages have come, and no more."""
+        return len(self.found) == messages
+
     def do(self, action: Callable[[], Any]) -> Any:
         """Run an action between two polls: clients are not made for two threads at a time."""
         done: Future[Any] = Future()

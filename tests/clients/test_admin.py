@@ -114,10 +114,11 @@ def test_settings_take_effect_at_once(admin: AdminClient, broker: BrokerProcess,
     entry = ConfigEntry("max.message.bytes", "500", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(SECONDS)
-    errors: list[KafkaError] = []
+    errors: list[KafkaError | None] = []
     producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
     producer.produce(name, bytes(1000), partition=0, on_delivery=lambda error, _message: errors.append(error))
     producer.flush(SECONDS)
+    assert errors[0] is not None
     assert errors[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,9 @@ def test_no_group_rebalances(broker: BrokerProcess, client: Client, topic: str, 
         for number in range(PARTITIONS):
             commit_values(producer, (topic, number), [b"%d" % number])
         for member, share in zip(members, shares, strict=True):
-            eventually(lambda member=member, share=share: len(member.values) == len(share))
+            eventually(partial(member.has_found, len(share)))
             offsets = {(each.topic, each.partition): each.offset + 1 for each in member.found}
-            member.do(lambda member=member, offsets=offsets: member.consumer.commit(offsets))
+            member.do(partial(member.consumer.commit, offsets))
         time.sleep(1)  # several heartbeats
         assert [member.share for member in members] == shares
         assert members_of(broker.address, topic) == before

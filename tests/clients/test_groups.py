@@ -6,6 +6,8 @@ import contextlib
 import struct
 import time
 import uuid
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,7 @@ def test_members_come_and_go(talk: Talk, topic: str, strategy: str) -> None:
     values = fill(talk, topic)
     first = talk.member(topic, topic, strategy=strategy)
     eventually(lambda: len(first.found) == len(values))
-    assert sorted(first.values) == sorted(values)
+    assert Counter(first.values) == Counter(values)
     first.do(lambda: first.consumer.commit(ends(first.found)))
     second, third = (talk.member(topic, topic, strategy=strategy) for _ in range(2))
     eventually(lambda: are_sharing(first, second, third))
@@ -163,7 +165,7 @@ def test_committed_offsets_survive_the_broker(tmp_path: Path, topic: str, kill: 
                 consumer = talk.consumer(group=client.name)
                 assert consumer.committed([(topic, number)]) == {(topic, number): number + 1}
                 member = talk.member(topic, client.name)
-                eventually(lambda member=member, count=14 - number: len(member.found) == count)
+                eventually(partial(member.has_found, 14 - number))
                 assert next(each for each in member.found if each.partition == number).offset == number + 1
         assert "Traceback" not in broker.log
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -214,7 +215,10 @@ def test_a_second_instance_fences_the_first(talk: Talk, topic: str, moment: str)
     assert failure(lambda: go_on(zombie, topic, moment)).code in FENCED
     with pytest.raises(ClientFailed):
         zombie.abort()
-    for action in (lambda: commit_values(zombie, (topic, 1), [b"zombie"]), zombie.commit, zombie.abort):
+    actions: tuple[Callable[[], object], ...] = (
+        lambda: commit_values(zombie, (topic, 1), [b"zombie"]), zombie.commit, zombie.abort,
+    )  # fmt: skip
+    for action in actions:
         with pytest.raises(ClientFailed):
             action()
     successor.commit()

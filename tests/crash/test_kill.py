@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -93,8 +94,10 @@ def read_all(address: str, topic: str, isolation: str) -> list[list[bytes]]:
         if message.error() is not None:
             ended += 1
             continue
-        assert message.offset() == len(values[message.partition()])
-        values[message.partition()].append(message.value())
+        partition, value = message.partition(), message.value()
+        assert partition is not None and value is not None
+        assert message.offset() == len(values[partition])
+        values[partition].append(value)
     consumer.close()
     return values
 
@@ -126,7 +129,7 @@ def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str) -> 
         assert "Traceback" not in broker.log
 
 
-def check(address: str, writers: list[Writer]) -> None:
+def check(address: str, writers: Sequence[Writer]) -> None:
     """Every acked transaction is there once, whole and in order; no aborted one is; an unknown one is whole or not
     there.
     """

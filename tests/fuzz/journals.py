@@ -62,7 +62,7 @@ class Written(NamedTuple):
     payload: bytes
 
     @property
-    def bytes(self) -> bytes:
+    def encoded(self) -> bytes:
         return encode_header(self.entry, self.payload, SEED) + self.payload
 
     @property
@@ -104,7 +104,7 @@ def segment_files(
     }
     for each in written:
         base = max(base for base in files if base <= each.entry.position)
-        files[base] += each.old_bytes if base in old else each.bytes
+        files[base] += each.old_bytes if base in old else each.encoded
     return {JOURNAL / file_name(base): content for base, content in files.items()}
 
 
@@ -195,7 +195,7 @@ def still_there(files: dict[Path, bytes]) -> list[Written]:
     for each in SOUND:
         base = max(base for base in BASES if base <= each.entry.position)
         at = SEGMENT_HEADER_BYTES + each.entry.position - base
-        content = each.old_bytes if base in OLD_BASES else each.bytes
+        content = each.old_bytes if base in OLD_BASES else each.encoded
         if files.get(JOURNAL / file_name(base), b"")[at : at + each.entry.length] == content:
             found.append(each)
     return found

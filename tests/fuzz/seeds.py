@@ -214,7 +214,7 @@ def listed(timestamp: int) -> dict[str, Any]:
 def requests() -> Seeds:
     for api_key, _, last in broker.VERSIONS:
         body = plain_body(schema_of(api_key).request, last)
-        yield f"{schema_of(api_key).name}-{last}", bytes(Chosen().request(api_key, last, body).bytes)
+        yield f"{schema_of(api_key).name}-{last}", bytes(Chosen().request(ApiKey(api_key), last, body).bytes)
     for name, commit in (("commit", True), ("abort", False)):
         ended = begun().request(ApiKey.END_TXN, 3, PRODUCER | {"committed": commit})
         yield f"transaction-{name}", bytes(ended.request(ApiKey.FETCH, 12, fetched(0)).bytes)

@@ -17,7 +17,7 @@ HISTORY = "history-"
 
 def main(prepare: Callable[[str], None] = lambda _target: None) -> None:
     """Does not return: libFuzzer ends the process. `prepare(target)` is called when the product is imported."""
-    import atheris  # type: ignore[import-untyped]  # not to be had everywhere
+    import atheris  # not to be had everywhere
 
     name, found, *arguments = sys.argv[1:]
     target = TARGETS[name]

@@ -53,7 +53,9 @@ def read_all(broker: BrokerProcess, messages: int) -> Counter[tuple[int, bytes]]
         message = consumer.poll(WAIT_SECONDS)
         assert message is not None
         assert not message.error()
-        found[message.partition(), message.value()] += 1
+        partition, value = message.partition(), message.value()
+        assert partition is not None and value is not None
+        found[partition, value] += 1
     consumer.close()
     return found
 

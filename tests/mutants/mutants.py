@@ -12,14 +12,16 @@ from contextvars import ContextVar
 from typing import Any
 from unittest import mock
 
-from faircopy.api import offsets as offset_handlers
+from faircopy.api import list_offsets
 from faircopy.copier import checkpoint, copy, fold
 from faircopy.copier.log_copier import LogCopier
+from faircopy.copier.producers import ProducerState
 from faircopy.datalog import log as data_log
+from faircopy.datalog.segment import LogSegment
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.journal import format_4, group_commit, recovery, reverse_list, segment
-from faircopy.journal.entry import NOWHERE
+from faircopy.journal.entry import NOWHERE, Kind
 from faircopy.journal.journal import Journal
 from faircopy.journal.segments import Segments
 from faircopy.partition import partition
@@ -83,13 +85,13 @@ def forget_the_directory_fsync() -> Iterator[Any]:
 @mutant
 def write_the_segment_header_without_fsync() -> Iterator[Any]:
     """A segment's name appears before its header is durable."""
-    real = segment.File.sync
+    real = File.sync
 
-    def sync(file: segment.File) -> None:
+    def sync(file: File) -> None:
         if file.path.suffix != ".tmp":
             real(file)
 
-    with replaced(segment.File, "sync", sync):
+    with replaced(File, "sync", sync):
         yield
 
 
@@ -171,7 +173,7 @@ def drop_previous() -> Iterator[Any]:
     real = Journal.append
 
     def append(self: Journal, kind: Any, payload: Any = b"", **named: Any) -> Any:
-        if kind == partition.Kind.DRAFT:
+        if kind == Kind.DRAFT:
             named["previous"] = NOWHERE
         return real(self, kind, payload, **named)
 
@@ -182,7 +184,7 @@ def drop_previous() -> Iterator[Any]:
 @mutant
 def believe_every_duplicate_is_new() -> Iterator[Any]:
     """A batch that a client sends again is appended again (KIP-98)."""
-    with replaced(fold.ProducerState, "find_duplicate", lambda self, header: None):
+    with replaced(ProducerState, "find_duplicate", lambda self, header: None):
         yield
 
 
@@ -207,7 +209,7 @@ def leave_the_torn_tail() -> Iterator[Any]:
 @mutant
 def leave_the_log_behind_its_checkpoint() -> Iterator[Any]:
     """I6: recovery does not cut the data log at the checkpoint's end."""
-    with replaced(data_log.LogSegment, "begin_again_at", lambda self, byte: None):
+    with replaced(LogSegment, "begin_again_at", lambda self, byte: None):
         yield
 
 
@@ -314,7 +316,7 @@ def tell_ends_at_once() -> Iterator[Any]:
     async def catch_up(partition: Any, clock: Any) -> None:
         pass
 
-    with replaced(offset_handlers, "catch_up", catch_up):
+    with replaced(list_offsets, "catch_up", catch_up):
         yield
 
 
@@ -366,7 +368,7 @@ def believe_the_page_cache() -> Iterator[Any]:
 @mutant
 def forget_sequences_in_checkpoints() -> Iterator[Any]:
     """I6: a checkpoint does not hold the producers' sequence numbers."""
-    real = partition.changes_of
+    real = checkpoint.changes_of
 
     def changes_of(identity: bytes, state: Any, changed: Any) -> Any:
         return real(identity, state, changed._replace(producers=set()))
@@ -378,7 +380,7 @@ def forget_sequences_in_checkpoints() -> Iterator[Any]:
 @mutant
 def forget_open_transactions_in_checkpoints() -> Iterator[Any]:
     """I6: a checkpoint does not hold the heads of open transactions."""
-    real = partition.changes_of
+    real = checkpoint.changes_of
 
     def changes_of(identity: bytes, state: Any, changed: Any) -> Any:
         return real(identity, state, changed._replace(transactions=set()))
@@ -409,7 +411,7 @@ def take_any_sequence_of_the_unknown() -> Iterator[Any]:
 
     with (
         replaced(fold.PartitionState, "producer", producer),
-        replaced(fold.ProducerState, "_has_written_all_before", lambda self, header: True),
+        replaced(ProducerState, "_has_written_all_before", lambda self, header: True),
     ):
         yield
 

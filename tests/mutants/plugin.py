@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import pytest
@@ -11,5 +12,6 @@ from tests.mutants.mutants import MUTANTS
 
 def pytest_configure(config: pytest.Config) -> None:
     mutant = MUTANTS[os.environ["MUTANT"]]()
-    mutant.__enter__()
-    config.add_cleanup(lambda: mutant.__exit__(None, None, None))
+    until_the_end = contextlib.ExitStack()
+    until_the_end.enter_context(mutant)
+    config.add_cleanup(until_the_end.close)

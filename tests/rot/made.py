@@ -126,7 +126,9 @@ def read(address: str, topic: str, partition: int) -> list[bytes]:
     while len(found) < end:
         message = consumer.poll(10)
         assert message is not None and message.error() is None, message and message.error()
-        found.append(message.value())
+        value = message.value()
+        assert value is not None
+        found.append(value)
     consumer.close()
     return found
 

@@ -135,7 +135,7 @@ def test_a_journal_is_shown(stopped: Made) -> None:
 
 
 def test_shared_journals_are_shown(stopped: Made) -> None:
-    kinds = {}
+    kinds: dict[str, Any] = {}
     for topic in ("_metadata", "__consumer_offsets"):
         (path,) = (stopped.data / "journal" / topic).glob("*/*.journal")
         for row in rows("journal", "show", path, "--limit", 1000):

@@ -12,6 +12,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import lmdb
@@ -121,7 +122,7 @@ def test_flips_in_the_state_store(state: Path, tmp_path: Path, chance: random.Ra
     chosen = chance.sample(pointed, SAMPLED_TRIALS * 3 // 4) + chance.sample(others, SAMPLED_TRIALS // 4)
     vital = [each for each in pointed if is_count(each) or each.byte in free_list(before)]
     for flip in vital + chosen:
-        found = in_child(lambda flip=flip: used(state, tmp_path / "changed", flip))
+        found = in_child(partial(used, state, tmp_path / "changed", flip))
         assert found == expected, (path, flip, found[:200])
 
 
@@ -136,7 +137,7 @@ def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
     for flip in flips:
         with flipped(path, flip):
             check = check_store(path.parent, TABLES)
-        found = [*check.flaws, *check.damaged]
+        found: list[Flaw | Record] = [*check.flaws, *check.damaged]
         if not found:
             let_pass.append(flip)
         else:

@@ -11,12 +11,14 @@ import asyncio
 import contextvars
 import heapq
 from asyncio.events import Handle, TimerHandle
+from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from tests.simulation.lying_disk import Crash
 
 Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 class Life:
@@ -48,7 +50,7 @@ class _Mortal:
     def _run(self) -> None:
         life = self._context.get(_life)
         if life is None or not life.is_over:
-            super()._run()  # type: ignore[misc]
+            super()._run()  # type: ignore[misc]  # of the handle that this is mixed into
 
 
 class _MortalHandle(_Mortal, Handle):
@@ -56,7 +58,7 @@ class _MortalHandle(_Mortal, Handle):
 
 
 class _MortalTimer(_Mortal, TimerHandle):
-    pass
+    _scheduled: bool
 
 
 class _Idle:
@@ -77,6 +79,10 @@ class _Idle:
 
 class VirtualLoop(asyncio.BaseEventLoop):
     """`now` are the seconds since the simulation began."""
+
+    # What asyncio's own loop is made of; its published types do not tell.
+    _ready: deque[Handle]
+    _scheduled: list[TimerHandle]
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,8 +118,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[..., object],
-        *args: Any,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> TimerHandle:
         timer = _MortalTimer(when, callback, args, self, context)

@@ -40,7 +40,7 @@ class VirtualClock:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
-        self._booted = -UPTIME_SECONDS
+        self._booted: float = -UPTIME_SECONDS
         self.jump_ms = 0
 
     def boot(self) -> None:
@@ -127,7 +127,8 @@ class Machine:
         while not task.done() and not life.is_over:
             await asyncio.sleep(0.001)
             if self.loop.now > until:
-                raise TimeoutError(f"{work.__qualname__} takes more than {PATIENCE_SECONDS:.0f} s")
+                what = getattr(work, "__qualname__", work)
+                raise TimeoutError(f"{what} takes more than {PATIENCE_SECONDS:.0f} s")
 
     async def _run(self, life: Life) -> None:
         broker = Broker(self._settings, self._surroundings())

@@ -99,10 +99,10 @@ class Transport(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("10.0.0.1", 1) if name == "peername" else default
 
-    def write(self, data: Buffer) -> None:  # type: ignore[override]
+    def write(self, data: Buffer) -> None:
         self._link.to_client.send(bytes(data))
 
-    def writelines(self, buffers: Sequence[Buffer]) -> None:  # type: ignore[override]
+    def writelines(self, buffers: Sequence[Buffer]) -> None:  # type: ignore[override]  # it takes any buffers
         self.write(b"".join(buffers))
 
     def get_write_buffer_size(self) -> int:

@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from faircopy.publish.client import PublishError
 from faircopy.publish.files import Files, FsyncError, NewFile
@@ -17,6 +17,9 @@ from faircopy.publish.requests import Drop, Open, Publish, Published, Request, f
 from faircopy.publish.server import Server
 from tests.simulation.coverage import Coverage
 from tests.simulation.lying_disk import DirectoryNode, FileNode, LyingDisk
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 WORK_SECONDS = 0.05
 
@@ -95,7 +98,7 @@ class WrittenFile(NewFile):
         self._descriptor = descriptor
         self.size = 0
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+    def write(self, data: ReadableBuffer) -> int:
         written = self._disk.write(self._descriptor, [bytes(data)], self.size)
         self.size += written
         return written

@@ -7,6 +7,7 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -62,7 +63,7 @@ async def checkpoint(stage: Stage) -> None:
 @pytest.mark.parametrize("work", [produce, commit, commit_much, abort, checkpoint])
 def test_a_topic_is_deleted_at_any_moment(work: Work) -> None:
     for moment in range(MOMENTS):
-        in_a_world(lambda loop, moment=moment: delete_at(loop, work, moment))
+        in_a_world(partial(delete_at, work=work, moment=moment))
 
 
 async def delete_at(loop: VirtualLoop, work: Work, moment: int) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.crash_states import scenarios
 from tests.crash_states.stage import Stage
 from tests.simulation.test_made_again import on_stage, restart
 
-Work = Callable[[Stage], Awaitable[object]]
+Work = Callable[[Stage], Coroutine[Any, Any, object]]
 
 MOMENTS = 16
 STEP_SECONDS = 0.000_15

@@ -89,7 +89,7 @@ def test_drafts_of_an_open_transaction_go_with_their_topic() -> None:
 async def published(stage: Stage, table: str) -> list[int]:
     """The values of a plain table, once all is published that can be."""
     await asyncio.sleep(5)
-    return sorted(read.value for read in rows_of(stage.machine.disk, DIRECTORY / "plain" / table))
+    return sorted(int(read.value) for read in rows_of(stage.machine.disk, DIRECTORY / "plain" / table))
 
 
 def test_a_table_of_its_own_begins_anew() -> None:

@@ -34,9 +34,9 @@ class SimulatedThreads(Disk):
     def _start(self) -> None:
         while self._free and self._waiting:
             self._free -= 1
-            self._loop.call_later(self._delay(), self._work, *self._waiting.popleft())
+            self._loop.call_later(self._delay(), self._carry_out, *self._waiting.popleft())
 
-    def _work(self, function: Callable[..., Any], arguments: tuple[Any, ...], done: Done) -> None:
+    def _carry_out(self, function: Callable[..., Any], arguments: tuple[Any, ...], done: Done) -> None:
         outcome: tuple[Any, BaseException | None]
         try:
             outcome = function(*arguments), None

@@ -7,6 +7,7 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.checker.history import (
@@ -340,9 +341,7 @@ class Workload:
             until = self._loop.now + chosen.expovariate(CRASH_CHANCE)
             while not self._is_over(until):
                 await member.run_once(
-                    lambda until=until: self._is_over(until),
-                    lambda assignment, reads, name=name: self._given(name, assignment, reads),
-                    lambda offsets, name=name: self._commit(name, offsets),
+                    partial(self._is_over, until), partial(self._given, name), partial(self._commit, name)
                 )
             await self._think(chosen)
 

@@ -16,9 +16,6 @@ from faircopy.cli.demo.java import OLDEST, java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The log and its requests are made as for the unit tests of the publisher.
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "publish"))
-
 WARNINGS_OF_SPARK = [
     # pyspark 4 warns at import of each pandas of version 3; nothing here uses pandas.
     "ignore:PySpark does not yet fully support pandas:FutureWarning",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,10 @@ class Writer(threading.Thread):
                 self.acked.append(self._number)
 
 
+def has_acked(writer: Writer, more_than: int) -> bool:
+    return len(writer.acked) > more_than
+
+
 def check(values: list[str], writer: Writer) -> None:
     """Each row once, whole transactions, none that was aborted."""
     assert len(values) == len(set(values))
@@ -89,7 +94,7 @@ def test_batch_and_stream_over_kills(spark: SparkSession, tmp_path: Path) -> Non
         query = start()
         for round_ in range(3):
             seen = len(writer.acked)
-            eventually(lambda seen=seen: len(writer.acked) > seen + 15, 40)  # type: ignore[misc]
+            eventually(partial(has_acked, writer, seen + 15), 40)
             check(values_of(spark.read.parquet(table)), writer)
             broker.restart()
             if round_ == 1:

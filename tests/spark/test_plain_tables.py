@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from published_log import GrowingLog, Partition
 
 from faircopy.publish import compaction
 from faircopy.publish.compaction import DAY_MS, Upkeep
@@ -25,6 +25,7 @@ from faircopy.publish.relocate import relocate
 from faircopy.publish.table import Table
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.records import Message, build_batch, with_crc
+from tests.unit.publish.published_log import GrowingLog, Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -231,6 +232,9 @@ class Sink:
     def publications(self) -> int:
         return len(self.rows) // (2 * ROWS_OF_A_TRANSACTION)
 
+    def has(self, publications: int) -> bool:
+        return self.publications >= publications
+
     def start(self, **trigger: Any) -> Any:
         writer = self._frame.writeStream.foreachBatch(self._take)
         return writer.option("checkpointLocation", str(self._checkpoint)).trigger(**trigger).start()
@@ -261,7 +265,7 @@ def test_a_stream_restarted_while_files_are_published_and_merged(
     with publisher.in_the_background(160, lambda published: published < sink.publications + FURTHEST_AHEAD):
         for until in (50, 100, 160):
             query = sink.start(processingTime="0 seconds")
-            wait_for(lambda until=until: sink.publications >= until, query)  # type: ignore[misc]
+            wait_for(partial(sink.has, until), query)
             query.stop()
     check_all(sink.rows, 160)
     assert merged_files(publisher) > 1

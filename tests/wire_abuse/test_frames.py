@@ -173,7 +173,8 @@ def produce(
     partitions = [{"index": partition, "records": records}]
     body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]} | fields
     with Connection(broker.address) as connection:
-        return connection.ask(PRODUCE, 9, body).responses[0].partition_responses[0]
+        answer: WireMessage = connection.ask(PRODUCE, 9, body).responses[0].partition_responses[0]
+        return answer
 
 
 def changed(batch: bytes, at: int, data: bytes) -> bytes:

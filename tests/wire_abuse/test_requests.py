@@ -59,7 +59,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def is_serving(broker: BrokerProcess) -> bool:
     with Connection(broker.address) as connection:
-        return connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}]}).topics[0].error_code == 0
+        return bool(connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}]}).topics[0].error_code == 0)
 
 
 # -- random requests -------------------------------------------------------------------------------------------------

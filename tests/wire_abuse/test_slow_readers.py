@@ -90,7 +90,8 @@ def log_of(broker: BrokerProcess) -> bytes:
 
 
 def descriptors(broker: BrokerProcess) -> int:
-    return psutil.Process(broker.pid).num_fds()
+    found: int = psutil.Process(broker.pid).num_fds()
+    return found
 
 
 def memory_bytes(broker: BrokerProcess) -> int:

@@ -146,9 +146,12 @@ def test_a_client_may_use_its_connections_by_turns(connections: list[Connection]
             assert code in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS)
             refusals += 1
 
+    def insist_on_producing(value: bytes) -> None:
+        insist(lambda on: producer.produce(value, on=on))
+
     for number in range(50):
         insist(lambda on: producer.add(on=on))
-        insist(lambda on, number=number: producer.produce(b"pool: %d" % number, on=on))
+        insist_on_producing(b"pool: %d" % number)
         insist(lambda on: producer.end(on=on))
     assert [value for value in visible(connections[0]) if value.startswith(b"pool")] == [
         b"pool: %d" % number for number in range(50)

@@ -39,12 +39,12 @@ def tools(results: Results) -> Section:
     """Latencies at a slow pace, speeds, costs, and all figures behind a fold."""
     runs: list[ToolProduce] = results.of(ToolProduce)
     totals: list[ToolTotals] = results.of(ToolTotals)
-    names = in_order(row.system for row in [*runs, *totals])
+    names = in_order([*(run.system for run in runs), *(each.system for each in totals)])
     paced = [run for run in runs if run.offered_per_second]
     fast = [run for run in runs if not run.offered_per_second]
     if not names:
         return Section("tools", TITLE, TEXT, [], steps=STEPS)
-    blocks = [
+    blocks: list[Table | Plots | Folded] = [
         Plots([*latency_plots(paced, "p50"), *latency_plots(paced, "p99")], LATENCY),
         Plots([*speed_plots(fast), read_plot(totals)], SPEED),
         Plots(cost_plots(totals), COSTS),

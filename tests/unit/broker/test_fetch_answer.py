@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from faircopy.api.fetch.answer import FetchPlanner, ToRead
-from faircopy.datalog.log import Place
+from faircopy.datalog.index import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.errors import FaircopyError
 from faircopy.partition.name import PartitionName

@@ -14,6 +14,12 @@ class SetClock(Clock):
 
     now_ms = 0.0
 
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+    def steady_ms(self) -> int:
+        return int(self.now_ms)
+
     def monotonic_ms(self) -> float:
         return self.now_ms
 

@@ -199,17 +199,19 @@ def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
             await bench.apply(transaction)
             await bench.visible()
             await bench.partition.checkpoint()
-            assert [span.first_offset for span in bench.partition.sink.spans.between(0, 9)] == [number]
-            bench.partition.sink.spans.want(number + 1)
+            assert [span.first_offset for span in bench.copier.spans.between(0, 9)] == [number]
+            bench.copier.spans.want(number + 1)
         await bench.plain(b"y")
         await bench.partition.checkpoint()
         bench.restart()
-        assert bench.partition.sink.spans.between(0, 9) == []
+        assert bench.copier.spans.between(0, 9) == []
 
     run(tmp_path, test)
 
 
-def test_a_checkpoint_of_a_partition_that_stops_comes_to_an_end(tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_partition_that_stops_comes_to_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It waits for a copy that is never carried out; and one loop checkpoints all partitions, one after the other."""
 
     def carry_out() -> None:
@@ -217,7 +219,7 @@ def test_a_checkpoint_of_a_partition_that_stops_comes_to_an_end(tmp_path: Path) 
 
     async def test(bench: PartitionBench) -> None:
         await bench.plain(b"first")
-        bench.copier._carry_out = carry_out  # type: ignore[method-assign]
+        monkeypatch.setattr(bench.copier, "_carry_out", carry_out)
         await bench.plain(b"second")
         checkpoint = asyncio.create_task(bench.partition.checkpoint())
         await asyncio.sleep(0.05)

@@ -12,7 +12,7 @@ from faircopy.datalog import check
 from faircopy.datalog.check import check_up_to, needs_check
 from faircopy.datalog.checked import CheckedBytes, CheckedRange
 from faircopy.datalog.index import Place
-from faircopy.datalog.read import DamagedLog, ReadPlan
+from faircopy.datalog.read import DamagedLog, ReadPlan, read_from_disk
 from faircopy.datalog.segment import LogSegment
 from faircopy.wire.records import Message, build_batch
 
@@ -50,11 +50,13 @@ def plan_of(segment: LogSegment, place: Place) -> ReadPlan:
 def test_old_data_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     segment, begins = segment_of(tmp_path, 200)
     reads: list[int] = []
-    read = check.read_from_disk
+
+    def noted(segment: LogSegment, size: int, byte: int) -> bytes:
+        reads.append(byte)
+        return read_from_disk(segment, size, byte)
+
     monkeypatch.setattr(check, "PIECE_BYTES", 2_000)
-    monkeypatch.setattr(
-        check, "read_from_disk", lambda segment, size, byte: reads.append(byte) or read(segment, size, byte)
-    )
+    monkeypatch.setattr(check, "read_from_disk", noted)
     plan = plan_of(segment, Place(0, 0, 0))
     assert needs_check(plan, 1)
     check_up_to(plan, begins[50])

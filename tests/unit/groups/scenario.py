@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from faircopy.groups.group_metadata import GroupMetadata
+from faircopy.groups.group_state import GroupState
 from faircopy.groups.members import (
     AnswerJoin,
     AnswerSync,
@@ -39,6 +40,10 @@ class Scenario:
         self.is_slow_to_store = False
         self.storing: list[StoreGroup] = []
         self.kept: GroupMetadata | None = None
+
+    def state(self) -> GroupState:
+        """The state that the group is in now."""
+        return self.group.state
 
     # -- time ----------------------------------------------------------------------------------------------------
 

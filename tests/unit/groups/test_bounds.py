@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from scenario import SESSION_MS, Scenario
 
 from faircopy.groups.group_state import GroupState
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.groups.scenario import SESSION_MS, Scenario
 
 LIMIT = 100_000
 

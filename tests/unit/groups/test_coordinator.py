@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import pytest
-from memory_offset_store import MemoryOffsetStore, NamedTopics, place
-from virtual_time import VirtualTime
 
 from faircopy.api.routes import FLEXIBLE_FROM, schema_of
 from faircopy.groups.coordinator import GroupCoordinator
@@ -31,9 +29,11 @@ from faircopy.wire.messages import (
     encode_response,
     read_request_header,
 )
+from tests.unit.groups.memory_offset_store import MemoryOffsetStore, NamedTopics, place
+from tests.unit.groups.virtual_time import VirtualTime
 
 OFFSET = {"committed_offset": 5, "committed_leader_epoch": 2}
-JOIN = {
+JOIN: dict[str, Any] = {
     "session_timeout_ms": 10_000,
     "rebalance_timeout_ms": 60_000,
     "member_id": "",
@@ -91,15 +91,15 @@ class Broker:
         protocols = [{"name": "range", "metadata": subscription("t")}]
         return await self.ask(ApiKey.JOIN_GROUP, version, {"group_id": "g", "protocols": protocols, **JOIN, **changes})
 
-    async def sync(self, joined: Message, version: int = 2, **parts: bytes) -> Message:
-        assignments = [{"member_id": m, "assignment": a} for m, a in parts.items()]
+    async def sync(self, joined: Message, parts: Mapping[str, bytes] | None = None, version: int = 2) -> Message:
+        assignments = [{"member_id": m, "assignment": a} for m, a in (parts or {}).items()]
         named = {"generation_id": joined.generation_id, "member_id": joined.member_id}
         return await self.ask(ApiKey.SYNC_GROUP, version, {"group_id": "g", **named, "assignments": assignments})
 
     async def stable(self) -> Message:
         """A group "g" of one member; returns the answer to its join."""
         joined = await self.join()
-        await self.sync(joined, **{joined.member_id: b"all"})
+        await self.sync(joined, {joined.member_id: b"all"})
         return joined
 
     async def commit(self, version: int = 8, offset: int = 5, **changes: Any) -> int:
@@ -112,11 +112,11 @@ class Broker:
         return error
 
 
-def run(test: Callable[[Broker], Awaitable[None]]) -> Callable[[], None]:
+def run(test: Callable[[Broker], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Make a test of an async function that wants a broker."""
 
     def wrapper() -> None:
-        asyncio.run(test(Broker()))  # type: ignore[arg-type]
+        asyncio.run(test(Broker()))
 
     wrapper.__name__, wrapper.__doc__ = test.__name__, test.__doc__
     return wrapper
@@ -163,7 +163,7 @@ def test_a_member_joins_at_every_version(version: int) -> None:
         assert joined.leader == joined.member_id == joined.members[0].member_id
         assert (joined.protocol_name, joined.protocol_type) == ("range", "consumer" if version >= 7 else None)
         sync_version = min(version, 5)
-        synced = await broker.sync(joined, sync_version, **{joined.member_id: b"part"})
+        synced = await broker.sync(joined, {joined.member_id: b"part"}, sync_version)
         assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, b"part")
 
     asyncio.run(test())
@@ -194,7 +194,7 @@ async def test_joins_wait_for_the_rebalance_and_sync_for_the_leader(broker: Brok
     waiting = asyncio.create_task(broker.sync(follower))
     await settled()
     assert not waiting.done()
-    await broker.sync(leader, **{leader.member_id: b"1", follower.member_id: b"2"})
+    await broker.sync(leader, {leader.member_id: b"1", follower.member_id: b"2"})
     assert (await waiting).assignment == b"2"
 
 
@@ -257,7 +257,7 @@ async def test_a_member_that_a_former_broker_knew_is_a_member(broker: Broker) ->
 @run
 async def test_members_of_all_groups_together_say_only_so_much(_broker: Broker) -> None:
     broker = Broker(all_bytes_max=100_000)
-    large = {"protocols": [{"name": "range", "metadata": bytes(60_000)}]}
+    large: dict[str, Any] = {"protocols": [{"name": "range", "metadata": bytes(60_000)}]}
     first = await broker.join(**large)
     refused = await broker.join(group_id="other", **large)
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

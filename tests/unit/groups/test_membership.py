@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from scenario import RANGE, SESSION_MS, Scenario
 
 from faircopy.groups.group_state import TRANSITIONS, GroupState
 from faircopy.groups.members import Identity, JoinAnswer
 from faircopy.groups.membership import NEW_MEMBER_JOIN_MS
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.groups.scenario import RANGE, SESSION_MS, Scenario
 
 BOTH = (("range", b"r"), ("sticky", b"s"))
 STICKY = (("sticky", b"s"),)
@@ -19,10 +19,10 @@ def test_a_first_member_leads_and_gets_its_assignment() -> None:
     answer = s.joined(s.join())
     assert (answer.generation, answer.leader_id, answer.protocol_name) == (1, answer.member_id, "range")
     assert [(m.member_id, m.metadata) for m in answer.members] == [(answer.member_id, b"topics")]
-    assert s.group.state is GroupState.COMPLETING
+    assert s.state() is GroupState.COMPLETING
     sync = s.answers[s.sync(answer, {answer.member_id: b"mine"}, protocol=("consumer", "range"))]
     assert sync == (ErrorCode.NONE, "consumer", "range", b"mine")
-    assert s.group.state is GroupState.STABLE
+    assert s.state() is GroupState.STABLE
 
 
 def test_a_second_member_makes_a_new_generation() -> None:
@@ -85,7 +85,7 @@ def test_commits_and_syncs_count_as_heartbeats() -> None:
         s.pass_ms(SESSION_MS - 1)
         assert s.error(s.sync(only)) == ErrorCode.NONE
     s.pass_ms(SESSION_MS)
-    assert s.group.state is GroupState.EMPTY
+    assert s.state() is GroupState.EMPTY
 
 
 def test_a_leader_that_never_assigns_is_replaced() -> None:
@@ -131,9 +131,9 @@ def test_a_join_again_changes_nothing_for_a_follower_but_rebalances_for_a_leader
     leader, follower = s.stable(None, None)
     again = s.joined(s.join(follower.member_id))
     assert (again.generation, again.members) == (follower.generation, ())
-    assert s.group.state is GroupState.STABLE
+    assert s.state() is GroupState.STABLE
     assert s.is_waiting(s.join(leader.member_id))
-    assert s.group.state is GroupState.PREPARING
+    assert s.state() is GroupState.PREPARING
 
 
 def test_a_lost_join_answer_can_be_asked_for_again() -> None:
@@ -165,7 +165,7 @@ def test_new_members_are_told_their_id_first() -> None:
     s = Scenario()
     told = s.answers[s.join(needs_known_id=True)]
     assert (told.error, told.generation) == (ErrorCode.MEMBER_ID_REQUIRED, -1)
-    assert s.group.state is GroupState.EMPTY
+    assert s.state() is GroupState.EMPTY
     assert not s.group.is_idle
     assert s.joined(s.join(told.member_id, needs_known_id=True)).member_id == told.member_id
 
@@ -265,7 +265,7 @@ def test_protocols_must_have_something_in_common(protocol_type: str, protocols: 
     s.stable(None)
     ticket = s.join(protocol_type=protocol_type, protocols=protocols)
     assert s.error(ticket) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert s.group.state is GroupState.STABLE
+    assert s.state() is GroupState.STABLE
 
 
 def test_a_lone_member_may_change_its_protocols() -> None:
@@ -323,7 +323,7 @@ def test_a_static_member_comes_back_without_a_rebalance() -> None:
     leader, follower = s.stable("a", "b")
     back = s.joined(s.join(instance_id="b", needs_known_id=True))
     assert back.member_id != follower.member_id
-    assert (back.generation, s.group.state) == (follower.generation, GroupState.STABLE)
+    assert (back.generation, s.state()) == (follower.generation, GroupState.STABLE)
     assert s.answers[s.sync(back, instance_id="b")].assignment == f"part of {follower.member_id}".encode()
     assert s.heartbeat(follower, "b") == ErrorCode.FENCED_INSTANCE_ID
     assert s.heartbeat(leader, "a") == ErrorCode.NONE
@@ -376,7 +376,7 @@ def test_members_leave_by_instance_id_alone() -> None:
     assert s.leave("", "b") == ErrorCode.NONE
     assert s.heartbeat(second, "b") == ErrorCode.UNKNOWN_MEMBER_ID
     assert s.leave(first.member_id, "a") == ErrorCode.NONE
-    assert s.group.state is GroupState.EMPTY
+    assert s.state() is GroupState.EMPTY
 
 
 def test_a_group_of_absent_static_members_waits_on() -> None:
@@ -449,7 +449,7 @@ def test_only_empty_groups_are_deleted() -> None:
     assert s.group.delete() == ErrorCode.NON_EMPTY_GROUP
     s.leave(only.member_id)
     assert s.group.delete() == ErrorCode.NONE
-    assert s.group.state is GroupState.DEAD
+    assert s.state() is GroupState.DEAD
     assert s.error(s.join()) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert s.error(s.sync(only)) == s.heartbeat(only) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert s.group.check_commit(ANONYMOUS, s.now_ms) == ErrorCode.COORDINATOR_NOT_AVAILABLE

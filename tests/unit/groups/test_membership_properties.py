@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from scenario import REBALANCE_MS, SESSION_MS, Scenario
 
 from faircopy.groups.group_state import GroupState
 from faircopy.groups.members import Identity, JoinAnswer, SyncAnswer
 from faircopy.groups.membership import NEW_MEMBER_JOIN_MS
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.groups.scenario import REBALANCE_MS, SESSION_MS, Scenario
 
 MEMBERS_MAX = 4
 PROTOCOLS = [

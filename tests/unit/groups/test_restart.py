@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from scenario import SESSION_MS, Scenario
-
 from faircopy.groups.group_state import GroupState
 from faircopy.groups.members import Identity
 from faircopy.groups.storing import STORE_AGAIN_MS
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.groups.scenario import SESSION_MS, Scenario
 
 
 def test_a_stable_group_is_found_again_as_it_was() -> None:

@@ -164,7 +164,7 @@ def test_waiters_are_called_in_order_and_share_an_fsync(tmp_path: Path, monkeypa
         called: list[int] = []
         for n in range(100):
             journal.append(Kind.PLAIN, b"x")
-            journal.when_durable(lambda n=n: called.append(n))  # type: ignore[misc]
+            journal.when_durable(partial(called.append, n))
         await journal.durable()
         assert called == list(range(100))
         assert len(syncs) == 1
@@ -293,12 +293,12 @@ def test_an_entry_that_cannot_be_folded_is_damage(tmp_path: Path) -> None:
         await journal.durable()
 
         def fold(recovered: Recovered, error: Exception) -> None:
-            if recovered.payload == b"odd":
+            if bytes(recovered.payload) == b"odd":
                 raise error
 
-        for error in (KeyError("id"), InvariantViolation("I4"), RecursionError()):
+        for odd_error in (KeyError("id"), InvariantViolation("I4"), RecursionError()):
             with pytest.raises(DamagedJournal, match="can't follow those before it") as caught:
-                bench.opened().recover(0, partial(fold, error=error))
+                bench.opened().recover(0, partial(fold, error=odd_error))
             assert (caught.value.path, caught.value.byte) == (only_segment(tmp_path), 64 + odd.position)
         for error in (StorageFailure("no"), OSError("no")):
             with pytest.raises(type(error)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cramjam
 from hypothesis import strategies as st
@@ -21,6 +21,9 @@ from faircopy.wire.batch import (
 from faircopy.wire.compression import RecordsError, decompress
 from faircopy.wire.records import Message, varint, with_crc
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Row = dict[str, Any]
 
@@ -34,7 +37,7 @@ messages = st.builds(
 )
 message_lists = st.lists(messages, min_size=1, max_size=70)
 
-_ENCODERS = {
+_ENCODERS: dict[int, Callable[[bytes], ReadableBuffer]] = {
     0: bytes,
     1: cramjam.gzip.compress,
     2: cramjam.snappy.compress_raw,

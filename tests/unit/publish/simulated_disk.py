@@ -7,9 +7,14 @@ import io
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from faircopy.publish.files import Files, FsyncError, NewFile
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, SupportsLenAndGetItem
+
+Choice = TypeVar("Choice")
 
 
 class FileNode:
@@ -135,7 +140,7 @@ class SimulatedFiles(Files):
         node = self.directory(path)
         node.durable = dict(node.names)
 
-    def lock(self, path: Path) -> SimulatedLock:  # type: ignore[override]
+    def lock(self, path: Path) -> SimulatedLock:  # type: ignore[override]  # it has what is used of a lock
         self.directory(path.parent).names.setdefault(path.name, FileNode())
         assert path not in self.locked
         self.locked.add(path)
@@ -155,7 +160,7 @@ class SimulatedNewFile(NewFile):
         self._files, self._node = files, node
         self.size = 0
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         self._files.before_operation("write")
         self._node.content += bytes(data)
         self.size += len(bytes(data))
@@ -169,6 +174,13 @@ class SimulatedNewFile(NewFile):
         io.RawIOBase.close(self)
 
 
+class TheFirst(random.Random):
+    """Chooses nothing by chance."""
+
+    def choice(self, seq: SupportsLenAndGetItem[Choice]) -> Choice:
+        return seq[0]
+
+
 def crashed(root: DirectoryNode, mode: str, seed: int) -> SimulatedFiles:
     """The disk after a crash; mode "lost" keeps nothing that was not synced, "kept" all, "mixed" some."""
     rng = random.Random(seed)
@@ -177,9 +189,7 @@ def crashed(root: DirectoryNode, mode: str, seed: int) -> SimulatedFiles:
         "kept": lambda: True,
         "mixed": lambda: rng.random() < 0.5,
     }
-    whole = random.Random(0)
-    whole.choice = lambda options: options[0]  # type: ignore[method-assign,assignment]
-    return SimulatedFiles(root.after_crash(keeps[mode], rng if mode == "mixed" else whole))
+    return SimulatedFiles(root.after_crash(keeps[mode], rng if mode == "mixed" else TheFirst(0)))
 
 
 def failing_sync(operation: str) -> None:

@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from publish_oracle import (
+
+from faircopy.publish import fields, run
+from faircopy.publish.columns import decode
+from faircopy.publish.schema import SCHEMA
+from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
+from faircopy.wire.records import Message, build_batch, with_crc
+from tests.unit.publish.publish_oracle import (
     POISON,
     Row,
     body,
@@ -18,12 +24,6 @@ from publish_oracle import (
     recompressed,
     with_section,
 )
-
-from faircopy.publish import fields, run
-from faircopy.publish.columns import decode
-from faircopy.publish.schema import SCHEMA
-from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
-from faircopy.wire.records import Message, build_batch, with_crc
 
 GOOD = [Message(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
 

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from published_log import GrowingLog, Partition
-from simulated_disk import DirectoryNode, SimulatedFiles, crashed, failing_sync
-from table_reader import listed, read_offsets
 
 from faircopy.publish import compaction, merge, names
 from faircopy.publish.compaction import Upkeep
@@ -18,6 +15,9 @@ from faircopy.publish.files import FsyncError
 from faircopy.publish.requests import Cut
 from faircopy.publish.table import Table
 from faircopy.wire.records import Message
+from tests.unit.publish.published_log import GrowingLog, Partition
+from tests.unit.publish.simulated_disk import DirectoryNode, SimulatedFiles, crashed, failing_sync
+from tests.unit.publish.table_reader import listed, read_offsets
 
 TABLE = Path("/plain/orders")
 PARTITIONS: list[Partition] = [("orders", 0), ("orders", 1), ("audit", 0)]

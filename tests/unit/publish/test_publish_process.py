@@ -13,8 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-from published_log import GrowingLog
-from table_reader import read_offsets
 
 from faircopy.publish.client import PublisherProcess, PublishError
 from faircopy.publish.files import Files
@@ -22,6 +20,8 @@ from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.wire.records import Message, build_batch
 from tests.seeds import seed_for
+from tests.unit.publish.published_log import GrowingLog
+from tests.unit.publish.table_reader import read_offsets
 
 ORDERS = ("orders", 0)
 GOOD = [Message(b"value", timestamp_ms=1000)] * 10

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_log import GrowingLog
-from simulated_disk import SimulatedFiles, failing_sync
 
 from faircopy.publish.compaction import Upkeep
 from faircopy.publish.files import FsyncError
@@ -29,6 +27,8 @@ from faircopy.publish.requests import (
 )
 from faircopy.publish.server import Server
 from faircopy.wire.records import Message
+from tests.unit.publish.published_log import GrowingLog
+from tests.unit.publish.simulated_disk import SimulatedFiles, failing_sync
 
 NOW_MS = 1_790_000_000_000
 GOOD = [Message(b"value")] * 10
@@ -203,7 +203,7 @@ def test_a_log_that_does_not_fit() -> None:
 
 def test_after_a_failed_fsync_there_are_no_more_replies() -> None:
     place = Place()
-    requests = [Open("orders", "/plain/orders"), place.publish(), place.publish()]
+    requests: list[Open | Publish] = [Open("orders", "/plain/orders"), place.publish(), place.publish()]
     lines = b"".join(format_request(number, NOW_MS, request) for number, request in enumerate(requests))
     syncs = iter(range(1000))
 

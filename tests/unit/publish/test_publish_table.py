@@ -13,10 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from publish_oracle import POISON, logged, loop_over, message_lists, recompressed, with_section
-from published_log import GrowingLog, Partition
-from simulated_disk import SimulatedFiles
-from table_reader import listed, live_contents, read_offsets, read_table
 
 from faircopy.publish import compaction, data_file, log_reader, merge, names
 from faircopy.publish.compaction import DAY_MS, Upkeep
@@ -31,6 +27,10 @@ from faircopy.publish.schema import SCHEMA
 from faircopy.publish.table import MixedTopicsError, Table
 from faircopy.publish.table_state import NewerFormatError
 from faircopy.wire.records import Message, build_batch
+from tests.unit.publish.publish_oracle import POISON, logged, loop_over, message_lists, recompressed, with_section
+from tests.unit.publish.published_log import GrowingLog, Partition
+from tests.unit.publish.simulated_disk import SimulatedFiles
+from tests.unit.publish.table_reader import listed, live_contents, read_offsets, read_table
 
 TABLE = Path("/plain/orders")
 ORDERS: Partition = ("orders", 0)

@@ -30,9 +30,10 @@ def exchange_values(path: Path, table: bytes, first: bytes, second: bytes) -> No
     """Let two records of a store have each other's values: no page is the worse for it."""
     environment = lmdb.open(str(path), map_size=MAP_BYTES, max_dbs=len(TABLES))
     with environment.begin(write=True, db=environment.open_db(table, create=False)) as transaction:
-        values = transaction.get(first), transaction.get(second)
-        transaction.put(first, values[1])
-        transaction.put(second, values[0])
+        of_first, of_second = transaction.get(first), transaction.get(second)
+        assert of_first is not None and of_second is not None
+        transaction.put(first, of_second)
+        transaction.put(second, of_first)
     environment.close()
 
 

@@ -11,7 +11,9 @@ import pytest
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import JournalFull
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.watermarks import Watermarks
+from faircopy.partition.participant import Participant
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
@@ -75,6 +77,11 @@ class StubPartition:
         self.told = transaction
 
 
+def nowhere(partition: TopicIdPartition) -> Participant:
+    """In the place of what finds partitions: these scenes ask for none."""
+    raise AssertionError(f"{partition} is asked for")
+
+
 Scene = Callable[[StubHome, TransactionCoordinator], Awaitable[None]]
 
 
@@ -86,7 +93,7 @@ def run(scene: Scene) -> Callable[[], None]:
         home.append(decisions.fence("a", 1, 0, 1_000, 0))
         home.journal.write()
         coordinator = TransactionCoordinator(
-            [cast(MetadataJournal, home)], lambda _name: None, cast(Any, None), 1, SteadyClock(SystemClock()),
+            [cast(MetadataJournal, home)], nowhere, cast(Any, None), 1, SteadyClock(SystemClock()),
             asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
         )  # fmt: skip
         await scene(home, coordinator)

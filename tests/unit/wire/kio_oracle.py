@@ -63,7 +63,7 @@ def paired(fields: tuple[Field, ...], entity: Any, version: int) -> list[tuple[F
 def kio_name(field: Any) -> str:
     """What we call kio's field."""
     timed = kafka_type(field).startswith(("timedelta", "datetime")) and not field.name.endswith("_ms")
-    plain = RENAMED.get(field.name, field.name).removeprefix("v3_and_below_")
+    plain: str = RENAMED.get(field.name, field.name).removeprefix("v3_and_below_")
     return plain + "_ms" if timed else plain
 
 

@@ -93,7 +93,7 @@ def test_noise_is_malformed_or_read(api_key: int, data: bytes) -> None:
     for version in {versions.first, versions.last}:
         for direction in ("request", "response"):
             try:
-                read(api_key, version, data, direction)  # type: ignore[arg-type]
+                read(api_key, version, data, direction)
             except MalformedMessage:
                 continue
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
-import kio_oracle as oracle
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +14,7 @@ from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Direction
 from faircopy.wire.schema import REQUIRED
+from tests.unit.wire import kio_oracle as oracle
 
 OWN_APIS_FROM = 10_000
 
@@ -35,7 +36,7 @@ def test_only_our_own_apis_are_out_of_kios_reach() -> None:
 
 @every_message
 def test_names_are_those_of_kafka(api_key: int, version: int, direction: Direction) -> None:
-    def check(fields: oracle.Any, entity: oracle.Any) -> None:
+    def check(fields: Any, entity: Any) -> None:
         for ours, theirs in oracle.paired(fields, entity, version):
             assert ours.name == oracle.kio_name(theirs)
             if ours.fields:
@@ -50,7 +51,7 @@ def test_names_are_those_of_kafka(api_key: int, version: int, direction: Directi
 def test_defaults_are_those_of_kafka(api_key: int, version: int, direction: Direction) -> None:
     """Where both have one; we have a few more, for what nearly every caller would say anyway."""
 
-    def check(fields: oracle.Any, entity: oracle.Any) -> None:
+    def check(fields: Any, entity: Any) -> None:
         for ours, theirs in oracle.paired(fields, entity, version):
             if ours.default is not REQUIRED and theirs.default is not dataclasses.MISSING:
                 assert ours.absent_value() == oracle.kio_default(theirs, ours, version)

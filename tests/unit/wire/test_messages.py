@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.request_header.v1.header import RequestHeader as HeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as HeaderV2
-from kio_oracle import kio_bytes
 
 from faircopy.api import api_versions
 from faircopy.api.api_versions import SCHEMA as API_VERSIONS
@@ -30,6 +29,7 @@ from faircopy.wire.messages import (
     encode_response,
     read_request_header,
 )
+from tests.unit.wire.kio_oracle import kio_bytes
 
 END_TXN = {"transactional_id": "t", "producer_id": 1, "producer_epoch": 2, "committed": False}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +22,9 @@ from faircopy.wire.produce import (
     encode_produce_response,
     read_produce_request,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 PRODUCE_VERSIONS = range(3, 13)
 FETCH_VERSIONS = range(4, 13)
@@ -157,7 +160,8 @@ def fetch_row(topic: str, p: Any) -> tuple[Any, ...]:
 
 def fetch_seen(version: int, result: FetchResult) -> tuple[Any, ...]:
     seen = result if version >= 5 else result._replace(log_start_offset=-1)
-    return (*seen[:-2], b"".join(result.records), [tuple(each) for each in result.aborted])
+    pieces = [bytes(cast("ReadableBuffer", each)) for each in result.records]
+    return (*seen[:-2], b"".join(pieces), [tuple(each) for each in result.aborted])
 
 
 def test_records_of_a_fetch_are_not_copied() -> None:

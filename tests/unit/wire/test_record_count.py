@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import cramjam
 import pytest
 from hypothesis import given
@@ -13,7 +16,10 @@ from faircopy.wire.compression import RecordsError
 from faircopy.wire.record_count import RECORDS_AT_ONCE, Budget, RecordCounter, is_counted
 from faircopy.wire.records import Message, build_batch, varint, with_crc
 
-ENCODERS = {
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+ENCODERS: dict[int, Callable[[bytes], ReadableBuffer]] = {
     0: bytes,
     1: cramjam.gzip.compress,
     2: cramjam.snappy.compress_raw,
