@@ -110,6 +110,7 @@ def console_of(is_terminal: bool) -> Console:
 
 
 def verdict_text(verdict: str) -> str:
+    """A verdict, coloured for the terminal."""
     return f"[{COLOURS[verdict]}]{verdict}[/]"
 
 
@@ -124,6 +125,7 @@ OPTIONS = [
 
 
 def with_options(command: click.decorators.FC) -> click.decorators.FC:
+    """A command with the options that all measuring commands have."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command

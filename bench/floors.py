@@ -53,6 +53,7 @@ def medians(samples: list[Floor]) -> list[Floor]:
 
 
 def sync_floor(directory: Path, files: int) -> Floor:
+    """The time of fdatasync of so many files at once, in ms."""
     name = "fdatasync" if files == 1 else f"parallel fdatasync of {files} files"
     about = f"{ENTRY_BYTES} bytes written to each of {files} preallocated file(s) and fdatasynced, median"
     return Floor(name, parallel_fdatasync_ms(directory, files), "ms", about)
@@ -82,6 +83,7 @@ def parallel_fdatasync_ms(directory: Path, files: int) -> float:
 
 
 def write_and_sync(file: File, position: int) -> None:
+    """Write one entry at `position`, and make it durable."""
     file.write([b"x" * ENTRY_BYTES], position)
     file.sync()
 

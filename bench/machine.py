@@ -58,6 +58,7 @@ def file_system(directory: Path) -> str:
 
 
 def installed(package: str) -> str | None:
+    """The version of a package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -329,6 +329,7 @@ def restored(kind: type[Any], row: dict[str, Any]) -> Any:
 
 
 def restored_value(value: Any) -> Any:
+    """A value of a row as it was before JSON: histograms, and tuples for lists in lists."""
     if isinstance(value, dict) and "curve" in value:
         return Histogram(**{**value, "curve": [tuple(point) for point in value["curve"]]})
     if isinstance(value, list) and value and isinstance(value[0], list):

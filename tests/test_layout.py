@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import pydoc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,12 @@ MAY_IMPORT = {
     "cli": BROKER | {"broker", "client", "verify", "backup"},
 }
 FOR_ALL = {"errors"}
+
+BENCH = ROOT.parent / "bench"
+RIVALS = {"protocols", "systems"}  # of the benchmark: not yet documented in full
+OF_BENCH = sorted(path for path in BENCH.rglob("*.py") if path.relative_to(BENCH).parts[0] not in RIVALS)
+DOCUMENTED = [*MODULES, *OF_BENCH]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 PURE = [
     "wire",
@@ -177,3 +185,65 @@ def test_only_storage_opens_the_doors(path: Path) -> None:
 def test_names_and_sizes(path: Path) -> None:
     assert path.stem not in FORBIDDEN_NAMES
     assert len(path.read_text().splitlines()) <= LINES_AT_MOST
+
+
+# -- docstrings ------------------------------------------------------------------------------------------------------
+
+
+def bases_of(node: ast.ClassDef) -> list[str]:
+    """The names of a class's bases, without what they are parametrised with."""
+    return [ast.unparse(base).split("[")[0] for base in node.bases]
+
+
+def all_classes() -> Iterator[ast.ClassDef]:
+    for path in DOCUMENTED:
+        yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+
+
+def documented_methods(node: ast.ClassDef) -> set[str]:
+    return {each.name for each in node.body if isinstance(each, Function) and ast.get_docstring(each)}
+
+
+CLASSES: dict[str, list[ast.ClassDef]] = {}
+for each_class in all_classes():
+    CLASSES.setdefault(each_class.name, []).append(each_class)
+OF_PROTOCOLS = {name for node in all_classes() if "Protocol" in bases_of(node) for name in documented_methods(node)}
+
+
+def is_inherited(node: ast.ClassDef, method: str) -> bool:
+    """Whether a base class tells what the method is for: ours with a docstring, or one of another's library."""
+    for base in bases_of(node):
+        ours = [each for each in CLASSES.get(base, []) if each.name != node.name]
+        if any(method in documented_methods(each) or is_inherited(each, method) for each in ours):
+            return True
+        if "." in base and hasattr(pydoc.locate(base), method):
+            return True
+    return False
+
+
+def undocumented_in(node: ast.ClassDef) -> Iterator[str]:
+    """Methods that nothing documents: neither they, nor a base, nor a Protocol that a class need not name."""
+    for each in node.body:
+        if not isinstance(each, Function) or each.name.startswith("_") or ast.get_docstring(each):
+            continue
+        if each.name not in OF_PROTOCOLS and not is_inherited(node, each.name):
+            yield f"{node.name}.{each.name}"
+
+
+def undocumented(path: Path) -> Iterator[str]:
+    """Public names of a module that have no docstring. The name of a test is its docstring."""
+    module = ast.parse(path.read_text())
+    if module.body and not ast.get_docstring(module):
+        yield path.stem
+    for node in module.body:
+        if not isinstance(node, Function | ast.ClassDef) or node.name.startswith(("_", "test_")):
+            continue
+        if not ast.get_docstring(node):
+            yield node.name
+        if isinstance(node, ast.ClassDef):
+            yield from undocumented_in(node)
+
+
+@pytest.mark.parametrize("path", DOCUMENTED, ids=lambda path: str(path.relative_to(ROOT.parent)))
+def test_every_public_name_has_a_docstring(path: Path) -> None:
+    assert list(undocumented(path)) == []

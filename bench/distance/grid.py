@@ -89,6 +89,7 @@ def beside(protocol: str, row: Latency, floors: dict[str, float], *, is_flushed:
 
 
 def commit_of(row: Latency, is_flushed: bool) -> Histogram:
+    """From the call of commit to its ack; with what was sent flushed before the call, or not."""
     return row.flushed_commit_to_ack if is_flushed else row.commit_to_ack
 
 

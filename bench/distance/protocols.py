@@ -162,6 +162,7 @@ def moments(protocol: str, conditions: Conditions, *, is_following: bool = False
 
 
 def lives(protocol: type[Protocol], world: World, is_following: bool) -> Steps:
+    """One transaction from its begin to the end; if it `is_following`, the one before it first."""
     previous = None
     if is_following:
         previous = protocol(world)

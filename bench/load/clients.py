@@ -33,6 +33,7 @@ def make_topic(address: str, name: str, partitions: int) -> None:
 
 
 def delete_topic(address: str, name: str) -> None:
+    """Delete a topic, and return when the broker says that it is gone. Raises KafkaException."""
     admin = AdminClient(common(address))
     admin.delete_topics([name])[name].result(SECONDS_MAX)
 
@@ -63,6 +64,7 @@ def throughput_producer(address: str, transactional_id: str | None = None) -> Pr
 
 
 def initialised(settings: Settings, transactional_id: str | None) -> Producer:
+    """A producer; with a transactional id, one whose transactions can begin. Raises KafkaException."""
     if transactional_id is None:
         return Producer(settings)
     producer = Producer(settings | {"transactional.id": transactional_id, "transaction.timeout.ms": 120_000})

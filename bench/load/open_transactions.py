@@ -84,6 +84,7 @@ class Pipeline:
         return decode_response(schema_of(call.api_key), call.version, memoryview(frame))[1]
 
     def close(self) -> None:
+        """Close the connection; what is under way is not waited for."""
         self._writer.close()
 
 
@@ -110,11 +111,13 @@ def open_transactions(address: str, topic: str, partitions: int, wanted: int, se
 
 
 async def connect(address: str) -> list[Pipeline]:
+    """The connections over which transactions are opened. Raises OSError."""
     host, _, port = address.rpartition(":")
     return [Pipeline(*await asyncio.open_connection(host, int(port))) for _ in range(CONNECTIONS)]
 
 
 async def close(pipelines: list[Pipeline]) -> None:
+    """Close all connections."""
     for pipeline in pipelines:
         pipeline.close()
 
@@ -151,6 +154,7 @@ async def open_one(pipeline: Pipeline, transactional_id: str, place: Place) -> N
 
 
 def produce_body(transactional_id: str, place: Place, batch: bytes) -> dict[str, Any]:
+    """A Produce request of one batch in one partition."""
     return {
         "transactional_id": transactional_id,
         "acks": ALL_IN_SYNC,

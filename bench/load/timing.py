@@ -31,6 +31,7 @@ class Timer:
 
     @property
     def count(self) -> int:
+        """How many times were taken."""
         return int(self._counts.get_total_count())
 
     def percentile_ms(self, percent: float) -> float:

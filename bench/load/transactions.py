@@ -39,6 +39,7 @@ class TransactionTimes:
 
     @property
     def count(self) -> int:
+        """How many transactions were committed, flushed before or not."""
         return self.commit_to_ack.count + self.flushed_commit_to_ack.count
 
     def merge_acks(self, other: TransactionTimes) -> None:

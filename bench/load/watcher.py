@@ -71,13 +71,16 @@ class Watch:
         self._silent: set[int] = set()
 
     def assign(self, topic: str, partitions: int) -> None:
+        """Read the first partitions of a topic from their ends on, and forget what came before."""
         self._rows, self._silent = [], set(range(partitions))
         self._consumer.assign([TopicPartition(topic, number, OFFSET_END) for number in range(partitions)])
 
     def awake(self) -> bool:
+        """Whether a message has come from each partition since `assign`."""
         return not self._silent
 
     def take(self, expected: int, wait_seconds: float) -> numpy.ndarray:
+        """Rows of (transaction, sent_ns, arrived_ns), when so many have come or `wait_seconds` are over."""
         deadline = time.monotonic() + wait_seconds
         while len(self._rows) < expected and time.monotonic() < deadline:
             self.poll()

@@ -62,6 +62,7 @@ def measure(
 
 
 def row_of(peer: Peer, percent: int, messages: int, message_bytes: int, readings: list[Reading]) -> AbortCost:
+    """The row of one system: bytes on the wire are those of the reading that had most."""
     return AbortCost(
         peer.about.name,
         percent,
@@ -94,6 +95,7 @@ def fill(address: str, messages: int, message_bytes: int, percent: int, seed: in
 
 
 def send(producer: Producer, value: bytes) -> None:
+    """Send one message, and wait while the client's queue is full."""
     while True:
         try:
             producer.produce(TOPIC, value, partition=0)

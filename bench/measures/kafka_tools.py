@@ -34,6 +34,7 @@ class Case(NamedTuple):
 
     @property
     def topic(self) -> str:
+        """The name of the case's topic."""
         pace = f"{self.per_second}-a-second" if self.per_second != AS_FAST_AS_IT_CAN else "unlimited"
         return f"tools-{self.transaction_ms}-ms-{pace}"
 
@@ -86,6 +87,7 @@ def rows_of(tools: Tools, peer: Peer, work: Work, progress: Progress) -> list[Ro
 
 
 def produced_row(tools: Tools, peer: Peer, case: Case, progress: Progress) -> ToolProduce:
+    """Run ProducerPerformance in one case; its row."""
     progress(f"{peer.about.name}: ProducerPerformance, {case.topic}")
     run = produce(tools, peer.address, case, case.topic)
     return ToolProduce(
@@ -105,6 +107,7 @@ def produced_row(tools: Tools, peer: Peer, case: Case, progress: Progress) -> To
 
 
 def to(address: str) -> tuple[str, str]:
+    """The option of the tools that names a broker."""
     return "--bootstrap-server", address
 
 

@@ -89,6 +89,7 @@ def warm_up(peer: Peer, cell: Cell, seconds: float) -> None:
 
 
 def row_of(system: str, cell: Cell, rounds: int, times: TransactionTimes) -> Latency:
+    """The row of one cell, of all its rounds together."""
     return Latency(
         system,
         cell.partitions,

@@ -82,6 +82,7 @@ def measure(
 
 @contextmanager
 def running(broker: Peer) -> Iterator[None]:
+    """The broker serves within this block."""
     broker.start()
     try:
         yield
@@ -185,12 +186,14 @@ class Writer:
 
 
 def make_topic(broker: Peer, topic: str) -> None:
+    """Make a topic with the PARTITIONS of this measure. Raises KafkaException."""
     client = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
     for made in client.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
         made.result(TIMEOUT_SECONDS)
 
 
 def plain_table(broker: Peer, topic: str) -> Path:
+    """The directory of the plain table of a topic."""
     return broker.data_directory / "plain" / topic
 
 

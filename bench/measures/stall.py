@@ -33,6 +33,7 @@ class Spans(NamedTuple):
 
     @property
     def total(self) -> float:
+        """Seconds of all three."""
         return sum(self)
 
 
@@ -85,6 +86,7 @@ def keep_committing(crowd: Crowd, until: float) -> None:
 
 
 def sleep_until(moment: float) -> None:
+    """Sleep until a moment of the monotonic clock, in seconds; not at all if it is past."""
     time.sleep(max(moment - time.monotonic(), 0.0))
 
 

@@ -62,6 +62,7 @@ def measure(
 
 
 def row_of(system: str, case: Case, runs: list[Run]) -> Throughput:
+    """The row of one case: each run's figures, and the peak of all."""
     return Throughput(
         system,
         *case,

@@ -34,10 +34,12 @@ TRANSACTION = TransactionId(1, 0, 1)
 
 
 def frame(api_key: ApiKey, version: int, body: dict[str, Any]) -> memoryview:
+    """A request as it comes from a client, without its length."""
     return memoryview(encode_request(schema_of(api_key), version, 1, "bench", body)[4:])
 
 
 def produce_frame() -> memoryview:
+    """A Produce request of one batch."""
     partition = {"index": 0, "records": BATCH}
     topic = {"name": "orders", "partition_data": [partition]}
     return frame(ApiKey.PRODUCE, 9, {"acks": -1, "timeout_ms": 30_000, "topic_data": [topic]})

@@ -48,16 +48,19 @@ def latency_ms(which: str, percentile: str, pause_ms: int = 0) -> Figure:
 
 
 def stalled_p99_ms(results: Results, system: str) -> float | None:
+    """Others' delivery while a transaction hangs open in their partition."""
     row = row_of(results, Stall, system)
     return row and of_some(row.during, "p99_ms")
 
 
 def unstalled_p99_ms(results: Results, system: str) -> float | None:
+    """Their delivery before the transaction hangs."""
     row = row_of(results, Stall, system)
     return row and of_some(row.before, "p99_ms")
 
 
 def produced_mb_per_second(results: Results, system: str, commit_every_ms: int = 0) -> float | None:
+    """MB/s of one producer with messages of 1 KiB; a commit each so many ms, 0 for no transactions."""
     row = row_of(results, Throughput, system, commit_every_ms=commit_every_ms, message_bytes=KIB)
     return row and statistics.median(row.produced_bytes_per_second) / 1e6
 
@@ -74,6 +77,7 @@ def overhead_percent(results: Results, system: str) -> float | None:
 
 
 def hundred_percent(results: Results, system: str) -> float:
+    """The reference of a figure that is a percentage by itself."""
     return 100.0
 
 
@@ -88,16 +92,19 @@ def transactions_per_second(partitions: int, producers: int) -> Figure:
 
 
 def rows_per_second(results: Results, system: str) -> float | None:
+    """Committed messages that a reader gets in a second where half of all are aborted."""
     row = row_of(results, AbortCost, system, aborted_percent=50)
     return row and row.delivered / statistics.median(row.seconds)
 
 
 def idle_mib(results: Results, system: str) -> float | None:
+    """Memory of the broker when it has just started, in MiB."""
     row = row_of(results, Start, system)
     return row and row.idle_memory_bytes / 2**20
 
 
 def loaded_mib(results: Results, system: str) -> float | None:
+    """Peak memory of the broker over all cases of throughput, in MiB."""
     peaks = [row.peak_memory_bytes for row in results.of(Throughput) if row.system == system]
     return max(peaks) / 2**20 if peaks else None
 
@@ -114,11 +121,13 @@ def tool_latency_ms(transaction_ms: int, percentile: str) -> Figure:
 
 
 def tools_cpu_seconds(results: Results, system: str) -> float | None:
+    """CPU of the broker under Kafka's own tools, in seconds."""
     row = row_of(results, ToolTotals, system)
     return row and row.cpu_seconds
 
 
 def tools_mib(results: Results, system: str) -> float | None:
+    """Peak memory of the broker under Kafka's own tools, in MiB."""
     row = row_of(results, ToolTotals, system)
     return row and row.peak_memory_bytes / 2**20
 
@@ -127,6 +136,7 @@ def tools_mib(results: Results, system: str) -> float | None:
 
 
 def durability_of(system: str) -> str:
+    """The last word of the name of a system of ours: fsync or os."""
     return system.rsplit(" ", 1)[1]
 
 

@@ -54,10 +54,12 @@ def of_partitions(results: Results, partitions: int, measure: str) -> Histogram 
 
 
 def some(histogram: Histogram) -> Histogram | None:
+    """None of an empty distribution, which would look fast."""
     return histogram if histogram.count else None
 
 
 def ready(results: Results) -> Limit | None:
+    """From the start to the first answer, on an empty directory."""
     start: Start | None = row(results, Start, FSYNC)
     if start is None:
         return None
@@ -66,6 +68,7 @@ def ready(results: Results) -> Limit | None:
 
 
 def idle_memory(results: Results) -> Limit | None:
+    """Memory of a broker that has nothing to do."""
     start: Start | None = row(results, Start, FSYNC)
     if start is None:
         return None
@@ -74,6 +77,7 @@ def idle_memory(results: Results) -> Limit | None:
 
 
 def commit_of_many(results: Results) -> Limit | None:
+    """A commit over 16 partitions beside one over a single partition."""
     one, many = (of_partitions(results, partitions, "flushed_commit_to_ack") for partitions in (1, 16))
     if one is None or many is None:
         return None
@@ -84,6 +88,7 @@ def commit_of_many(results: Results) -> Limit | None:
 
 
 def visible(results: Results) -> Limit | None:
+    """From the ack of a commit to its delivery."""
     latency = of_partitions(results, 1, "ack_to_visible")
     if latency is None:
         return None
@@ -100,6 +105,7 @@ def produced(results: Results) -> float | None:
 
 
 def plain_produce(results: Results) -> Limit | None:
+    """Speed of plain messages without fsync."""
     measured = produced(results)
     if measured is None:
         return None
@@ -107,6 +113,7 @@ def plain_produce(results: Results) -> Limit | None:
 
 
 def plain_produce_beside_writing(results: Results) -> Limit | None:
+    """The same beside writing the same bytes twice, as journal and log do."""
     measured = produced(results)
     floor = next((each.value for each in results.floors if each.name == "write twice"), None)
     if measured is None or floor is None:
@@ -117,6 +124,7 @@ def plain_produce_beside_writing(results: Results) -> Limit | None:
 
 
 def open_transaction(results: Results, percent: int) -> Limit | None:
+    """Others' delivery while a transaction hangs, beside their delivery before; at one percentile."""
     stall: Stall | None = row(results, Stall, FSYNC)
     if stall is None or not (some(stall.before) and some(stall.during)):
         return None

@@ -44,6 +44,7 @@ def line_plot(
 
 
 def show_ticks(axes: Axes, values: list[float], show_x: Callable[[float], str]) -> None:
+    """Tick the x axis at these values, and nowhere else."""
     axes.xaxis.set_major_locator(FixedLocator(values))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: show_x(value)))

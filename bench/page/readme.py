@@ -60,14 +60,17 @@ def pair(which: str) -> Shown:
 
 
 def one(figure: Callable[[Results, str], float | None]) -> Shown:
+    """A cell with a single figure."""
     return lambda results, system: text(figure(results, system))
 
 
 def memory(results: Results, system: str) -> str:
+    """Memory when idle and at its peak, in MiB."""
     return f"{text(idle_mib(results, system))} / {text(loaded_mib(results, system))}"
 
 
 def starts(results: Results, system: str) -> str:
+    """Medians of a start on an empty directory and of a restart, in seconds."""
     row = row_of(results, Start, system)
     if row is None:
         return MISSING

@@ -98,12 +98,14 @@ def target(results: Results, goal: Goal, aim: Aim, system: str) -> Target:
 
 
 def ratio_of(ours: float | None, reference: float | None) -> float | None:
+    """Our figure over the reference; None if either was not measured, or the reference is 0."""
     if ours is None or not reference:
         return None
     return ours / reference
 
 
 def verdict(ratio: float | None, limit: float, is_at_most: bool) -> str:
+    """met, missed or not measured."""
     if ratio is None:
         return "not measured"
     return "met" if (ratio <= limit if is_at_most else ratio >= limit) else "missed"
@@ -123,6 +125,7 @@ def limit_text(limit: float, of: str) -> str:
 
 
 def of_kafka(fsync: float, os: float) -> tuple[Aim, Aim]:
+    """Aims under fsync and under os, as multiples of Kafka's figure."""
     return Aim(fsync), Aim(os)
 
 
@@ -144,6 +147,7 @@ def flushed(figure: str, measure: Figure) -> Goal:
 
 
 def rate(figure: str, partitions: int, producers: int, *, has_floor: bool = False) -> Goal:
+    """A rate of transactions, which should be no less than Kafka's under either durability."""
     measure = transactions_per_second(partitions, producers)
     return Goal(figure, "1/s", measure, False, *of_kafka(1, 1), has_floor=has_floor)
 

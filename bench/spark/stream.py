@@ -90,6 +90,7 @@ class Job:
 
 
 def main(scratch: str, jars: str) -> None:
+    """Serve requests from standard input until it ends; checkpoints are put below `scratch`."""
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("faircopy benchmark")

@@ -64,4 +64,5 @@ def decode_manifest(content: bytes) -> Manifest:
 
 
 def checksum_of(document: Mapping[str, object]) -> int:
+    """The CRC-32C of a document as JSON, which shows that the document was not changed since."""
     return int(crc32c(json.dumps(document).encode()))

@@ -49,7 +49,9 @@ class Surroundings:
         return Disk(loop)
 
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
+        """The state store in the LMDB file at `path`. Raises StorageFailure."""
         return StateStore(path, loop)
 
     def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:
+        """A publisher in a process of its own, which ends once it has been idle for `idle_seconds`."""
         return PublisherProcess(now_ms, idle_seconds=idle_seconds)

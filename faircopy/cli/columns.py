@@ -75,10 +75,12 @@ def folded(rows: Sequence[Row]) -> Any:
 
 
 def cells(row: Row, shapes: Sequence[tuple[str, Callable[[Any], str]]]) -> list[str]:
+    """The values of a row as text, each by the function of its column."""
     return [shape(value) for value, (_, shape) in zip(row.values(), shapes, strict=True)]
 
 
 def is_number(rows: Sequence[Row], name: str) -> bool:
+    """Whether a column holds nothing but numbers and gaps, so that it is aligned to the right."""
     return all(isinstance(row[name], int | float | None) and not isinstance(row[name], bool) for row in rows)
 
 
@@ -95,6 +97,7 @@ def shape_of(name: str) -> tuple[str, Callable[[Any], str]]:
 
 
 def measured(shape: Callable[[Any], str]) -> Callable[[Any], str]:
+    """`shape` for numbers, and for all else what it is by itself."""
     return lambda value: shape(value) if isinstance(value, int | float) else cell(value)
 
 

@@ -155,6 +155,7 @@ def reset(
 
 
 def is_offset(text: str) -> bool:
+    """Whether text is an offset: decimal digits, and below 2^63."""
     return text.isascii() and text.isdigit() and int(text) < 1 << 63
 
 

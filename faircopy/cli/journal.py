@@ -60,6 +60,7 @@ def show_journal(path: Path, transaction: str | None, start: int | None, limit: 
 
 
 def show_transaction(files: JournalFiles, text: str, as_json: bool) -> None:
+    """Print the entries of one transaction along its reverse list. Raises BadParameter."""
     from faircopy.verify.journal_entries import follow, transaction_of
 
     try:
@@ -85,6 +86,7 @@ def is_clean_end(files: JournalFiles) -> bool:
 
 
 def print_entries(entries: Iterable[ShownEntry], as_json: bool) -> None:
+    """Print a row for each entry, as a table or as lines of JSON."""
     rows = [row_of(each) for each in entries]
     show(rows if as_json else [readable(row) for row in rows], as_json, empty="no entries", folds=False)
 

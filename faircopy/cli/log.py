@@ -59,6 +59,7 @@ def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
 
 
 def rows_of(path: Path, records: bool) -> Iterator[dict[str, Any]]:
+    """A row for each batch of a segment file, or of all in a directory; with `records`, for each record."""
     from faircopy.verify.log_files import LogFile, base_offset_of, log_files
 
     for file in log_files(path) if path.is_dir() else [path]:

@@ -25,6 +25,7 @@ class BadFormat(FaircopyError):
 
 
 def length(data: bytes | None) -> int:
+    """Bytes of a key or a value; -1 for none, as Kafka counts it."""
     return -1 if data is None else len(data)
 
 
@@ -37,6 +38,7 @@ def header_pairs(message: Any) -> list[tuple[str, bytes | None]] | None:
 
 
 def headers(message: Any) -> bytes:
+    """NAME=VALUE pairs with commas between them; a header without a value has NULL."""
     pairs = header_pairs(message)
     if pairs is None:
         return b"(unreadable)"
@@ -59,6 +61,7 @@ LETTERS: dict[str, Callable[[Any], bytes]] = {
 
 
 def as_it_is(data: bytes) -> bytes:
+    """Show data unchanged, for programs."""
     return data
 
 
@@ -94,6 +97,7 @@ def part(token: re.Match[str], shown: Callable[[bytes], bytes]) -> Callable[[Any
 
 
 def constant(data: bytes) -> Callable[[Any], bytes]:
+    """A piece of a format that is the same for each message."""
     return lambda _message: data
 
 

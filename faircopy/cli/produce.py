@@ -78,10 +78,12 @@ def split(line: bytes, separator: str | None) -> tuple[bytes | None, bytes]:
 
 
 def failure(topic: str, error: KafkaError) -> ProduceFailed:
+    """What to raise when librdkafka could not deliver a message."""
     return ProduceFailed(f"writing to {topic!r}: {error.str()} ({error.name()})")
 
 
 def report(topic: str, writer: Writer, as_json: bool) -> None:
+    """Say how much was written: as JSON on standard output, or in words on standard error."""
     if as_json:
         click.echo(json.dumps({"topic": topic, "messages": writer.written, "transactions": writer.committed}))
     else:

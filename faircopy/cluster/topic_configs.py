@@ -55,10 +55,13 @@ class TopicConfig(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
+        """Whether the broker does anything with it; some are kept only because tools set them."""
         return not self.about.startswith(WITHOUT_EFFECT)
 
 
 def whole_number(least: int, most: int = INT64_MAX) -> Check:
+    """A check for decimal integers from `least` to `most`, both included."""
+
     def passes(text: str) -> bool:
         return bool(re.fullmatch(r"-?[0-9]{1,19}", text)) and least <= int(text) <= most
 
@@ -66,6 +69,7 @@ def whole_number(least: int, most: int = INT64_MAX) -> Check:
 
 
 def fraction(text: str) -> bool:
+    """Whether text is a number from 0 to 1."""
     try:
         return math.isfinite(float(text)) and 0 <= float(text) <= 1
     except ValueError:
@@ -73,10 +77,12 @@ def fraction(text: str) -> bool:
 
 
 def one_of(*choices: str) -> Check:
+    """A check for one of these words."""
     return Check(lambda text: text in choices, " or ".join(choices))
 
 
 def pattern(expression: str, expected: str) -> Check:
+    """A check against a regular expression; `expected` tells a person what it stands for."""
     return Check(lambda text: bool(re.fullmatch(expression, text)), expected)
 
 
@@ -86,6 +92,7 @@ def elements(text: str) -> list[str]:
 
 
 def list_of(*choices: str) -> Check:
+    """A check for a list of these words with commas between them, at least one."""
     return Check(lambda text: bool(elements(text)) and set(elements(text)) <= set(choices), " or ".join(choices))
 
 

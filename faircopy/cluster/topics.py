@@ -115,10 +115,12 @@ class Topics:
 
 
 def encode(topic: Topic) -> bytes:
+    """A topic as the cluster store keeps it."""
     stored = {"id": topic.id.hex, "partitions": topic.partitions, "configs": topic.configs}
     return json.dumps(stored, sort_keys=True).encode()
 
 
 def decode(name: str, value: bytes, version: int) -> Topic:
+    """The topic `name`, as the cluster store has it at `version`. Raises ValueError or KeyError."""
     stored = json.loads(value)
     return Topic(name, uuid.UUID(stored["id"]), stored["partitions"], stored["configs"], version)

@@ -54,10 +54,12 @@ class Span(NamedTuple):
 
 
 def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
+    """The change that stores a checkpoint of the partition with this identity."""
     return Put("checkpoints", identity, json.dumps(checkpoint._asdict()).encode())
 
 
 def decode_checkpoint(value: bytes) -> Checkpoint:
+    """The checkpoint in a stored value."""
     return Checkpoint(**json.loads(value))
 
 
@@ -102,18 +104,21 @@ def _transaction_change(identity: bytes, transaction_id: TransactionId, state: P
 
 
 def encode_producer(producer: ProducerState) -> bytes:
+    """A producer, with the last batches that are needed to recognise duplicates."""
     return _PRODUCER.pack(producer.epoch, producer.is_forgotten, producer.last_position) + b"".join(
         _SEEN.pack(*batch) for batch in producer.seen
     )
 
 
 def decode_producer(value: bytes) -> ProducerState:
+    """The producer in a stored value."""
     seen = tuple(SeenBatch(*fields) for fields in _SEEN.iter_unpack(value[_PRODUCER.size :]))
     epoch, is_forgotten, last_position = _PRODUCER.unpack_from(value)
     return ProducerState(epoch, seen, last_position, is_forgotten=bool(is_forgotten))
 
 
 def encode_transaction(transaction: Branch) -> bytes:
+    """A transaction's branch in this partition; its drafts are in the journal."""
     return _TRANSACTION.pack(
         transaction.standing,
         transaction.head,
@@ -126,6 +131,7 @@ def encode_transaction(transaction: Branch) -> bytes:
 
 
 def decode_transaction(value: bytes) -> Branch:
+    """The branch in a stored value."""
     standing, *rest = _TRANSACTION.unpack(value)
     return Branch(Standing(standing), *rest)
 
@@ -155,15 +161,18 @@ def restore(
 
 
 def encode_span(identity: bytes, span: Span) -> Put:
+    """The change that stores where a transaction stands in the log."""
     return Put("spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction))
 
 
 def decode_span(key: bytes, value: bytes) -> Span:
+    """The span of a stored record."""
     last_offset, *transaction = _SPAN.unpack(value)
     return Span(_SPAN_KEY.unpack(key[-_SPAN_KEY.size :])[0], last_offset, TransactionId(*transaction))
 
 
 def span_key(identity: bytes, offset: int) -> bytes:
+    """The key of the span whose first offset is `offset`; keys of one partition sort by offset."""
     return identity + _SPAN_KEY.pack(offset)
 
 

@@ -64,6 +64,7 @@ class Branch:
 
     @property
     def is_undecided(self) -> bool:
+        """Whether it may still be applied or discarded."""
         return self.standing <= Standing.PREPARED
 
 
@@ -137,6 +138,7 @@ class PartitionState:
         raise AssertionError(f"entry of kind {entry.kind} in a data journal")
 
     def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
+        """Give a plain batch the next offsets. `header` is None where payloads are not record batches."""
         base_offset = self.next_offset
         self.next_offset += entry.records
         self.position = entry.position + entry.length
@@ -165,6 +167,7 @@ class PartitionState:
         return expected_offset
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
+        """Note the promise to apply the transaction. Its producer's up to number `finished` are over."""
         transaction = self.transactions.setdefault(entry.transaction, Branch(first=entry.position))
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
         transaction.standing = Standing.PREPARED
@@ -172,6 +175,7 @@ class PartitionState:
         self._advance(entry, finished)
 
     def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyTransaction | None:
+        """Give a transaction its offsets; the effect copies it. None if it is unknown, or applied already."""
         transaction = self.transactions.get(entry.transaction)
         self._advance(entry, finished)
         if transaction is None or transaction.standing is Standing.APPLIED:
@@ -190,6 +194,7 @@ class PartitionState:
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
+        """Drop a transaction, and fence its producer off below `fence_epoch` unless that is NO_FENCE."""
         transaction = self.transactions.get(entry.transaction)
         self._advance(entry, finished)
         invariant(
@@ -205,6 +210,7 @@ class PartitionState:
         self.changed_producers.add(entry.transaction.producer_id)
 
     def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
+        """Move the start of the log up to `start_offset`, never down and never past the next offset."""
         self.start_offset = max(self.start_offset, min(start_offset, self.next_offset))
         self.position = entry.end
         return MoveStart(self.start_offset)

@@ -34,6 +34,7 @@ class Place(NamedTuple):
 
 
 def time_key(identity: bytes, time_ms: int) -> bytes:
+    """The key of a time in milliseconds; keys of one partition sort by time, also of times before 1970."""
     return identity + _OFFSET.pack(time_ms + _TIME_BIAS)
 
 

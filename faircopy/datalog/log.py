@@ -173,6 +173,7 @@ class DataLog:
         self._watchers[watcher] = None
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called no more."""
         self._watchers.pop(watcher, None)
 
     def give_back_unsynced(self, segments: list[LogSegment]) -> None:

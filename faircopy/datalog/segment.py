@@ -15,6 +15,7 @@ LEADER_EPOCH = 0
 
 
 def file_name(base_offset: int) -> str:
+    """The name of the segment file that begins at this offset; names sort by offset."""
     return f"{base_offset:020d}{SUFFIX}"
 
 

@@ -55,6 +55,7 @@ class JoinRequest(NamedTuple):
 
     @property
     def names(self) -> set[str]:
+        """The assignment strategies that the member can use."""
         return {name for name, _ in self.protocols}
 
     @property
@@ -177,10 +178,12 @@ class Member:
 
     @property
     def names(self) -> set[str]:
+        """The assignment strategies that the member can use."""
         return {name for name, _ in self.protocols}
 
     @property
     def is_static(self) -> bool:
+        """Whether it has a group.instance.id, so that it keeps its place over restarts (KIP-345)."""
         return self.instance_id is not None
 
     def metadata(self, protocol_name: str) -> bytes:
@@ -258,4 +261,5 @@ def elected_protocol(members: Sequence[Member]) -> str:
 
 
 def is_due(at_ms: int | None, now_ms: int) -> bool:
+    """Whether a time in milliseconds has come; never if it is None."""
     return at_ms is not None and at_ms <= now_ms

@@ -84,10 +84,12 @@ class Kept(Protocol):
     """A group that is stored."""
 
     @property
-    def protocol_type(self) -> str: ...
+    def protocol_type(self) -> str:
+        """Such as "consumer"; empty for a group that never had members."""
 
     @property
-    def has_members(self) -> bool: ...
+    def has_members(self) -> bool:
+        """Whether members were stored with it."""
 
     @property
     def metadata(self) -> GroupMetadata:

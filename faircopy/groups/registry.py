@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 class Timer(Protocol):
     """What `call_later` returns."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """Do not call, unless it has called already."""
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]

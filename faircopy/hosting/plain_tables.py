@@ -69,10 +69,12 @@ class PlainTable:
 
     @property
     def interval_ms(self) -> int:
+        """The shortest interval between publications that a topic of the table asks for."""
         return min(int(topic.config("plain.interval.ms")) for topic in self.topics)
 
     @property
     def max_bytes(self) -> int:
+        """The smallest limit of bytes in a publication that a topic of the table asks for."""
         return min(int(topic.config("plain.max.bytes")) for topic in self.topics)
 
     @property

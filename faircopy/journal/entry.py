@@ -64,6 +64,7 @@ class Entry(NamedTuple):
 
     @property
     def payload_bytes(self) -> int:
+        """The length of the payload."""
         return self.length - HEADER_BYTES
 
 

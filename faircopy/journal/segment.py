@@ -37,6 +37,7 @@ COPY_BYTES = 1 << 20
 
 
 def file_name(base: int) -> str:
+    """The name of the segment file that begins at this position; names sort by position."""
     return f"{base:020d}{SUFFIX}"
 
 

@@ -22,6 +22,7 @@ class StallWatch:
         self.stalls = 0
 
     def start(self) -> None:
+        """Watch from now on."""
         self._due_ms = self._clock.monotonic_ms() + INTERVAL_SECONDS * 1000
         self._timer = self._loop.call_later(INTERVAL_SECONDS, self._fired)
 
@@ -32,5 +33,6 @@ class StallWatch:
         self.start()
 
     def stop(self) -> None:
+        """Watch no more; what was counted stays."""
         if self._timer is not None:
             self._timer.cancel()

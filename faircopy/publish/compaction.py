@@ -33,10 +33,12 @@ class Upkeep(NamedTuple):
 
     @property
     def horizon_ms(self) -> int:
+        """The horizon in milliseconds."""
         return int(self.horizon_days * DAY_MS)
 
     @property
     def grace_ms(self) -> int:
+        """The grace in milliseconds."""
         return int(self.grace_days * DAY_MS)
 
 

@@ -105,6 +105,7 @@ class Files:
             return {}
 
     def is_directory(self, path: Path) -> bool:
+        """Whether there is a directory at `path`."""
         return path.is_dir()
 
     def read(self, path: Path, position: int = 0, size: int = -1) -> bytes:
@@ -114,6 +115,7 @@ class Files:
             return _read_fully(file, size) if size >= 0 else file.readall()
 
     def open_to_read(self, path: Path) -> BinaryIO:
+        """A file, open for reading, unbuffered. Raises OSError."""
         return path.open("rb", buffering=0)
 
     def create(self, path: Path) -> NewFile:
@@ -121,6 +123,7 @@ class Files:
         return NewFile(path)
 
     def rename(self, old: Path, new: Path) -> None:
+        """Give a file a new name, in place of what has that name; durable once the directory is synced."""
         old.rename(new)
 
     def delete(self, path: Path) -> None:
@@ -128,6 +131,7 @@ class Files:
         path.unlink(missing_ok=True)
 
     def make_directory(self, path: Path) -> None:
+        """Make a directory with the permissions and the owner of its parent. Raises FileExistsError."""
         parent = path.parent.stat()
         path.mkdir(permissions_in(parent))
         give_to_owner_of(parent, path)

@@ -20,6 +20,7 @@ class TableMovedError(TableDamagedError):
 
 
 def damaged(directory: Path, why: str) -> TableDamagedError:
+    """The error for a table whose log can't be read: it says what to do."""
     return TableDamagedError(
         f"opening the plain table in {directory}: {why}. Restore the directory from a copy, or delete it and let"
         " the table be made again from the log"
@@ -38,9 +39,11 @@ class LogDirectory:
 
     @property
     def next_entry(self) -> int:
+        """The id of the entry that is written next."""
         return self._entries[-1] + 1
 
     def exists(self) -> bool:
+        """Whether the table has a log yet."""
         return self._files.is_directory(self._directory)
 
     def make(self, schema_file: DataFile) -> None:

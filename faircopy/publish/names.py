@@ -71,6 +71,7 @@ def doomed(table: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
+    """Whether a file was being written, and its name is not yet its own."""
     return name.startswith(".") and name.endswith(TEMPORARY)
 
 

@@ -44,6 +44,7 @@ class RetiredFiles:
         self._since_ms = dict.fromkeys(retired, now_ms) | self._since_ms
 
     def delete_expired(self, now_ms: int, upkeep: Upkeep) -> None:
+        """Delete the files whose grace is over at `now_ms`; `save` then forgets them on disk, too."""
         for name in expired(self._since_ms, now_ms, upkeep):
             self._files.delete(self._directory / name)
             del self._since_ms[name]

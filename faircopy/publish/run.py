@@ -66,6 +66,7 @@ class Run:
 
     @property
     def is_full(self) -> bool:
+        """Whether it holds as many rows, or bytes, as become columns at once."""
         return len(self.ends) >= ROWS_AT_MOST or len(self.payload) >= RUN_BYTES
 
     def add(self, batch: LoggedBatch, data: Bytes, at: int, stop: int, done: int) -> tuple[int, int]:

@@ -51,6 +51,7 @@ class DataFile(NamedTuple):
 
 
 def is_compact(entry: int) -> bool:
+    """Whether the entry with this id lists all live files, and not only what it changes."""
     return (entry + 1) % COMPACT_INTERVAL == 0
 
 

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def is_logged() -> bool:
+    """Whether anybody reads what this module would say, so that it need not be put together."""
     return log.isEnabledFor(logging.DEBUG)
 
 
@@ -45,4 +46,5 @@ def refused(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def name_of(code: int) -> str:
+    """Kafka's name of an error code; the number of a code without one."""
     return ErrorCode(code).name if code in list(ErrorCode) else str(code)

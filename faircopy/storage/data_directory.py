@@ -81,18 +81,22 @@ class DataDirectory:
 
     @property
     def journal(self) -> Path:
+        """Where the journals are."""
         return self.path / "journal"
 
     @property
     def log(self) -> Path:
+        """Where the data logs are."""
         return self.path / "log"
 
     @property
     def plain(self) -> Path:
+        """Where the plain tables are."""
         return self.path / "plain"
 
     @property
     def state(self) -> Path:
+        """The LMDB environment of the state store."""
         return self.path / "state.lmdb"
 
     # -- format --------------------------------------------------------------------------------------------------

@@ -51,17 +51,23 @@ class StateStoreFailure(FaircopyError):
 
 
 class Put(NamedTuple):
+    """Store a value under a key, in place of what was there."""
+
     table: str
     key: bytes
     value: bytes
 
 
 class Delete(NamedTuple):
+    """Remove a key; it need not be there."""
+
     table: str
     key: bytes
 
 
 class DeletePrefix(NamedTuple):
+    """Remove all keys that begin with `prefix`."""
+
     table: str
     prefix: bytes
 

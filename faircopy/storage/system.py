@@ -40,12 +40,14 @@ class System:
     """The machine's own. Files are known by descriptors, positions and sizes are bytes."""
 
     def open(self, path: Path, flags: int) -> int:
+        """A descriptor of the file, which no child process inherits. Raises OSError, as all of these do."""
         return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
 
     def size(self, descriptor: int) -> int:
+        """The size of a file in bytes."""
         return os.fstat(descriptor).st_size
 
     def write(self, descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
@@ -67,15 +69,18 @@ class System:
         return os.sendfile(socket_descriptor, descriptor, position, size)
 
     def allocate(self, descriptor: int, end: int) -> None:
+        """Have the disk hold space for the file up to byte `end`; the file grows to that size."""
         os.posix_fallocate(descriptor, 0, end)
 
     def truncate(self, descriptor: int, size: int) -> None:
+        """Cut a file, or let it grow, to this size."""
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
         os.fdatasync(descriptor)
 
     def sync_directory(self, path: Path) -> None:
+        """Make the names in a directory durable."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -83,6 +88,7 @@ class System:
             os.close(descriptor)
 
     def make_directory(self, path: Path) -> None:
+        """Make one directory, which only its owner may read."""
         path.mkdir(PRIVATE_DIRECTORY)
 
     def permissions(self, path: Path) -> int:
@@ -90,12 +96,15 @@ class System:
         return stat.S_IMODE(path.stat().st_mode)
 
     def set_permissions(self, path: Path, mode: int) -> None:
+        """Set the mode bits of a file or directory."""
         path.chmod(mode)
 
     def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory."""
         path.rmdir()
 
     def rename(self, old: Path, new: Path) -> None:
+        """Give a file or directory a new name, in place of a file that has it."""
         old.rename(new)
 
     def link(self, old: Path, new: Path) -> None:
@@ -106,6 +115,7 @@ class System:
         path.unlink()
 
     def list(self, path: Path) -> list[str]:
+        """The names in a directory, in no order."""
         return os.listdir(path)  # noqa: PTH208 - a path for each name costs more than the names
 
     def status(self, path: Path) -> Status | None:
@@ -117,6 +127,7 @@ class System:
         return Status(stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns)
 
     def space(self, path: Path) -> Space:
+        """The space of the file system that `path` is on, and what of it others than root may use."""
         disk = os.statvfs(path)
         return Space(disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize)
 

@@ -45,6 +45,7 @@ class Commit:
 
     @property
     def group(self) -> str:
+        """The group of its transactional id: commits of one group are applied in order."""
         return group_of(self.transaction.transactional_id)
 
     def promise(self, participants: list[Participant], finished: int) -> None:

@@ -48,6 +48,7 @@ class Transaction:
 
     @property
     def participants(self) -> list[TopicIdPartition]:
+        """The partitions that take part, in the order in which they were added."""
         return list(self.epochs)
 
 
@@ -90,10 +91,12 @@ class Producer:
 
     @property
     def group(self) -> str:
+        """The group of its transactional id, see `group_of`."""
         return group_of(self.transactional_id)
 
     @property
     def identity(self) -> tuple[int, int]:
+        """Producer id and epoch."""
         return self.producer_id, self.epoch
 
     @property

@@ -49,10 +49,12 @@ class Both:
         self._waiting = 2
 
     def one_is_safe(self) -> None:
+        """One of the two is written; the second call answers the client."""
         self._waiting -= 1
         if not self._waiting:
             self._done(self._offset)
 
     def draft_is_safe(self, base_offset: int) -> None:
+        """The draft is written, and its batch would get this offset."""
         self._offset = base_offset
         self.one_is_safe()

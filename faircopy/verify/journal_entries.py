@@ -37,10 +37,12 @@ class ShownEntry(NamedTuple):
 
     @property
     def transaction(self) -> TransactionId | None:
+        """The transaction that the entry is of; None for one of no transaction."""
         return None if self.entry.transaction == NO_TRANSACTION else self.entry.transaction
 
     @property
     def kind(self) -> str:
+        """The name of its kind, or "kind N" for one that this version does not know."""
         return Kind(self.entry.kind).name if self.entry.kind in set(Kind) else f"kind {self.entry.kind}"
 
 
@@ -95,6 +97,7 @@ def is_batch(payload: memoryview, entry: Entry) -> bool:
 
 
 def batch_meaning(payload: memoryview) -> dict[str, Any]:
+    """What the header of a record batch says of its producer; nothing without one."""
     header = read_header(payload)
     if header.producer_id < 0:
         return {}
@@ -102,6 +105,7 @@ def batch_meaning(payload: memoryview) -> dict[str, Any]:
 
 
 def offsets_meaning(payload: memoryview) -> dict[str, Any]:
+    """The group and the offsets that an entry of an offsets partition stores."""
     stored: dict[str, Any] = json.loads(bytes(payload))
     return {
         "group": stored["group"],

@@ -40,6 +40,7 @@ class JournalFiles:
 
     @property
     def start_position(self) -> int:
+        """The position of the first byte that there still is; 0 without files."""
         return self.segments[0].base if self.segments else 0
 
     def entries(self, start: int) -> Iterator[Recovered]:

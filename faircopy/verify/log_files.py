@@ -43,10 +43,12 @@ class ShownBatch(NamedTuple):
 
     @property
     def end(self) -> int:
+        """The byte after it."""
         return self.byte + len(self.data)
 
     @property
     def next_offset(self) -> int:
+        """The offset after its last record."""
         return self.header.last_offset + 1
 
 

@@ -41,6 +41,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_ipv6(host: str) -> bool:
+    """Whether a host is an IPv6 address, without brackets."""
     try:
         return bool(ipaddress.IPv6Address(host))
     except ValueError:

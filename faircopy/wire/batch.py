@@ -70,10 +70,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the records belong to a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def last_offset(self) -> int:
+        """The offset of the last record."""
         return self.base_offset + self.last_offset_delta
 
     @property

@@ -68,9 +68,11 @@ class Dialect:
         self.budget = budget or Budget(NO_BOUND)
 
     def has(self, field: Field) -> bool:
+        """Whether the message has this field in this version."""
         return field.versions.has(self.version)
 
     def may_be_null(self, field: Field) -> bool:
+        """Whether the field may be null in this version."""
         return field.nullable is not None and field.nullable.has(self.version)
 
 

@@ -58,6 +58,7 @@ class Versions(NamedTuple):
     last: int
 
     def has(self, version: int) -> bool:
+        """Whether a version is in the range."""
         return self.first <= version <= self.last
 
 

@@ -34,6 +34,7 @@ def aborts(results: Results) -> Section:
 
 
 def plots(rows: list[AbortCost]) -> list[Plot]:
+    """Rate of reading, bytes to the consumer and bytes on disk, over the share of aborted messages."""
     return [
         plot(
             rows, "aborts-rate", "Committed messages read", "messages a second",
@@ -55,6 +56,7 @@ def plots(rows: list[AbortCost]) -> list[Plot]:
 
 
 def plot(rows: list[AbortCost], name: str, title: str, label: str, measure: Callable[[AbortCost], float]) -> Plot:
+    """One measure over the share of aborted messages."""
     lines = {
         system: sorted((row.aborted_percent, measure(row)) for row in rows if row.system == system and row.delivered)
         for system in in_order(row.system for row in rows)

@@ -44,6 +44,7 @@ def distance(results: Results) -> Section:
 
 
 def check_table(checked: list[Checked]) -> Table:
+    """The model with the figures of this run, beside what was measured."""
     columns = [
         "Protocol", "Flushed before", "Partitions", "Formula, one broker", "RTT, ms", "W, ms", "Model, ms",
         "Measured p50, ms", "Measured / model",
@@ -61,6 +62,7 @@ def check_table(checked: list[Checked]) -> Table:
 
 
 def check_line(row: Checked) -> list[Cell]:
+    """One protocol in one case."""
     figures = (row.round_trip_ms, row.durable_write_ms, row.commit_model_ms, row.commit_measured_ms)
     ratio = row.commit_measured_ms / row.commit_model_ms if row.commit_model_ms else None
     partitions = Cell(f"{row.partitions}", "number")
@@ -69,6 +71,7 @@ def check_line(row: Checked) -> list[Cell]:
 
 
 def yes_or_no(value: bool) -> Cell:
+    """A cell that says whether."""
     return Cell("yes" if value else "no")
 
 
@@ -89,6 +92,7 @@ def formulas(rows: list[Distance]) -> Table:
 
 
 def formula_line(row: Distance) -> list[Cell]:
+    """What a protocol waits for, as formulas."""
     terms = (Cell(formula, "formula") for formula in (row.commit_formula, row.visible_formula))
     return [system(row.protocol), yes_or_no(row.is_replicated), *terms]
 
@@ -109,6 +113,7 @@ def curves(rows: list[Distance]) -> Plots:
 
 
 def curve(rows: list[Distance], is_replicated: bool, title: str) -> Plot | None:
+    """Time of a commit over the round trip between brokers; None without rows."""
     drawn = [row for row in rows if row.is_replicated == is_replicated]
     if not drawn:
         return None
@@ -149,6 +154,7 @@ def tables_at(rows: list[Distance], partitions: int) -> list[Table]:
 
 
 def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_visible: bool) -> Table | None:
+    """Which protocol is fastest at each round trip and disk; None without rows."""
     ranked = {
         place: found
         for place, found in ranking(rows, by_visible=by_visible).items()

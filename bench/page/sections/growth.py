@@ -64,6 +64,7 @@ def lines_of(rows: list[Growth], of: str, measure: Measure) -> dict[str, Points]
 
 
 def plot_of(rows: list[Growth], of: str, measure: Measure) -> Plot | None:
+    """One measure over the size of what grows; None if it was not measured."""
     lines = lines_of(rows, of, measure)
     if not lines:
         return None
@@ -82,6 +83,7 @@ def power(points: Points) -> float | None:
 
 
 def table(rows: list[Growth], kinds: list[str]) -> Table:
+    """How steeply each measure grows: the fitted powers."""
     columns = ["System", "What grows", "From", "To", *(f"{measure.name}, power" for measure in MEASURES)]
     lines = [
         line(rows, name, of)
@@ -94,6 +96,7 @@ def table(rows: list[Growth], kinds: list[str]) -> Table:
 
 
 def line(rows: list[Growth], name: str, of: str) -> list[Cell]:
+    """One system, and one thing that grows."""
     sizes = [row.size for row in rows if (row.system, row.of) == (name, of)]
     show = size if of == LOG_BYTES else quantity
     powers = (power(lines_of(rows, of, measure).get(name, [])) for measure in MEASURES)

@@ -56,6 +56,7 @@ def blocks(cells: dict[Place, Row]) -> list[Table | Plots | Folded]:
 
 
 def commit_to_ack(row: Latency) -> Histogram:
+    """The distribution from the call of commit to its ack."""
     return row.commit_to_ack
 
 
@@ -69,6 +70,7 @@ def by_cell(rows: list[Latency]) -> dict[Place, Row]:
 
 
 def place_of(row: Latency) -> Place:
+    """The cell of a row: partitions, producers, pause in ms."""
     return row.partitions, row.producers, row.pause_ms
 
 
@@ -105,6 +107,7 @@ def plots(
 
 
 def paused(pause_ms: int) -> str:
+    """The pause between transactions as the end of a title."""
     return f", pauses of {pause_ms} ms" if pause_ms else ""
 
 
@@ -120,6 +123,7 @@ def table(cells: dict[Place, Row]) -> Table:
 
 
 def line(row: Latency) -> list[Cell]:
+    """One system in one cell."""
     commit, flushed, visible, end_to_end = (
         row.commit_to_ack, row.flushed_commit_to_ack, row.ack_to_visible, row.end_to_end,
     )  # fmt: skip

@@ -61,12 +61,14 @@ def plots(rows: list[Latency]) -> list[Plot]:
 
 
 def commit_p50_ms(row: Latency) -> float:
+    """The median from the call of commit to its ack, in ms."""
     return row.commit_to_ack.p50_ms
 
 
 def plot(
     name: str, title: str, rows: list[Latency], over: str, measure: Callable[[Latency], float], label: str
 ) -> Plot | None:
+    """One measure over `over`, a field of the rows; None unless there are two values of it."""
     lines: dict[str, Points] = {}
     for system in in_order(row.system for row in rows):
         lines[system] = sorted((getattr(row, over), measure(row)) for row in rows if row.system == system)

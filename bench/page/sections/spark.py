@@ -36,6 +36,7 @@ def spark(results: Results) -> Section:
 
 
 def line(row: SparkSource) -> list[Cell]:
+    """One reader with one system."""
     is_right = row.shown == row.committed and not row.aborted_shown
     return [
         system(row.system),

@@ -54,6 +54,7 @@ def spans_seconds(row: Stall) -> tuple[float, float, float]:
 
 
 def plot(rows: list[Stall]) -> Plot:
+    """Delivery over the time of the send, with the transaction's life shaded."""
     title = "Others' delivery while a transaction hangs"
 
     def draw(axes: Axes) -> None:
@@ -84,6 +85,7 @@ def slowest(row: Stall) -> list[tuple[float, float]]:
 
 
 def table(rows: list[Stall]) -> Table:
+    """Others' delivery before, while and after the transaction hangs."""
     columns = [
         "System", "Before p50, ms", "p99", "While it hangs p50, ms", "p99", "max", "After p50, ms", "p99",
         "p99 while it hangs / before", "Messages before", "while it hangs", "after", "Hung, s",
@@ -93,6 +95,7 @@ def table(rows: list[Stall]) -> Table:
 
 
 def line(row: Stall) -> list[Cell]:
+    """One system."""
     before, during, after = row.before, row.during, row.after
     ratio = during.p99_ms / before.p99_ms if before.p99_ms else None
     figures = (

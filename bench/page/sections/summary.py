@@ -47,6 +47,7 @@ def table(found: list[Target]) -> Table:
 
 
 def row(each: Target) -> list[Cell]:
+    """One target under one durability."""
     return [
         Cell(each.figure, "heading"),
         Cell(each.durability),
@@ -73,6 +74,7 @@ def limit_table(found: list[Limit]) -> Table:
 
 
 def limit_row(each: Limit) -> list[Cell]:
+    """One limit."""
     return [
         Cell(each.figure, "heading"),
         number(each.measured),

@@ -43,6 +43,7 @@ def bars(rows: list[Throughput], message_bytes: int) -> list[Plots]:
 
 
 def load_name(message_bytes: int, commit_every_ms: int) -> str:
+    """A load, as a title says it."""
     commits = f"a commit each {commit_every_ms:,} ms" if commit_every_ms else "no transactions"
     return f"{size(message_bytes)}, {commits}"
 
@@ -56,6 +57,7 @@ def plot(rows: list[Throughput], cell: tuple[int, int], measure: str, what: str)
 
 
 def table(rows: list[Throughput]) -> Table:
+    """Speed and cost of each load with each system."""
     columns = [
         "Message", "Commit each, ms", "System", "Produced, MB/s", "Consumed, MB/s", "CPU s per million messages",
         "Peak memory, MiB", "Bytes written per byte",
@@ -67,6 +69,7 @@ def table(rows: list[Throughput]) -> Table:
 
 
 def line(row: Throughput) -> list[Cell]:
+    """One load with one system; medians of its rounds."""
     commits = f"{row.commit_every_ms:,}" if row.commit_every_ms else "none"
     figures = (
         statistics.median(row.produced_bytes_per_second) / 1e6,

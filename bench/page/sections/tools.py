@@ -73,6 +73,7 @@ def latency_plots(runs: list[ToolProduce], percentile: str) -> list[Plot]:
 
 
 def speed_plots(runs: list[ToolProduce]) -> list[Plot]:
+    """A plot for each duration of transactions: MB/s produced, a bar for each round."""
     figures = of_cases(runs, lambda run: run.produced_bytes_per_second / 1e6)
     return [
         bar_plot(f"tools-speed-{each}", f"Produced: {load_name(each)}", rounds, "MB/s")
@@ -81,10 +82,12 @@ def speed_plots(runs: list[ToolProduce]) -> list[Plot]:
 
 
 def read_plot(totals: list[ToolTotals]) -> Plot:
+    """MB/s consumed."""
     return plot_of(totals, "tools-read", "Consumed", "MB/s", lambda row: row.consumed_bytes_per_second / 1e6)
 
 
 def cost_plots(totals: list[ToolTotals]) -> list[Plot]:
+    """The broker's CPU and peak memory."""
     return [
         plot_of(totals, "tools-cpu", "CPU of the broker", "seconds", lambda row: row.cpu_seconds),
         plot_of(totals, "tools-memory", "Memory, peak", "MiB", lambda row: row.peak_memory_bytes / MIB),
@@ -92,15 +95,18 @@ def cost_plots(totals: list[ToolTotals]) -> list[Plot]:
 
 
 def plot_of(totals: list[ToolTotals], name: str, title: str, unit: str, measure: Measure) -> Plot:
+    """One measure of all tools together, a bar for each system."""
     by_system = {row.system: row for row in totals}
     return bar_plot(name, title, {each: [measure(by_system[each])] for each in in_order(by_system)}, unit)
 
 
 def load_name(transaction_ms: int) -> str:
+    """A duration of transactions, as a title says it."""
     return f"transactions of {transaction_ms} ms" if transaction_ms else "no transactions"
 
 
 def totals_table(totals: list[ToolTotals]) -> Table:
+    """Delivery, speed of reading and cost, a line for each system."""
     columns = [
         "System", "Transactions", "Delivery p50, ms", "p99", "p99.9", "Consumed, MB/s", "CPU s",
         "Peak memory, MiB", "Version of the tools",
@@ -114,6 +120,7 @@ def totals_table(totals: list[ToolTotals]) -> Table:
 
 
 def totals_line(row: ToolTotals) -> list[Cell]:
+    """One system."""
     protocol = "v2" if row.transaction_version >= FIRST_VERSION_2 else "v1"
     delivery = (row.delivery_p50_ms, row.delivery_p99_ms, row.delivery_p999_ms)
     figures = (row.consumed_bytes_per_second / 1e6, row.cpu_seconds, row.peak_memory_bytes / MIB)
@@ -127,6 +134,7 @@ def whole(value: int) -> Cell:
 
 
 def runs_table(runs: list[ToolProduce]) -> Table:
+    """All runs of ProducerPerformance, by case."""
     columns = [
         "Transactions of, ms", "Records/s offered", "System", "Produced, MB/s", "Send to ack p50, ms", "p95",
         "p99", "In commits, % of the run",
@@ -139,6 +147,7 @@ def runs_table(runs: list[ToolProduce]) -> Table:
 
 
 def run_line(run: ToolProduce) -> list[Cell]:
+    """One run."""
     duration = whole(run.transaction_ms) if run.transaction_ms else Cell("none", "number")
     offered = whole(run.offered_per_second) if run.offered_per_second else Cell("all", "number")
     produced, in_commits = number(run.produced_bytes_per_second / 1e6), number(100 * run.commit_share)

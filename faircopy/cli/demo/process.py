@@ -53,6 +53,7 @@ class Part:
 
     @property
     def is_running(self) -> bool:
+        """Whether the process has not ended."""
         return self.process.poll() is None
 
     def crash(self) -> bool:

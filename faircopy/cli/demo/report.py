@@ -18,6 +18,7 @@ class Row(NamedTuple):
 
     @property
     def is_right(self) -> bool:
+        """Whether the value is as expected; a line without an expectation always is."""
         return self.expected is None or self.value == self.expected
 
 

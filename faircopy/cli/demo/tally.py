@@ -25,6 +25,8 @@ class Tally:
         self.spark: dict[str, Any] = {}
 
     def hear_worker(self, number: int) -> Callable[[dict[str, Any]], None]:
+        """What takes the events of the worker with this number."""
+
         def hear(event: dict[str, Any]) -> None:
             if "committed" in event:
                 self.offsets[number] = event["offset"]
@@ -36,10 +38,12 @@ class Tally:
         return hear
 
     def hear_reader(self, event: dict[str, Any]) -> None:
+        """Take an event of the plain reader."""
         self.seen = event.get("seen", self.seen)
         self.reader = event.get("final", self.reader)
 
     def hear_spark(self, event: dict[str, Any]) -> None:
+        """Take an event of the Spark job."""
         self.spark_version = event.get("spark", self.spark_version)
         self.joined = event.get("joined", self.joined)
         self.spark = event.get("final", self.spark)
