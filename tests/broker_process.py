@@ -24,6 +24,7 @@ class BrokerProcess:
     def __init__(self, directory: Path, *settings: str) -> None:
         self.data_directory = directory / "data"
         self._settings = settings
+        self.program: tuple[str, ...] = ("faircopy",)  # a module, and what it takes before `start`
         self.arguments: tuple[str, ...] = ()
         self.within: tuple[str, ...] = ()  # a command that runs the broker's
         self._log_path = directory / "broker.log"
@@ -46,8 +47,8 @@ class BrokerProcess:
 
     def start(self) -> BrokerProcess:
         """Start it, and return when it accepts clients."""
-        command = [*self.within, sys.executable, "-m", "faircopy", "start", "--data-dir", str(self.data_directory)]
-        command += ["--listen", self.address, *self.arguments]
+        command = [*self.within, sys.executable, "-m", *self.program, "start"]
+        command += ["--data-dir", str(self.data_directory), "--listen", self.address, *self.arguments]
         for setting in self._settings:
             command += ["--set", setting]
         with self._log_path.open("a") as log:

@@ -144,6 +144,14 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_product_knows_neither_tests_nor_rivals(path: Path) -> None:
+    """Nor has it a door for them: only the command line, whose commands are a table, imports by name."""
+    found = imports(path)
+    assert not {name.split(".")[0] for name in found} & {"tests", "bench"}
+    assert "importlib" not in found or path == ROOT / "cli" / "main.py"
+
+
 def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0]
 

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from faircopy.errors import FaircopyError
 
@@ -137,11 +138,13 @@ def read_all(address: str, topic: str, expected: int) -> dict[int, list[bytes]]:
     # The last markers may come after the ack: an end counts only when all that is expected has come.
     while (len(ended) < PARTITIONS or sum(map(len, read.values())) < expected) and time.monotonic() < deadline:
         for message in consumer.consume(1_000, 0.5):
-            error = message.error()
+            error, partition, value = message.error(), message.partition(), message.value()
+            assert partition is not None
             if error is None:
-                read[message.partition()].append(message.value())
+                assert value is not None
+                read[partition].append(value)
             elif error.code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
+                ended.add(partition)
             else:
                 raise KafkaException(error)
     consumer.close()

@@ -1,226 +1,25 @@
-"""Markers, as in Kafka (KIP-98): messages go straight into the visible log, a control batch ends each transaction.
+"""Markers, as in Kafka (KIP-98): messages go straight into the log, a control batch ends each transaction.
 
-Fold: DRAFT is copied at once; APPLY and DISCARD put a COMMIT or ABORT marker into the log. Visibility: a read_committed
-reader sees the log up to the last stable offset, where the first open transaction begins, and is told which
-transactions in there were aborted. Coordinator: partitions are durably added, every message is acked when it is
-durable, then PREPARE_COMMIT, then the ack, then the markers; the producer's next transaction waits for them, since a
-marker names a producer, not a transaction.
+The partition is `MarkedPartition`; what readers get is in `read_committed`. Coordinator: partitions are
+durably added, every message is acked when it is durable, then PREPARE_COMMIT, then the ack, then the
+markers; the producer's next transaction waits for them, since a marker names a producer, not a transaction.
 """
 
 from __future__ import annotations
 
-import struct
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import ClassVar
 
-from faircopy.api.fetch.answer import READ_COMMITTED
-from faircopy.broker.commit_protocol import CommitProtocol
-from faircopy.copier.fold import (
-    APPLY_PAYLOAD,
-    DISCARD_PAYLOAD,
-    NO_FENCE,
-    Branch,
-    CopyBatch,
-    PartitionState,
-    Standing,
-)
-from faircopy.datalog.index import Place
-from faircopy.datalog.read import ReadPlan
-from faircopy.hosting.catalog import HostedPartition
-from faircopy.journal.entry import Entry, Kind, TransactionId
-from faircopy.partition.participant import Done, Participant
-from faircopy.partition.partition import Appended, Partition
-from faircopy.storage.file import FileRange
-from faircopy.storage.system import Buffer
+from bench.protocols.marked_partition import MarkedPartition
+from bench.protocols.read_committed import ROUTES_OF_MARKERS
+from faircopy.broker.broker import Broker
+from faircopy.partition.participant import Participant
+from faircopy.partition.partition import Partition
 from faircopy.transactions.commits import Commits
+from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.transaction import Transaction
-from faircopy.wire.batch import CONTROL, LENGTH_OVERHEAD_BYTES, PLACE, BatchHeader
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import AbortedTransaction
-from faircopy.wire.records import Message, build_batch, with_crc
-
-ABORT, COMMIT = 0, 1
-WINDOW_BYTES = 64 << 10
-_MARKER_KEY = struct.Struct(">hh")  # version, type
-_MARKER_VALUE = struct.Struct(">hi")  # version, coordinator epoch
-_ATTRIBUTES = struct.Struct(">h")
-_ATTRIBUTES_AT = 21
-
-
-def marker(transaction: TransactionId, kind: int) -> bytes:
-    """The control batch that ends a transaction."""
-    batch = bytearray(
-        build_batch(
-            [Message(_MARKER_VALUE.pack(0, 0), _MARKER_KEY.pack(0, kind))],
-            producer_id=transaction.producer_id,
-            producer_epoch=transaction.producer_epoch,
-            transactional=True,
-        )
-    )
-    attributes = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)[0]
-    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes | CONTROL)
-    return with_crc(batch)
-
-
-class Aborted(NamedTuple):
-    """An aborted transaction in the log, and where the last stable offset stood when its marker came."""
-
-    last_offset: int
-    producer_id: int
-    first_offset: int
-    stable_offset: int
-
-
-class MarkedState(PartitionState):
-    """The fold that copies drafts at once. It holds nothing back, so the journal need not keep them."""
-
-    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
-        self.transactions.setdefault(entry.transaction, Branch())
-        return self.fold_plain(entry, header)
-
-    def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyBatch | None:  # type: ignore[override]
-        return self._end(entry, finished, Standing.APPLIED)
-
-    def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> CopyBatch | None:  # type: ignore[override]
-        effect = self._end(entry, finished, Standing.DISCARDED)
-        if fence_epoch != NO_FENCE:
-            self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch).fence(fence_epoch)
-        return effect
-
-    def _end(self, entry: Entry, finished: int, standing: Standing) -> CopyBatch | None:
-        known = self.transactions.get(entry.transaction)
-        self._advance(entry, finished)
-        if known is not None and not known.is_undecided:
-            return None
-        self._decide(entry.transaction, Branch(standing))
-        self.next_offset += 1
-        return CopyBatch(entry, self.next_offset - 1)
-
-
-class MarkedPartition(HostedPartition):
-    """A partition whose log holds open and aborted transactions."""
-
-    State = MarkedState
-    state: MarkedState
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        # In the order of the log, so the first one decides the last stable offset.
-        self._open: dict[TransactionId, Place] = {}
-        self._aborted: list[Aborted] = []
-
-    # -- writing -------------------------------------------------------------------------------------------------
-
-    def append_draft(
-        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
-    ) -> None:
-        """Append a batch of an open transaction; `done(base offset)` when it is durable."""
-        assert header is not None
-        seen = self._producer(header).find_duplicate(header)
-        if seen is not None:
-            self._when_acked(lambda: done(seen.base_offset))
-            return
-        is_first = transaction not in self.state.transactions
-        entry = self.journal.append(Kind.DRAFT, batch, records=records, transaction=transaction)
-        effect = self.state.fold_draft(entry, header)
-
-        def durable() -> None:
-            if is_first:
-                self.sink.push_barrier(lambda: self._begin(transaction))
-            self.sink.push(effect, batch)
-
-        self._copy_when_durable(durable)
-        self._when_acked(lambda: done(effect.base_offset))
-
-    def _copy_when_durable(self, copy: Done) -> None:
-        self.journal.when_durable(copy)
-
-    def _when_acked(self, ack: Done) -> None:
-        self.journal.when_durable(ack)
-
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
-        self._mark(transaction, self.state.fold_apply(entry, finished, rank), COMMIT, done)
-
-    def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
-        self._close(transaction)
-        payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
-        entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
-        self._mark(transaction, self.state.fold_discard(entry, fence_epoch, finished), ABORT, done)
-
-    def _mark(self, transaction: TransactionId, effect: CopyBatch | None, kind: int, done: Done) -> None:
-        def durable() -> None:
-            if effect is not None:
-                self.sink.push(effect, marker(transaction, kind))
-                self.sink.push_barrier(lambda: self._end(transaction, effect.base_offset, kind))
-            done()
-
-        self.journal.when_durable(durable)
-
-    # -- the last stable offset ----------------------------------------------------------------------------------
-
-    def _begin(self, transaction: TransactionId) -> None:
-        """The transaction's first batch is the next in the log."""
-        self._open[transaction] = self.log.place_of_end()
-
-    def _end(self, transaction: TransactionId, marker_offset: int, kind: int) -> None:
-        """The transaction's marker is in the log."""
-        begin = self._open.pop(transaction, None)
-        if kind == ABORT and begin is not None:
-            stable = self.end_for(READ_COMMITTED)
-            self._aborted.append(Aborted(marker_offset, transaction.producer_id, begin.offset, stable))
-        self.log.notify()
-
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    def end_for(self, isolation_level: int) -> int:
-        first = next(iter(self._open.values()), None)
-        return self.log.end_offset if first is None or isolation_level != READ_COMMITTED else first.offset
-
-    def plan_read(self, offset: int, isolation_level: int) -> ReadPlan | None:
-        plan = self.log.plan_read(offset)
-        first = next(iter(self._open.values()), None)
-        if plan is None or first is None or isolation_level != READ_COMMITTED:
-            return plan
-        if offset >= first.offset:
-            return None
-        if plan.segment.base_offset != first.segment_base:
-            return plan
-        return plan._replace(visible_bytes=min(plan.visible_bytes, first.byte))
-
-    def aborted_in(self, records: bytes | FileRange, offset: int) -> Sequence[AbortedTransaction]:
-        at = bisect_left(self._aborted, (offset,))
-        if at == len(self._aborted):
-            return ()
-        end = end_offset(records)
-        found = []
-        for aborted in self._aborted[at:]:
-            if aborted.first_offset < end:
-                found.append(AbortedTransaction(aborted.producer_id, aborted.first_offset))
-            if aborted.stable_offset >= end:
-                break
-        return found
-
-
-def end_offset(records: bytes | FileRange) -> int:
-    """The offset behind the last whole batch, or that of a batch that is cut."""
-    at, end, window, window_at = 0, -1, b"", 0
-    while at + PLACE.size <= len(records):
-        if at + PLACE.size > window_at + len(window):
-            window, window_at = part_of(records, at), at
-        end, length = PLACE.unpack_from(window, at - window_at)
-        at += LENGTH_OVERHEAD_BYTES + length
-    return end + 1
-
-
-def part_of(records: bytes | FileRange, at: int) -> bytes:
-    """Some of the records from a byte on."""
-    if isinstance(records, FileRange):
-        return records.file.read(min(WINDOW_BYTES, records.size - at), records.position + at)
-    return records[at:]
 
 
 class PatientCoordinator(TransactionCoordinator):
@@ -232,11 +31,11 @@ class PatientCoordinator(TransactionCoordinator):
         producer_id: int,
         epoch: int,
         partitions: Iterable[Partition],
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
         await self._endings.all_over(self.journal_of(transactional_id), transactional_id)
-        await super().add_partitions(transactional_id, producer_id, epoch, partitions, connection, fenced)
+        await super().add_partitions(transactional_id, producer_id, epoch, partitions, sent, fenced)
 
 
 class MarkersCommits(Commits):
@@ -257,11 +56,16 @@ class MarkersCoordinator(PatientCoordinator):
         producer_id: int,
         epoch: int,
         partitions: Iterable[Partition],
-        connection: int,
+        sent: Sent,
         fenced: ErrorCode,
     ) -> None:
-        await super().add_partitions(transactional_id, producer_id, epoch, partitions, connection, fenced)
+        await super().add_partitions(transactional_id, producer_id, epoch, partitions, sent, fenced)
         await self.journal_of(transactional_id).journal.durable()
 
 
-PROTOCOL = CommitProtocol(MarkedPartition, MarkersCoordinator)
+class MarkersBroker(Broker):
+    """A broker with markers in its logs."""
+
+    partition_type = MarkedPartition
+    coordinator_type: ClassVar[type[TransactionCoordinator]] = MarkersCoordinator
+    routes = ROUTES_OF_MARKERS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.broker.broker import Broker
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import TransactionId
 from faircopy.partition.partition import Appended, Partition
@@ -55,4 +55,8 @@ class NoCoordinator(TransactionCoordinator):
         """Nothing is decided, and nothing undone."""
 
 
-PROTOCOL = CommitProtocol(PlainPartition, NoCoordinator)
+class NoneBroker(Broker):
+    """A broker without transactions, whose clients see no difference until they abort."""
+
+    partition_type = PlainPartition
+    coordinator_type = NoCoordinator

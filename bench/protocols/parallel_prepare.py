@@ -7,8 +7,8 @@ those of `markers`; the coordinator is faircopy's own, but for the next transact
 
 from __future__ import annotations
 
-from bench.protocols.markers import MarkedPartition, PatientCoordinator
-from faircopy.broker.commit_protocol import CommitProtocol
+from bench.protocols.marked_partition import MarkedPartition
+from bench.protocols.markers import MarkersBroker, PatientCoordinator
 from faircopy.partition.participant import Done
 
 
@@ -22,4 +22,8 @@ class PreparedPartition(MarkedPartition):
         self.journal.when_written(ack)
 
 
-PROTOCOL = CommitProtocol(PreparedPartition, PatientCoordinator)
+class ParallelPrepareBroker(MarkersBroker):
+    """A broker with markers in its logs, which prepares in parallel."""
+
+    partition_type = PreparedPartition
+    coordinator_type = PatientCoordinator

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from faircopy.broker.commit_protocol import CommitProtocol
+from faircopy.broker.broker import Broker
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import invariant
 from faircopy.hosting.catalog import HostedPartition
@@ -211,4 +211,8 @@ class RemoteCoordinator(TransactionCoordinator):
                 partition.take_part(stock)
 
 
-PROTOCOL = CommitProtocol(RemotePartition, RemoteCoordinator)
+class RemoteCopyBroker(Broker):
+    """A broker whose metadata journals hold the messages of open transactions."""
+
+    partition_type = RemotePartition
+    coordinator_type = RemoteCoordinator

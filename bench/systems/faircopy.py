@@ -12,16 +12,16 @@ LOCAL_COPY = "local-copy"
 
 
 class Faircopy:
-    """A broker process of this checkout. `protocol` is local-copy, or the module in bench/protocols of a rival."""
+    """A broker process of this checkout. `protocol` is local-copy, or a rival's name in bench/rival.py."""
 
     def __init__(self, directory: Path, protocol: str = LOCAL_COPY, durability: str = "fsync", *settings: str) -> None:
         # Tables for Spark are measured with Spark; here they would be work that the others do not have.
         # The reserve of a full disk would count among what messages take on disk.
         chosen = [f"durability={durability}", "plain.enabled=false", "disk.reserve.bytes=0", *settings]
-        if protocol != LOCAL_COPY:
-            chosen.append(f"commit.protocol=bench.protocols.{protocol.replace('-', '_')}:PROTOCOL")
         directory.mkdir(parents=True, exist_ok=True)
         self._broker = BrokerProcess(directory, *chosen)
+        if protocol != LOCAL_COPY:
+            self._broker.program = ("bench.rival", protocol)
         self.about = System(
             f"{protocol} {durability}",
             "faircopy",

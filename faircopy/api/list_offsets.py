@@ -59,7 +59,7 @@ async def list_offsets(request: Message, context: Context) -> Body:
             {
                 "name": topic.name,
                 "partitions": [
-                    await find_offset(context.parts, topic.name, asked, request.isolation_level, context.version)
+                    await find_offset(context.parts, topic.name, asked, context.version)
                     if (topic.name, asked.partition_index) not in repeated
                     else {"partition_index": asked.partition_index, "error_code": ErrorCode.INVALID_REQUEST}
                     async for asked in context.pace.over(topic.partitions)
@@ -70,7 +70,7 @@ async def list_offsets(request: Message, context: Context) -> Body:
     }
 
 
-async def find_offset(parts: Parts, topic: str, asked: Message, isolation_level: int, version: int) -> Body:
+async def find_offset(parts: Parts, topic: str, asked: Message, version: int) -> Body:
     """What one partition is asked for."""
     answer = {"partition_index": asked.partition_index}
     if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, NEVER):
@@ -84,7 +84,7 @@ async def find_offset(parts: Parts, topic: str, asked: Message, isolation_level:
         return answer | {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
     start_offset = partition.log.start_offset
     try:
-        return answer | {"error_code": 0} | await find(parts, partition, asked.timestamp, isolation_level)
+        return answer | {"error_code": 0} | await find(parts, partition, asked.timestamp)
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
     except FaircopyError as error:
@@ -94,8 +94,11 @@ async def find_offset(parts: Parts, topic: str, asked: Message, isolation_level:
         return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
 
 
-async def find(parts: Parts, partition: HostedPartition, timestamp: int, isolation_level: int) -> Body:
-    """The offset for a time, or for one of the special ones. Raises NotCaughtUp, DamagedLog, DamagedState."""
+async def find(parts: Parts, partition: HostedPartition, timestamp: int) -> Body:
+    """The offset for a time, or for one of the special ones: the same at both isolation levels (P1).
+
+    Raises NotCaughtUp, DamagedLog, DamagedState.
+    """
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return {"offset": log.start_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
@@ -103,7 +106,7 @@ async def find(parts: Parts, partition: HostedPartition, timestamp: int, isolati
         return NOWHERE
     await catch_up(partition, parts.clock)
     if timestamp == LATEST:
-        return {"offset": partition.end_for(isolation_level), "timestamp": -1, "leader_epoch": LEADER_EPOCH}
+        return {"offset": log.end_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
     wanted = log.index.greatest_time_ms if timestamp == MAX_TIMESTAMP else timestamp
     async with parts.time_searches:
         found = await find_time(log, parts.disk, wanted) if log.end_offset > log.start_offset else None

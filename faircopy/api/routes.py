@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from faircopy.api.add_offsets_to_txn import ROUTE as ADD_OFFSETS_TO_TXN
 from faircopy.api.add_partitions_to_txn import ROUTE as ADD_PARTITIONS_TO_TXN
 from faircopy.api.alter_configs import ROUTE as ALTER_CONFIGS
@@ -48,9 +50,9 @@ FLEXIBLE_FROM: dict[int, int] = {api_key: route.schema.flexible_from for api_key
 """The first flexible version of each API, which decides how a request's header is read."""
 
 
-def advertised() -> dict[int, range]:
+def advertised(routes: Mapping[int, Route | HotRoute] = ROUTES) -> dict[int, range]:
     """The versions that clients are told of, by API key."""
-    public = (route for route in ROUTES.values() if isinstance(route, HotRoute) or route.is_advertised)
+    public = (route for route in routes.values() if isinstance(route, HotRoute) or route.is_advertised)
     return {route.schema.api_key: route.versions for route in sorted(public, key=lambda route: route.schema.api_key)}
 
 

@@ -8,12 +8,11 @@ import dataclasses
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
-from faircopy.broker.commit_protocol import find_protocol
 from faircopy.broker.environment import Surroundings
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.lmdb_store import LmdbStore
@@ -25,7 +24,7 @@ from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
 from faircopy.groups.offsets_retention import OffsetsRetention
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.catalog import Catalog, HostedPartition
 from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
@@ -46,6 +45,7 @@ from faircopy.partition.partition import participant
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.serving.dispatch import Dispatcher
 from faircopy.serving.large_requests import LargeRequests
+from faircopy.serving.route import HotRoute, Route
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
@@ -54,7 +54,7 @@ from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
-from faircopy.transactions.coordinator import CoordinatorOptions
+from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,15 @@ class LostState(FaircopyError):
 
 
 class Broker:
-    """A broker from `start` to `stop`. `failed` is set to the error of a disk that can't be trusted any more (I10)."""
+    """A broker from `start` to `stop`. `failed` is set to the error of a disk that can't be trusted any more (I10).
+
+    A subclass may choose the type of its partitions (what they fold, when they ack), that of its coordinator
+    (what a commit waits for), and the routes (what answers a request).
+    """
+
+    partition_type: ClassVar[type[HostedPartition]] = HostedPartition
+    coordinator_type: ClassVar[type[TransactionCoordinator]] = TransactionCoordinator
+    routes: ClassVar[Mapping[int, Route | HotRoute]] = ROUTES
 
     def __init__(self, settings: Settings, surroundings: Surroundings | None = None) -> None:
         self.settings = dataclasses.replace(settings)
@@ -224,7 +232,6 @@ class Broker:
                 self.store.ensure_sound(record.key)
 
     def _make_parts(self) -> None:
-        protocol = find_protocol(self.settings.commit_protocol)
         options = JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
@@ -259,7 +266,7 @@ class Broker:
             loop,
             self.settings,
             options,
-            protocol.partition,
+            self.partition_type,
             self.clock,
         )
         self.offsets = OffsetsJournals(
@@ -267,7 +274,7 @@ class Broker:
         )
         self.dynamic_settings.on_change = self.catalog.settings_changed
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
-        self.coordinator = protocol.coordinator(
+        self.coordinator = self.coordinator_type(
             self.journals,
             self._find_participant,
             self.producer_ids.next,
@@ -317,8 +324,8 @@ class Broker:
         self.snapshots = Snapshots(self)
         self.large_requests = LargeRequests(self.loop, self.disk, self.clock)
         self.time_searches = asyncio.Semaphore(TIME_SEARCHES_AT_ONCE)
-        self.advertised = advertised()
-        self.dispatcher = Dispatcher(ROUTES, FLEXIBLE_FROM, self)
+        self.advertised = advertised(self.routes)
+        self.dispatcher = Dispatcher(self.routes, FLEXIBLE_FROM, self)
         self.server = Server(self.settings, self.clock, self.loop, self.disk, self.dispatcher.handle)
         self.stalls = StallWatch(self.loop, self.clock)
         self.plain_tables = PlainTables(

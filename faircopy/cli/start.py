@@ -43,7 +43,9 @@ log = logging.getLogger(__name__)
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings from a TOML file.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; may be given many times.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is done for clients, too.")
+@click.pass_obj
 def start(
+    broker_type: type[Broker] | None,
     data_dir: str | None,
     listeners: str | None,
     config: Path | None,
@@ -72,13 +74,14 @@ def start(
     log_to_stderr(verbose=verbose)
     descriptors_max = allow_many_files()
     share_memory_arenas()
-    sys.exit(uvloop.run(run(settings, descriptors_max)))
+    # A program that has this command among its own may name another class of broker in the command's context.
+    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker)))
 
 
-async def run(settings: Settings, descriptors_max: int) -> int:
+async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker]) -> int:
     """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
     end_before_ready()
-    broker = Broker(settings, Surroundings(descriptors_max=descriptors_max))
+    broker = broker_type(settings, Surroundings(descriptors_max=descriptors_max))
     # Recovery makes many objects that stay: collections would look at them again and again.
     gc.disable()
     await broker.start()

@@ -13,7 +13,6 @@ from faircopy.cluster.topics import CannotMakeTopic, Topic, Topics, UnknownTopic
 from faircopy.copier.checkpoint import delete_partition
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog.log import DataLog, LogEnd
-from faircopy.datalog.read import ReadPlan
 from faircopy.errors import FaircopyError
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
@@ -26,10 +25,8 @@ from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
 from faircopy.storage.failures import Shortage, WriteFailure
-from faircopy.storage.file import FileRange
 from faircopy.storage.paths import delete_tree, list_directory, make_directory
 from faircopy.storage.state_store import StateStore
-from faircopy.wire.fetch import AbortedTransaction
 
 log = logging.getLogger(__name__)
 
@@ -56,18 +53,6 @@ class HostedPartition(Partition):
     @property
     def is_at_work(self) -> bool:
         return super().is_at_work or self.copier.is_at_work
-
-    def end_for(self, _isolation_level: int) -> int:
-        """The offset before which such a reader may read: the log's end, whatever is open."""
-        return self.log.end_offset
-
-    def plan_read(self, offset: int, _isolation_level: int) -> ReadPlan | None:
-        """Where to read; None at the end for such a reader. Raises OffsetOutOfRange, DamagedLog."""
-        return self.log.plan_read(offset)
-
-    def aborted_in(self, _records: bytes | FileRange, _offset: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions in what a read_committed reader at `offset` gets: none, ever."""
-        return ()
 
 
 class HostedTopic:

@@ -53,10 +53,6 @@ class Settings:
         choices=("fsync", "os"),
     )
 
-    commit_protocol: str = setting(
-        "local-copy", "for benchmarks: module:name of another commit protocol, which keeps none of the promises"
-    )
-
     metadata_journals: int = setting(
         8, "number of metadata journals; fixed when the data directory is made", least=1, most=1024
     )

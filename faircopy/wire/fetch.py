@@ -2,7 +2,7 @@
 
 Request; v12 is flexible (compact lengths, tagged fields at each end):
 
-    replica id i32, max wait i32 ms, min bytes i32, max bytes i32, isolation level i8
+    replica id i32, max wait i32 ms, min bytes i32, max bytes i32, isolation level i8 (changes nothing: P1)
     session id i32, session epoch i32 (v7+)
     topics: name
         partitions: index i32, current leader epoch i32 (v9+), fetch offset i64,
@@ -16,7 +16,7 @@ answered), so nothing can be forgotten, and there are no preferred replicas. Res
     error i16 and session id i32 (v7+)
     topics: name
         partitions: index i32, error i16, high watermark i64, last stable offset i64,
-                    log start offset i64 (v5+), aborted transactions: producer id i64, first offset i64,
+                    log start offset i64 (v5+), aborted transactions (a list, always empty: P1),
                     preferred read replica i32 (v11+: always -1), records
 """
 
@@ -46,7 +46,7 @@ _LEADER_EPOCH_FROM = 9
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_LIMITS = struct.Struct(">iiiib")
+_LIMITS = struct.Struct(">4xiiix")  # without the replica id and the isolation level
 _SESSION = struct.Struct(">ii")
 _HEAD_V4 = struct.Struct(">iii")  # length of the frame, correlation id, throttle time
 _HEAD_V7 = struct.Struct(">iiihi")  # the same, error code, session id
@@ -61,9 +61,7 @@ _ANSWER_V4 = struct.Struct(">ihqqii")  # aborted transactions and length of reco
 _ANSWER_V5 = struct.Struct(">ihqqqii")
 _ANSWER_V11 = struct.Struct(">ihqqqiii")  # with the preferred read replica before the length
 _ANSWER_V12 = struct.Struct(">ihqqqbi")  # without the length, which is a varint
-_ENDS_V4 = struct.Struct(">ihqq")  # what comes before aborted transactions, where there are some
-_ENDS_V5 = struct.Struct(">ihqqq")
-_ABORTED = struct.Struct(">qq")
+_NO_ABORTED = 0
 _NO_ABORTED_COMPACT = 1
 _NO_REPLICA = -1
 _NO_TAGS = b"\0"
@@ -82,30 +80,20 @@ class FetchPartition(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """A Fetch request; `isolation_level` is 0 for read_uncommitted, 1 for read_committed."""
+    """A Fetch request. `session_id` is 0 and `session_epoch` -1 where the client names no session."""
 
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
-    isolation_level: int
     session_id: int
     session_epoch: int
     partitions: list[FetchPartition]
-
-
-class AbortedTransaction(NamedTuple):
-    """Has a read_committed consumer skip a producer's batches from `first_offset` to its next marker (KIP-98)."""
-
-    producer_id: int
-    first_offset: int
 
 
 class FetchResult(NamedTuple):
     """The answer for one partition; `records` are whole batches, in order, in as many pieces as they lie in.
 
     A piece is a buffer, or whatever else has a length in bytes and can be sent by whom the response is given to.
-
-    `aborted` is always empty but in benchmarks: nothing that was aborted is in a log (P1).
     """
 
     topic: str
@@ -115,7 +103,6 @@ class FetchResult(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     records: Sequence[Sized]
-    aborted: Sequence[AbortedTransaction] = ()
 
 
 def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest:
@@ -128,7 +115,7 @@ def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest
 
 
 def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
-    _, max_wait_ms, min_bytes, max_bytes, isolation_level = _LIMITS.unpack_from(frame, at)
+    max_wait_ms, min_bytes, max_bytes = _LIMITS.unpack_from(frame, at)
     at += _LIMITS.size
     session = (0, -1)
     if version >= _SESSIONS_FROM:
@@ -137,7 +124,7 @@ def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
     read_topics = _flexible_topics if version >= _FLEXIBLE_FROM else _fixed_topics
     partitions: list[FetchPartition] = []
     read_topics(version, frame, at, partitions)
-    return FetchRequest(max_wait_ms, min_bytes, max_bytes, isolation_level, *session, partitions)
+    return FetchRequest(max_wait_ms, min_bytes, max_bytes, *session, partitions)
 
 
 def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
@@ -219,12 +206,8 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
     for topic, rows in grouped:
         name = topic.encode()
         out += varint(len(name) + 1) + name + varint(len(rows) + 1)
-        for _, partition, error, high, stable, start, records, aborted in rows:
-            if aborted:
-                out += _ENDS_V5.pack(partition, error, high, stable, start) + _aborted_compact(aborted)
-                out += _INT32.pack(_NO_REPLICA)
-            else:
-                out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
+        for _, partition, error, high, stable, start, records in rows:
+            out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
             out += varint(sum(map(len, records)) + 1)
             out = _after_records(buffers, out, records)
             out += _NO_TAGS
@@ -244,31 +227,14 @@ def _put_fixed(version: int, buffers: list[Any], grouped: _Grouped) -> None:
             out = _after_records(buffers, out, row[6])
 
 
-def _aborted_compact(aborted: Sequence[AbortedTransaction]) -> bytes:
-    return varint(len(aborted) + 1) + b"".join(_ABORTED.pack(*each) + _NO_TAGS for each in aborted)
-
-
-def _aborted_fixed(version: int, row: FetchResult) -> bytes:
-    """An answer up to its records, where there are aborted transactions."""
-    _, partition, error, high, stable, start, records, aborted = row
-    ends = _ENDS_V4.pack(partition, error, high, stable)
-    if version >= 5:
-        ends = _ENDS_V5.pack(partition, error, high, stable, start)
-    replica = _INT32.pack(_NO_REPLICA) if version >= 11 else b""
-    listed = b"".join(_ABORTED.pack(*each) for each in aborted)
-    return ends + _INT32.pack(len(aborted)) + listed + replica + _INT32.pack(sum(map(len, records)))
-
-
 def _fixed_answer(version: int, row: FetchResult) -> bytes:
-    if row[7]:
-        return _aborted_fixed(version, row)
-    _, partition, error, high, stable, start, records, _ = row
+    _, partition, error, high, stable, start, records = row
     size = sum(map(len, records))
     if version >= 11:
-        return _ANSWER_V11.pack(partition, error, high, stable, start, 0, _NO_REPLICA, size)
+        return _ANSWER_V11.pack(partition, error, high, stable, start, _NO_ABORTED, _NO_REPLICA, size)
     if version >= 5:
-        return _ANSWER_V5.pack(partition, error, high, stable, start, 0, size)
-    return _ANSWER_V4.pack(partition, error, high, stable, 0, size)
+        return _ANSWER_V5.pack(partition, error, high, stable, start, _NO_ABORTED, size)
+    return _ANSWER_V4.pack(partition, error, high, stable, _NO_ABORTED, size)
 
 
 def _after_records(buffers: list[Any], out: bytearray, records: Sequence[Sized]) -> bytearray:

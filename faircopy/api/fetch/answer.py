@@ -21,7 +21,6 @@ from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult, encod
 from faircopy.wire.messages import RequestHeader
 
 LEADER_EPOCH = 0
-READ_COMMITTED = 1
 INLINE_READ_BYTES = 256 << 10
 
 log = logging.getLogger(__name__)
@@ -41,13 +40,13 @@ class ToRead(NamedTuple):
 
 
 class FetchPlanner:
-    """Finds what to read. Both isolation levels get the same (P1)."""
+    """What a reader gets: where to read, and what it is told. Both isolation levels get the same (P1)."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self.catalog = catalog
         self.settings = settings
 
-    def plan(self, asked: FetchPartition, isolation_level: int) -> tuple[HostedPartition, ReadPlan | None]:
+    def plan(self, asked: FetchPartition) -> tuple[HostedPartition, ReadPlan | None]:
         """Where to read. Raises UnknownTopic, OffsetOutOfRange, and what stopped the partition."""
         partition = self.catalog.find(asked.topic, asked.partition)
         if partition is None:
@@ -57,17 +56,26 @@ class FetchPlanner:
         if asked.current_leader_epoch > LEADER_EPOCH:
             raise UnknownEpoch(f"leader epoch {asked.current_leader_epoch} is newer than {LEADER_EPOCH}")
         try:
-            return partition, partition.plan_read(asked.fetch_offset, isolation_level)
+            return partition, partition.log.plan_read(asked.fetch_offset)
         except (DamagedLog, DamagedState) as error:
             self.catalog.stop(partition, error)
             raise
+
+    def result_of(self, asked: FetchPartition, partition: HostedPartition) -> FetchResult:
+        """The answer for a partition, without records. Its last stable offset is the end of the log (P1)."""
+        end, start = partition.log.end_offset, partition.log.start_offset
+        return FetchResult(asked.topic, asked.partition, 0, end, end, start, [])
+
+    def encode(self, version: int, correlation_id: int, results: list[FetchResult]) -> list[Any]:
+        """The response, piece by piece, as `encode_fetch_response` makes it."""
+        return encode_fetch_response(version, correlation_id, results)
 
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
         """The answer for a partition that can't be read."""
         log.debug("refused: Fetch of %s-%d from offset %d: %s", asked.topic, asked.partition, asked.fetch_offset, error)
         partition = self.catalog.find(asked.topic, asked.partition)
         if isinstance(error, OffsetOutOfRange) and partition is not None:
-            return result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+            return self.result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
         code = ErrorCode.KAFKA_STORAGE_ERROR
         if isinstance(error, UnknownTopic):
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -94,7 +102,6 @@ class Answer:
         self.results: list[FetchResult] = []
         self.to_read: list[ToRead] = []
         self._planner = planner
-        self._isolation_level = request.isolation_level
         self._left = min(request.max_bytes, planner.settings.fetch_max_bytes)
         self._missing_bytes = max(request.min_bytes, 1)
         if request.max_wait_ms <= 0 or not request.partitions:
@@ -108,7 +115,7 @@ class Answer:
     def add(self, asked: FetchPartition) -> None:
         """Tell of one more partition."""
         try:
-            partition, plan = self._planner.plan(asked, self._isolation_level)
+            partition, plan = self._planner.plan(asked)
         except FaircopyError as error:
             self.results.append(self._planner.refusal(asked, error))
             self._missing_bytes = 0
@@ -120,7 +127,7 @@ class Answer:
                 max_bytes = max(min(asked.partition_max_bytes, self._left), 0)
                 self.to_read.append(ToRead(len(self.results), partition, plan, max_bytes))
                 self._left -= min(plan.available_bytes, max_bytes)
-        self.results.append(result_of(asked, partition))
+        self.results.append(self._planner.result_of(asked, partition))
 
     def take(self, read: ToRead, outcome: bytes | FileRange | FaircopyError) -> None:
         """Put in what was read for a partition, or why it can't be."""
@@ -129,8 +136,7 @@ class Answer:
             code = self._planner.failure_of(read, outcome)
             self.results[read.number] = result._replace(error_code=code)
         else:
-            aborted = read.partition.aborted_in(outcome, read.plan.offset) if self._isolation_level else ()
-            self.results[read.number] = result._replace(records=[outcome], aborted=aborted)
+            self.results[read.number] = result._replace(records=[outcome])
 
 
 def total_bytes(to_read: list[ToRead]) -> int:
@@ -149,12 +155,6 @@ def find_all(to_read: list[ToRead], in_memory: bool) -> list[bytes | FileRange |
         except FaircopyError as error:
             outcomes.append(error)
     return outcomes
-
-
-def result_of(asked: FetchPartition, partition: HostedPartition) -> FetchResult:
-    """An answer without records."""
-    end, stable, start = partition.log.end_offset, partition.end_for(READ_COMMITTED), partition.log.start_offset
-    return FetchResult(asked.topic, asked.partition, 0, end, stable, start, [])
 
 
 def send(exchange: Exchange, response: list[Any]) -> None:

@@ -24,7 +24,7 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.net.exchange import Exchange
 from faircopy.serving.parts import Parts
-from faircopy.serving.route import HotRoute, UnknownApi
+from faircopy.serving.route import HotHandler, HotRoute, UnknownApi
 from faircopy.storage.file import FileRange, NotCached
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import FetchRequest, encode_fetch_response, read_fetch_request
@@ -180,15 +180,15 @@ class Operation:
         self._send(answer)
 
     def _send(self, answer: Answer) -> None:
-        header = self._header
-        send(self._exchange, encode_fetch_response(header.api_version, header.correlation_id, answer.results))
+        version, correlation_id = self._header.api_version, self._header.correlation_id
+        send(self._exchange, self._handler.planner.encode(version, correlation_id, answer.results))
 
 
 class FetchHandler:
-    """Takes Fetch requests."""
+    """Takes Fetch requests. `planner` decides what readers get."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.planner = FetchPlanner(parts.catalog, parts.settings)
+    def __init__(self, parts: Parts, planner: FetchPlanner) -> None:
+        self.planner = planner
         self.disk = parts.disk
         self.loop = parts.loop
         self._parts = parts
@@ -222,4 +222,9 @@ def refuse(exchange: Exchange, header: RequestHeader) -> None:
     exchange.answer(encode_fetch_response(VERSIONS[-1], header.correlation_id, (), code))
 
 
-ROUTE = HotRoute(SCHEMA, lambda parts: FetchHandler(parts).handle, VERSIONS, refuse)
+def make_handler(parts: Parts) -> HotHandler:
+    """The handler of one broker."""
+    return FetchHandler(parts, FetchPlanner(parts.catalog, parts.settings)).handle
+
+
+ROUTE = HotRoute(SCHEMA, make_handler, VERSIONS, refuse)

@@ -16,7 +16,7 @@ from faircopy.api.fetch.answer import (
 from faircopy.loop.pace import Pace
 from faircopy.net.exchange import Exchange
 from faircopy.serving.parts import Parts
-from faircopy.wire.fetch import FetchRequest, encode_fetch_response, read_fetch_request
+from faircopy.wire.fetch import FetchRequest, read_fetch_request
 from faircopy.wire.messages import RequestHeader
 
 
@@ -40,7 +40,7 @@ async def fetch_many(
     outcomes = await parts.disk.run(find_all, answer.to_read, is_small)
     async for read, outcome in pace.over(zip(answer.to_read, outcomes, strict=True)):
         answer.take(read, outcome)
-    send(exchange, await large.run(encode_fetch_response, version, header.correlation_id, answer.results))
+    send(exchange, await large.run(planner.encode, version, header.correlation_id, answer.results))
 
 
 async def make_large_answer(planner: FetchPlanner, request: FetchRequest, pace: Pace) -> Answer:

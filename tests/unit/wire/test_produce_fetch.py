@@ -15,7 +15,7 @@ from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import AbortedTransaction, FetchResult, encode_fetch_response, read_fetch_request
+from faircopy.wire.fetch import FetchResult, encode_fetch_response, read_fetch_request
 from faircopy.wire.messages import decode_response, encode_request, read_request_header
 from faircopy.wire.produce import (
     ProduceResult,
@@ -74,8 +74,7 @@ fetch_bodies = st.fixed_dictionaries(
     }
 )
 produce_results = lists(st.builds(ProduceResult, names, int32, int16, int64, int64, int64, st.none() | names))
-aborted = lists(st.builds(AbortedTransaction, int64, int64))
-fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records), aborted))
+fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records)))
 
 
 def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview, int]:
@@ -128,7 +127,7 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
     frame, at = framed(ApiKey.FETCH, version, body)
     ours = read_fetch_request(version, frame, at)
     theirs = codec.reader(FETCH, version, "request")(frame, at)[0]
-    for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch"):
+    for name in ("max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch"):
         assert getattr(ours, name) == getattr(theirs, name)
     assert ours.partitions == [
         (t.topic, p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes)
@@ -154,14 +153,14 @@ def test_fetch_responses(version: int, results: list[FetchResult], error: int) -
 def fetch_row(topic: str, p: Any) -> tuple[Any, ...]:
     assert p.preferred_read_replica == -1
     offsets = (p.high_watermark, p.last_stable_offset, p.log_start_offset)
-    skipped = [(each.producer_id, each.first_offset) for each in p.aborted_transactions]
-    return (topic, p.partition_index, p.error_code, *offsets, bytes(p.records), skipped)
+    assert p.aborted_transactions == []
+    return (topic, p.partition_index, p.error_code, *offsets, bytes(p.records))
 
 
 def fetch_seen(version: int, result: FetchResult) -> tuple[Any, ...]:
     seen = result if version >= 5 else result._replace(log_start_offset=-1)
     pieces = [bytes(cast("ReadableBuffer", each)) for each in result.records]
-    return (*seen[:-2], b"".join(pieces), [tuple(each) for each in result.aborted])
+    return (*seen[:-1], b"".join(pieces))
 
 
 def test_records_of_a_fetch_are_not_copied() -> None:

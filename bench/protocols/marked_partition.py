@@ -1,0 +1,198 @@
+"""A partition whose log holds all that was sent, and markers that end transactions, as in Kafka (KIP-98).
+
+Fold: DRAFT is copied at once; APPLY and DISCARD put a COMMIT or ABORT marker into the log. Visibility: the
+last stable offset is where the first open transaction begins; what was aborted below it is kept in memory
+for readers.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from typing import Any, NamedTuple
+
+from bench.protocols.aborted_transactions import AbortedTransaction
+from faircopy.copier.fold import (
+    APPLY_PAYLOAD,
+    DISCARD_PAYLOAD,
+    NO_FENCE,
+    Branch,
+    CopyBatch,
+    PartitionState,
+    Standing,
+)
+from faircopy.datalog.index import Place
+from faircopy.datalog.read import ReadPlan
+from faircopy.hosting.catalog import HostedPartition
+from faircopy.journal.entry import Entry, Kind, TransactionId
+from faircopy.partition.participant import Done
+from faircopy.partition.partition import Appended
+from faircopy.storage.system import Buffer
+from faircopy.wire.batch import CONTROL, BatchHeader
+from faircopy.wire.records import Message, build_batch, with_crc
+
+ABORT, COMMIT = 0, 1
+_MARKER_KEY = struct.Struct(">hh")  # version, type
+_MARKER_VALUE = struct.Struct(">hi")  # version, coordinator epoch
+_ATTRIBUTES = struct.Struct(">h")
+_ATTRIBUTES_AT = 21
+
+
+def marker(transaction: TransactionId, kind: int) -> bytes:
+    """The control batch that ends a transaction."""
+    batch = bytearray(
+        build_batch(
+            [Message(_MARKER_VALUE.pack(0, 0), _MARKER_KEY.pack(0, kind))],
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            transactional=True,
+        )
+    )
+    attributes = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)[0]
+    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes | CONTROL)
+    return with_crc(batch)
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction in the log, and where the last stable offset stood when its marker came."""
+
+    last_offset: int
+    producer_id: int
+    first_offset: int
+    stable_offset: int
+
+
+class MarkedState(PartitionState):
+    """The fold that copies drafts at once. It holds nothing back, so the journal need not keep them."""
+
+    def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
+        self.transactions.setdefault(entry.transaction, Branch())
+        return self.fold_plain(entry, header)
+
+    def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyBatch | None:  # type: ignore[override]
+        return self._end(entry, finished, Standing.APPLIED)
+
+    def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> CopyBatch | None:  # type: ignore[override]
+        effect = self._end(entry, finished, Standing.DISCARDED)
+        if fence_epoch != NO_FENCE:
+            self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch).fence(fence_epoch)
+        return effect
+
+    def _end(self, entry: Entry, finished: int, standing: Standing) -> CopyBatch | None:
+        known = self.transactions.get(entry.transaction)
+        self._advance(entry, finished)
+        if known is not None and not known.is_undecided:
+            return None
+        self._decide(entry.transaction, Branch(standing))
+        self.next_offset += 1
+        return CopyBatch(entry, self.next_offset - 1)
+
+
+class MarkedPartition(HostedPartition):
+    """A partition whose log holds open and aborted transactions."""
+
+    State = MarkedState
+    state: MarkedState
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        # In the order of the log, so the first one decides the last stable offset.
+        self._open: dict[TransactionId, Place] = {}
+        self._aborted: list[Aborted] = []
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def append_draft(
+        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+    ) -> None:
+        """Append a batch of an open transaction; `done(base offset)` when it is durable."""
+        assert header is not None
+        seen = self._producer(header).find_duplicate(header)
+        if seen is not None:
+            self._when_acked(lambda: done(seen.base_offset))
+            return
+        is_first = transaction not in self.state.transactions
+        entry = self.journal.append(Kind.DRAFT, batch, records=records, transaction=transaction)
+        effect = self.state.fold_draft(entry, header)
+
+        def durable() -> None:
+            if is_first:
+                self.sink.push_barrier(lambda: self._begin(transaction))
+            self.sink.push(effect, batch)
+
+        self._copy_when_durable(durable)
+        self._when_acked(lambda: done(effect.base_offset))
+
+    def _copy_when_durable(self, copy: Done) -> None:
+        self.journal.when_durable(copy)
+
+    def _when_acked(self, ack: Done) -> None:
+        self.journal.when_durable(ack)
+
+    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
+        self._close(transaction)
+        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
+        self._mark(transaction, self.state.fold_apply(entry, finished, rank), COMMIT, done)
+
+    def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
+        self._close(transaction)
+        payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
+        entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
+        self._mark(transaction, self.state.fold_discard(entry, fence_epoch, finished), ABORT, done)
+
+    def _mark(self, transaction: TransactionId, effect: CopyBatch | None, kind: int, done: Done) -> None:
+        def durable() -> None:
+            if effect is not None:
+                self.sink.push(effect, marker(transaction, kind))
+                self.sink.push_barrier(lambda: self._end(transaction, effect.base_offset, kind))
+            done()
+
+        self.journal.when_durable(durable)
+
+    # -- the last stable offset ----------------------------------------------------------------------------------
+
+    def _begin(self, transaction: TransactionId) -> None:
+        """The transaction's first batch is the next in the log."""
+        self._open[transaction] = self.log.place_of_end()
+
+    def _end(self, transaction: TransactionId, marker_offset: int, kind: int) -> None:
+        """The transaction's marker is in the log."""
+        first = self._open.pop(transaction, None)
+        if kind == ABORT and first is not None:
+            ended = Aborted(marker_offset, transaction.producer_id, first.offset, self.stable_offset)
+            self._aborted.append(ended)
+        self.log.notify()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def stable_offset(self) -> int:
+        """The last stable offset: below it, every transaction is committed or aborted."""
+        first = next(iter(self._open.values()), None)
+        return self.log.end_offset if first is None else first.offset
+
+    def stable_part(self, plan: ReadPlan) -> ReadPlan | None:
+        """As much of it as lies below the last stable offset; None if nothing does."""
+        first = next(iter(self._open.values()), None)
+        if first is None:
+            return plan
+        if plan.offset >= first.offset:
+            return None
+        if plan.segment.base_offset != first.segment_base:
+            return plan
+        return plan._replace(visible_bytes=min(plan.visible_bytes, first.byte))
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether any transaction was ever aborted here."""
+        return bool(self._aborted)
+
+    def aborted_in(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The transactions with messages below `end_offset` and an ABORT marker at `first_offset` or later."""
+        found = []
+        for aborted in self._aborted[bisect_left(self._aborted, (first_offset,)) :]:
+            if aborted.first_offset < end_offset:
+                found.append(AbortedTransaction(aborted.producer_id, aborted.first_offset))
+            if aborted.stable_offset >= end_offset:
+                break
+        return found
