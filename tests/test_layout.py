@@ -42,8 +42,7 @@ MAY_IMPORT = {
 FOR_ALL = {"errors"}
 
 BENCH = ROOT.parent / "bench"
-RIVALS = {"protocols", "systems"}  # of the benchmark: not yet documented in full
-OF_BENCH = sorted(path for path in BENCH.rglob("*.py") if path.relative_to(BENCH).parts[0] not in RIVALS)
+OF_BENCH = sorted(BENCH.rglob("*.py"))
 DOCUMENTED = [*MODULES, *OF_BENCH]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -61,6 +61,7 @@ def check(address: str, seed: int, *, may_abort: bool = True) -> int:
 
 
 def producer_of(address: str, transactional_id: str) -> Producer:
+    """A producer that is ready for transactions."""
     producer = Producer(
         {"bootstrap.servers": address, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 0}
     )
@@ -119,6 +120,7 @@ def has_committed(producer: Producer) -> bool:
 
 
 def note(sent: Sent, number: int, values: list[tuple[int, bytes]]) -> None:
+    """These values, by partition, are committed by producer `number`."""
     for partition, value in values:
         sent.committed[partition, number].append(value)
 

@@ -23,4 +23,5 @@ def factory_of(name: str) -> Callable[[Path], Peer]:
 
 
 def is_kafka(name: str) -> bool:
+    """Whether a system of this name is Apache Kafka."""
     return name in (KAFKA, KAFKA_FSYNC)

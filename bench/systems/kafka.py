@@ -194,5 +194,6 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
+    """Whether nobody listens on this port of loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
