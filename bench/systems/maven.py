@@ -47,7 +47,7 @@ def fetch_jars(pom: Path, directory: Path, **properties: str) -> Path:
 
 
 def copy_dependencies(maven: str, pom: Path, properties: dict[str, str]) -> None:
-    """Have Maven copy what a project needs into its target/dependency. Raises what the command failed with."""
+    """Have Maven copy what a project needs into its target/dependency. Raises Unavailable."""
     # It remembers what was not there, and without the last option would not look again for a day.
     command = [maven, "--batch-mode", "--no-transfer-progress", "--file", str(pom), "--update-snapshots"]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
