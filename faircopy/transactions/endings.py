@@ -66,11 +66,12 @@ class Endings:
             for settled in self._settled.pop(transaction.transactional_id, ()):
                 tell(settled)
 
-    async def all_over(self, home: MetadataJournal, transactional_id: str) -> None:
-        """Wait until no transaction of this id is being ended any more."""
+    def all_over(self, home: MetadataJournal, transactional_id: str) -> asyncio.Future[None]:
+        """Done when no transaction of this id is being ended any more."""
+        settled: asyncio.Future[None] = self._loop.create_future()
         producer = home.table.producers.get(transactional_id)
         if producer is None or not producer.ending:
-            return
-        settled: asyncio.Future[None] = self._loop.create_future()
-        self._settled.setdefault(transactional_id, []).append(settled)
-        await settled
+            settled.set_result(None)
+        else:
+            self._settled.setdefault(transactional_id, []).append(settled)
+        return settled
