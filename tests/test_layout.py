@@ -14,7 +14,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 GROUND = {"storage", "loop", "wire", "settings"}
 LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
-SERVED = LOGS | {"cluster", "net", "transactions", "groups", "hosting"}
+SERVED = LOGS | {"cluster", "net", "transactions", "groups", "hosting", "shard"}
 BROKER = SERVED | {"publish", "serving", "api"}
 MAY_IMPORT = {
     "storage": set(),
@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "transactions": LOGS,
     "groups": LOGS,
     "hosting": LOGS | {"cluster", "publish", "transactions", "groups"},
+    "shard": LOGS | {"cluster", "transactions", "groups", "hosting"},
     "serving": SERVED,
     "api": SERVED | {"serving"},
     "broker": BROKER,
@@ -67,7 +68,9 @@ PURE = [
     "cluster/topic_configs.py",
     "transactions/connections.py",
     "transactions/decisions.py",
+    "transactions/numbers.py",
     "transactions/order.py",
+    "shard/placement.py",
     "transactions/state.py",
     "transactions/table.py",
     "transactions/timeouts.py",

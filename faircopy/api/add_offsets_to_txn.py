@@ -21,7 +21,7 @@ api 25 AddOffsetsToTxn 0-4 flexible 3+
 
 async def add_offsets_to_txn(request: Message, context: Context) -> Body:
     """AddOffsetsToTxn: the group's offsets partition takes part."""
-    partition = context.parts.offsets.partition_of(request.group_id)
+    partition = context.parts.shards.offsets_of(request.group_id).partition_of(request.group_id)
     return {"error_code": await take_part(request, context, [partition], request.group_id)}
 
 

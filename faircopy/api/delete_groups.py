@@ -19,7 +19,9 @@ api 42 DeleteGroups 0-2 flexible 2+
 
 async def delete_groups(request: Message, context: Context) -> Body:
     """DeleteGroups."""
-    return await context.parts.groups.delete_groups(request, context.pace)
+    shards, names = context.parts.shards, context.pace.through(request.groups_names)
+    errors = [(group, await shards.groups_of(group).delete(group)) async for group in names]
+    return {"results": [{"group_id": group, "error_code": error} for group, error in errors]}
 
 
 ROUTE = Route(SCHEMA, delete_groups)

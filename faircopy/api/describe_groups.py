@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.operations import NOT_ASKED, ON_GROUPS
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
@@ -30,8 +31,10 @@ api 15 DescribeGroups 0-5 flexible 5+
 
 
 async def describe_groups(request: Message, context: Context) -> Body:
-    """DescribeGroups."""
-    return await context.parts.groups.describe_groups(request, context.pace)
+    """DescribeGroups. One that is asked for twice is described once."""
+    allowed = {"authorized_operations": ON_GROUPS if request.include_authorized_operations else NOT_ASKED}
+    shards, groups = context.parts.shards, context.pace.over(dict.fromkeys(request.groups))
+    return {"groups": [shards.groups_of(group).describe(group) | allowed async for group in groups]}
 
 
 ROUTE = Route(SCHEMA, describe_groups)

@@ -37,7 +37,9 @@ async def describe_transactions(request: Message, context: Context) -> Body:
 def describe(parts: Parts, transactional_id: str) -> Body:
     """The newest transaction of a transactional id."""
     answer: Body = {"transactional_id": transactional_id, "topics": []}
-    producer = parts.coordinator.journal_of(transactional_id).table.producers.get(transactional_id)
+    producer = (
+        parts.shards.coordinator_of(transactional_id).journal_of(transactional_id).table.producers.get(transactional_id)
+    )
     if producer is None:
         nothing = {"transaction_state": "", "transaction_timeout_ms": 0, "transaction_start_time_ms": -1}
         identity = {"producer_id": -1, "producer_epoch": -1}

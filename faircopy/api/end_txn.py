@@ -27,7 +27,7 @@ api 26 EndTxn 0-5 flexible 3+
 async def end_txn(request: Message, context: Context) -> Body:
     """EndTxn: answered when the commit can't be lost any more."""
     try:
-        await context.parts.coordinator.end(
+        await context.parts.shards.coordinator_of(request.transactional_id).end(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,

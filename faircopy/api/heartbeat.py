@@ -20,7 +20,7 @@ api 12 Heartbeat 0-4 flexible 4+
 
 async def heartbeat(request: Message, context: Context) -> Body:
     """Heartbeat."""
-    return await context.parts.groups.heartbeat(request)
+    return await context.parts.shards.groups_of(request.group_id).heartbeat(request)
 
 
 ROUTE = Route(SCHEMA, heartbeat)

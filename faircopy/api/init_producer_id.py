@@ -35,7 +35,8 @@ async def init_producer_id(request: Message, context: Context) -> Body:
         elif not request.transactional_id:
             return {"error_code": ErrorCode.INVALID_REQUEST, "producer_id": -1, "producer_epoch": -1}
         else:
-            producer_id, epoch = await context.parts.coordinator.init_producer(
+            coordinator = context.parts.shards.coordinator_of(request.transactional_id)
+            producer_id, epoch = await coordinator.init_producer(
                 request.transactional_id,
                 request.transaction_timeout_ms,
                 request.producer_id,

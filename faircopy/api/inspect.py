@@ -57,7 +57,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "topics": len(parts.catalog.topics),
         "partitions": len(partitions),
         "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
-        "open_transactions": sum(len(home.table.transactions) for home in parts.coordinator.journals),
+        "open_transactions": sum(len(home.table.transactions) for home in parts.shards.metadata_journals()),
         "connections": len(parts.server.admission.connections),
         "requests_in_flight_bytes": parts.server.admission.in_flight_bytes,
         "memory_bytes": memory_bytes(),
@@ -105,9 +105,9 @@ def tables(parts: Parts) -> list[dict[str, Any]]:
 def transactions(parts: Parts) -> list[dict[str, Any]]:
     """All transactions that are not over."""
     now_ms = parts.clock.steady_ms()
-    partitions = {each.id: each for each in (*parts.catalog.partitions(), *parts.offsets.partitions)}
+    partitions = {each.id: each for each in (*parts.catalog.partitions(), *parts.shards.offsets_partitions())}
     found = []
-    for home in parts.coordinator.journals:
+    for home in parts.shards.metadata_journals():
         for transaction in home.table.transactions.values():
             there = [each for one in transaction.participants if (each := partitions.get(one)) is not None]
             here = [partition.state.transactions.get(transaction.id) for partition in there]

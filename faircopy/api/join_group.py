@@ -34,7 +34,7 @@ api 11 JoinGroup 0-7 flexible 6+
 
 async def join_group(request: Message, context: Context) -> Body:
     """JoinGroup."""
-    return await context.parts.groups.join_group(
+    return await context.parts.shards.groups_of(request.group_id).join_group(
         request, context.version, context.client_id, context.client_host, context.when_gone
     )
 

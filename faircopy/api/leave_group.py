@@ -25,7 +25,7 @@ api 13 LeaveGroup 0-4 flexible 4+
 
 async def leave_group(request: Message, context: Context) -> Body:
     """LeaveGroup."""
-    return await context.parts.groups.leave_group(request)
+    return await context.parts.shards.groups_of(request.group_id).leave_group(request)
 
 
 ROUTE = Route(SCHEMA, leave_group)

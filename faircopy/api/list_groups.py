@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
@@ -22,8 +23,9 @@ api 16 ListGroups 0-5 flexible 3+
 
 
 async def list_groups(request: Message, context: Context) -> Body:
-    """ListGroups."""
-    return await context.parts.groups.list_groups(request)
+    """ListGroups: those of all shards."""
+    groups = [body for shard in context.parts.shards for body in shard.groups.listing(request)]
+    return {"error_code": ErrorCode.NONE, "groups": groups}
 
 
 ROUTE = Route(SCHEMA, list_groups)

@@ -35,7 +35,7 @@ api 8 OffsetCommit 2-8 flexible 8+
 
 async def offset_commit(request: Message, context: Context) -> Body:
     """OffsetCommit."""
-    return await context.parts.groups.offset_commit(request, context.pace)
+    return await context.parts.shards.groups_of(request.group_id).offset_commit(request, context.pace)
 
 
 ROUTE = Route(SCHEMA, offset_commit)

@@ -26,7 +26,7 @@ api 47 OffsetDelete 0
 
 async def offset_delete(request: Message, context: Context) -> Body:
     """OffsetDelete."""
-    return await context.parts.groups.offset_delete(request, context.pace)
+    return await context.parts.shards.groups_of(request.group_id).offset_delete(request, context.pace)
 
 
 ROUTE = Route(SCHEMA, offset_delete)

@@ -28,7 +28,7 @@ api 14 SyncGroup 0-5 flexible 4+
 
 async def sync_group(request: Message, context: Context) -> Body:
     """SyncGroup."""
-    return await context.parts.groups.sync_group(request)
+    return await context.parts.shards.groups_of(request.group_id).sync_group(request)
 
 
 ROUTE = Route(SCHEMA, sync_group)

@@ -45,7 +45,7 @@ async def txn_offset_commit(request: Message, context: Context) -> Body:
     """TxnOffsetCommit: drafts in the group's offsets partition."""
     parts = context.parts
     offsets = await sort_offsets(request.topics, parts.catalog, parts.clock.steady_ms(), context.pace)
-    error = parts.groups.check_txn_offset_commit(request)
+    error = parts.shards.groups_of(request.group_id).check_txn_offset_commit(request)
     if not error and (accepted := offsets.accepted):
         error = await commit_draft(request, accepted, context)
     return await offsets.answer(request.topics, error, context.pace)
@@ -53,17 +53,18 @@ async def txn_offset_commit(request: Message, context: Context) -> Body:
 
 async def commit_draft(request: Message, offsets: Offsets, context: Context) -> ErrorCode:
     """Put the offsets into the producer's open transaction."""
-    parts = context.parts
+    shards = context.parts.shards
+    coordinator, journals = shards.coordinator_of(request.transactional_id), shards.offsets_of(request.group_id)
     identity = (request.transactional_id, request.producer_id, request.producer_epoch)
     try:
-        parts.coordinator.admit_offsets(*identity, context.sent(content_of(request.group_id, offsets)))
-        await parts.offsets.commit_draft(request.group_id, offsets, *identity, parts.coordinator.once_written)
+        coordinator.admit_offsets(*identity, context.sent(content_of(request.group_id, offsets)))
+        await journals.commit_draft(request.group_id, offsets, *identity, coordinator.once_written)
     except TransactionRefused as error:
         log_reason(error)
         return error.code
     except NoOpenTransaction as error:
         log_reason(error)
-        return parts.coordinator.refusal_of_draft(*identity)
+        return coordinator.refusal_of_draft(*identity)
     except FaircopyError as error:
         log_reason(error)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE

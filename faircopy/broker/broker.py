@@ -20,10 +20,8 @@ from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.store import ABSENT, ClusterStore, take_block
 from faircopy.cluster.topics import Topics
 from faircopy.errors import FaircopyError
-from faircopy.groups.coordinator import GroupCoordinator
-from faircopy.groups.members import GroupLimits
-from faircopy.groups.offsets_journals import OFFSETS_TOPIC, OffsetsJournals
-from faircopy.groups.offsets_retention import OffsetsRetention
+from faircopy.groups.members import HeldMemory
+from faircopy.groups.offsets_journals import OFFSETS_TOPIC
 from faircopy.hosting.catalog import Catalog, HostedPartition
 from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
 from faircopy.hosting.plain_tables import PlainTables
@@ -40,13 +38,15 @@ from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.listeners import bind_all, parse_listeners
 from faircopy.net.server import Server
 from faircopy.partition.name import PartitionName
-from faircopy.partition.participant import Participant
-from faircopy.partition.partition import participant
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.serving.dispatch import Dispatcher
 from faircopy.serving.large_requests import LargeRequests
 from faircopy.serving.route import HotRoute, Route
 from faircopy.settings.table import Settings
+from faircopy.shard.leader_epochs import LeaderEpochs
+from faircopy.shard.placement import Placement
+from faircopy.shard.shard import Resources
+from faircopy.shard.shards import Shards
 from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS, share_out
@@ -54,8 +54,8 @@ from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
-from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
-from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
+from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.numbers import Numbers
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ BOOT_KEY = "boot"
 STEADY_KEY = "steady-clock"
 STEADY_NOTE_INTERVAL_MS = 60_000
 SHAPE_KEY = "shape"
-METADATA_DIRECTORY = "_metadata"
+SHAPE_OF_BEFORE = {"shards": 1}  # of a directory that was made before there were shards
 FORGET_INTERVAL_MS = 60_000
 SPACE_CHECK_INTERVAL_MS = 250
 TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the disk's other threads have commits to write
@@ -135,13 +135,13 @@ class Broker:
         self._lost_power = not self._is_clean and not self._is_same_boot
         await self._start_clock()
         self.incarnation = (await take_block(self.cluster, INCARNATION_COUNTER, 1)).start + 1
-        self._make_parts()
+        await self._make_parts()
         await self._recover()
         self.directory.end_doubt()
         if self._lost_power:
             # Only when what follows from it is durable, the loss of power is forgotten.
-            for journal in self.journals:
-                await journal.journal.durable()
+            for home in self.shards.metadata_journals():
+                await home.journal.durable()
         if self._lost_power or self._is_clean:
             # Not before: a start that is cut short finds all as it was.
             await self.cluster.transact({}, {CLEAN_KEY: None, BOOT_KEY: booted})
@@ -152,7 +152,7 @@ class Broker:
         # Before the first message: with how little space there is, it may be refused.
         await self._look_for_space()
         # Last: from here on the time of members' sessions runs.
-        self.groups.restore()
+        self.shards.restore_groups()
 
     def _limit_open_files(self) -> None:
         """Share out the descriptors of this process, if their number is known."""
@@ -190,7 +190,7 @@ class Broker:
 
     async def _forget_offsets_of_deleted(self) -> None:
         try:
-            await self.offsets.forget_deleted()
+            await self.shards.forget_offsets_of_deleted()
         except FaircopyError as error:
             log.error("offsets of deleted topics stay until the next start: %s", error)
 
@@ -199,13 +199,14 @@ class Broker:
         wanted = {
             "metadata.journals": self.settings.metadata_journals,
             "offsets.partitions": self.settings.offsets_partitions,
+            "shards": self.settings.shards,
         }
         found = self.cluster.get(SHAPE_KEY)
         if found is None:
             self._ensure_new()
             await self.cluster.transact({SHAPE_KEY: ABSENT}, {SHAPE_KEY: json.dumps(wanted).encode()})
             return
-        for name, value in json.loads(found.value).items():
+        for name, value in (SHAPE_OF_BEFORE | json.loads(found.value)).items():
             if wanted[name] != value:
                 raise ChangedShape(
                     f"{name} is {wanted[name]}, but {self.directory.path} was made with {value}, which can't be "
@@ -231,7 +232,7 @@ class Broker:
             if not record.key.startswith(identities):
                 self.store.ensure_sound(record.key)
 
-    def _make_parts(self) -> None:
+    async def _make_parts(self) -> None:
         options = JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
@@ -242,84 +243,56 @@ class Broker:
             space=self.space,
             lost_power=not self._is_same_boot,
         )
-        root, loop = self.directory.journal, self.loop
-        self.journals = [
-            MetadataJournal(
-                number,
-                Journal(
-                    root / METADATA_DIRECTORY / str(number),
-                    journal_identity(number),
-                    self.disk,
-                    loop,
-                    options,
-                ),
-                self.store,
-                self.disk,
-            )
-            for number in range(self.settings.metadata_journals)
-        ]
         self.catalog = Catalog(
             Topics(self.cluster, self.surroundings.new_id),
             self.directory,
             self.store,
             self.disk,
-            loop,
+            self.loop,
             self.settings,
             options,
             self.partition_type,
             self.clock,
         )
-        self.offsets = OffsetsJournals(
-            self.settings.offsets_partitions, root, self.store, self.disk, loop, options, self.clock, self.catalog
-        )
         self.dynamic_settings.on_change = self.catalog.settings_changed
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
-        self.coordinator = self.coordinator_type(
-            self.journals,
-            self._find_participant,
-            self.producer_ids.next,
-            self.incarnation,
-            self.clock,
-            loop,
-            CoordinatorOptions(self.settings.transaction_max_timeout_ms, self.settings.transactional_id_expiration_ms),
-        )
+        self.shards = await self._led_shards(options)
 
-    def _find_participant(self, partition_id: TopicIdPartition) -> Participant:
-        if partition_id.topic_id == OFFSETS_TOPIC_ID:
-            return participant(self.offsets.partitions[partition_id.partition])
-        return participant(self.catalog.find_by_id(partition_id))
+    async def _led_shards(self, options: JournalOptions) -> Shards:
+        """All shards, each in an epoch of its own from here on."""
+        settings = self.settings
+        placement = Placement(settings.shards, settings.metadata_journals, settings.offsets_partitions)
+        epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
+        await epochs.raise_all()
+        resources = Resources(
+            settings,
+            self.directory.journal,
+            self.store,
+            self.disk,
+            self.loop,
+            self.clock,
+            options,
+            self.catalog,
+            self.producer_ids,
+            Numbers(self.incarnation),
+            HeldMemory(),
+            lambda: self.surroundings.new_id().hex,
+            self.coordinator_type,
+        )
+        return Shards(placement, epochs, resources)
 
     async def _recover(self) -> None:
         began_ms = self.clock.monotonic_ms()
-        await asyncio.gather(*(self.disk.run(journal.recover) for journal in self.journals))
-        await asyncio.gather(*(self.disk.run(partition.open) for partition in self.offsets.partitions))
-        await self.catalog.open_all()
+        await self.shards.open()
         self._ensure_sound_state()
-        partitions = [*self.offsets.partitions, *self.catalog.partitions()]
-        folded = when_folded(partitions, self.journals)
+        homes, internal = self.shards.metadata_journals(), self.shards.offsets_partitions()
+        folded = when_folded(self.shards.partitions(), homes)
         self.directory.upgrade()
-        self.coordinator.recover(partitions, is_clean=self._is_clean, lost_power=self._lost_power)
+        self.shards.settle(is_clean=self._is_clean, lost_power=self._lost_power)
         duration_ms = self.clock.monotonic_ms() - began_ms
-        hosted = list(self.catalog.partitions())
-        self.recovery = summarize(hosted, self.offsets.partitions, self.journals, folded, duration_ms)
+        self.recovery = summarize(list(self.catalog.partitions()), internal, homes, folded, duration_ms)
 
     def _make_front(self) -> None:
-        self.groups = GroupCoordinator(
-            GroupLimits(
-                self.settings.group_initial_rebalance_delay_ms,
-                self.settings.group_min_session_timeout_ms,
-                self.settings.group_max_session_timeout_ms,
-                self.settings.group_max_size,
-                self.settings.group_max_bytes,
-                self.settings.groups_max_bytes,
-            ),
-            self.offsets,
-            self.loop.call_later,
-            lambda: int(self.clock.monotonic_ms()),
-            lambda: self.surroundings.new_id().hex,
-            self.clock.steady_ms,
-            self.catalog,
-        )
         self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)
         self.snapshots = Snapshots(self)
         self.large_requests = LargeRequests(self.loop, self.disk, self.clock)
@@ -342,7 +315,11 @@ class Broker:
         self.catalog.goes_with = self.plain_tables.doom
         self.catalog.after_delete = self._forget_offsets_of_deleted
         self.ready_ms = self.clock.monotonic_ms()
-        self.offsets_retention = OffsetsRetention(self.offsets, self.groups.is_active, self.settings)
+
+    def journals(self) -> list[Journal]:
+        """All journals there are."""
+        homes, partitions = self.shards.metadata_journals(), self.shards.partitions()
+        return [*(home.journal for home in homes), *(partition.journal for partition in partitions)]
 
     def name_of(self, partition: TopicIdPartition) -> PartitionName | None:
         """A partition's name, also of group offsets; None if its topic is deleted."""
@@ -365,7 +342,7 @@ class Broker:
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog))
         self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)
         self._every(ABANDONED_MS, self.snapshots.remove_abandoned)
-        self._every(settings.offsets_retention_check_interval_ms, self.offsets_retention.apply)
+        self._every(settings.offsets_retention_check_interval_ms, self.shards.expire_offsets)
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         self._spawn(repeat(interval_ms, work, self._disk_failed))
@@ -378,7 +355,7 @@ class Broker:
         await self.checkpoints.make(1 if all_changed else self.settings.checkpoint_bytes)
 
     def _checkpointed(self) -> list[HasCheckpoints]:
-        return [*self.catalog.partitions(), *self.offsets.partitions, *self.journals]
+        return [*self.shards.partitions(), *self.shards.metadata_journals()]
 
     async def _checkpoint_what_is_large(self) -> None:
         # On a full disk each checkpoint may give some space back. That it is full was said already.
@@ -390,7 +367,7 @@ class Broker:
         self.space.looked(await self.disk.run(self.space.look))
 
     async def _abort_expired(self) -> None:
-        for transaction in self.coordinator.abort_expired():
+        for transaction in self.shards.abort_expired():
             log.warning(
                 "transaction %s of %r is aborted: it was open for more than its timeout of %d ms",
                 transaction.id,
@@ -399,7 +376,7 @@ class Broker:
             )
 
     async def _forget_idle(self) -> None:
-        self.coordinator.forget_idle()
+        self.shards.forget_idle()
 
     def _disk_failed(self, error: BaseException) -> None:
         """I10: after a failed write or fsync nothing is known; stop serving, and restart from disk."""
@@ -421,7 +398,7 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self.stalls.stop()
-        self.groups.close()
+        self.shards.close_groups()
         await self.plain_tables.stop()
         await self.server.close()
         await self.dispatcher.close()
@@ -441,8 +418,8 @@ class Broker:
 
     def _shrink_journals(self) -> None:
         """Leave nothing in the journals that the next start would have to look at. Blocks."""
-        for partition in [*self.catalog.partitions(), *self.offsets.partitions]:
+        for partition in self.shards.partitions():
             if partition.failure is None:
                 partition.journal.shrink()
-        for journal in self.journals:
-            journal.journal.shrink()
+        for home in self.shards.metadata_journals():
+            home.journal.shrink()

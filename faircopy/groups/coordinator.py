@@ -12,6 +12,7 @@ from typing import Any
 from faircopy.groups.administration import GroupAdministration
 from faircopy.groups.members import (
     GroupLimits,
+    HeldMemory,
     Identity,
     JoinAnswer,
     JoinRequest,
@@ -31,7 +32,6 @@ from faircopy.groups.registry import CallLater, GroupRegistry, NowMs, WhenGone
 from faircopy.loop.pace import NO_PACE, Pace
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.operations import NOT_ASKED, ON_GROUPS
 
 MEMBER_ID_REQUIRED_FROM = 4
 """The version of JoinGroup from which a new member has to join twice (KIP-394)."""
@@ -49,7 +49,7 @@ Body = dict[str, Any]
 
 
 class GroupCoordinator:
-    """All consumer groups of this broker.
+    """The consumer groups of some offsets partitions. `held` is shared by all coordinators of a process.
 
     `call_later` and `now_ms` are the only time there is; `fresh_id` gives a string that was never given before;
     `steady_ms` is the clock of commits, and `topic_ids` says which partitions there are.
@@ -58,6 +58,7 @@ class GroupCoordinator:
     def __init__(
         self,
         limits: GroupLimits,
+        held: HeldMemory,
         offsets: OffsetStore,
         call_later: CallLater,
         now_ms: NowMs,
@@ -66,7 +67,7 @@ class GroupCoordinator:
         topic_ids: TopicIds,
     ) -> None:
         self._limits = limits
-        self._registry = GroupRegistry(limits, offsets, call_later, now_ms)
+        self._registry = GroupRegistry(limits, held, offsets, call_later, now_ms)
         self._administration = GroupAdministration(self._registry, offsets)
         self._offsets = offsets
         self._steady_ms = steady_ms
@@ -81,11 +82,6 @@ class GroupCoordinator:
     def is_active(self, group_id: str) -> bool:
         """Whether a group has members now, or is about to."""
         return group_id in self._registry.groups
-
-    @property
-    def held_bytes(self) -> int:
-        """Memory that members of all groups take, about."""
-        return self._registry.held_bytes
 
     def close(self) -> None:
         """Cancel what still waits, and all timers."""
@@ -121,8 +117,8 @@ class GroupCoordinator:
         if joining.member_id and not is_held:
             return ErrorCode.UNKNOWN_MEMBER_ID
         growth = group.roster.growth(joining)
-        is_full = growth > 0 and self._registry.held_bytes + growth > self._limits.all_bytes_max
-        if is_full or (not is_held and len(self._registry.groups) >= GROUPS_MAX):
+        is_full = growth > 0 and self._registry.held.bytes + growth > self._limits.all_bytes_max
+        if is_full or (not is_held and self._registry.held.groups >= GROUPS_MAX):
             # There is room again when others leave, so the client may try again. What is too much for one group
             # alone is for the group to say, and final.
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -154,7 +150,7 @@ class GroupCoordinator:
         assigned_bytes = sum(map(len, assignments.values()))
         if request.member_id != group.leader_id and assigned_bytes > STRAY_BYTES_MAX:
             return sync_body(SyncAnswer(ErrorCode.INVALID_REQUEST))
-        if assigned_bytes and self._registry.held_bytes + assigned_bytes > self._limits.all_bytes_max:
+        if assigned_bytes and self._registry.held.bytes + assigned_bytes > self._limits.all_bytes_max:
             return sync_body(SyncAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         now_ms = self._now_ms()
 
@@ -223,18 +219,8 @@ class GroupCoordinator:
             return group.check_commit(identity, self._now_ms(), is_transactional)
         return ErrorCode.NONE if identity.is_anonymous else ErrorCode.ILLEGAL_GENERATION
 
-    async def offset_fetch(self, request: Message, pace: Pace = NO_PACE) -> Body:
-        """OffsetFetch: one group, or many (version 8). One that is asked for twice is answered once."""
-        stable = request.require_stable
-        groups = {group.group_id: group.topics for group in request.groups}
-        many = [
-            {"group_id": group_id, **await self._fetch(group_id, groups[group_id], stable, pace)}
-            async for group_id in pace.over(groups)
-        ]
-        one = {} if many else await self._fetch(request.group_id, request.topics, stable, pace)
-        return {"groups": many, **one}
-
-    async def _fetch(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
+    async def fetch_offsets(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
+        """What OffsetFetch tells of one group: the offsets of these topics, or of all."""
         if not await self._offsets.settle(group_id) and not stable:
             # With `stable`, those that are not settled are told so one by one.
             return unsettled_offsets(topics)
@@ -250,22 +236,17 @@ class GroupCoordinator:
 
     # -- administration ------------------------------------------------------------------------------------------
 
-    async def describe_groups(self, request: Message, pace: Pace = NO_PACE) -> Body:
-        """DescribeGroups. One that is asked for twice is described once."""
-        allowed = {"authorized_operations": ON_GROUPS if request.include_authorized_operations else NOT_ASKED}
-        groups = pace.over(dict.fromkeys(request.groups))
-        return {"groups": [self._administration.description(group_id) | allowed async for group_id in groups]}
+    def describe(self, group_id: str) -> Body:
+        """What DescribeGroups tells of a group, without who may do what."""
+        return self._administration.description(group_id)
 
-    async def list_groups(self, request: Message) -> Body:
-        """ListGroups, of all states and types or of those asked for (KIP-518, KIP-848)."""
-        groups = self._administration.listing(request.states_filter, request.types_filter)
-        return {"error_code": ErrorCode.NONE, "groups": groups}
+    def listing(self, request: Message) -> list[Body]:
+        """What ListGroups tells of all groups here, or of those in the states and of the types that are asked for."""
+        return self._administration.listing(request.states_filter, request.types_filter)
 
-    async def delete_groups(self, request: Message, pace: Pace = NO_PACE) -> Body:
-        """DeleteGroups (KIP-229): those without members, with their offsets."""
-        names = pace.through(request.groups_names)
-        errors = [(group_id, await self._administration.delete(group_id)) async for group_id in names]
-        return {"results": [{"group_id": group_id, "error_code": error} for group_id, error in errors]}
+    async def delete(self, group_id: str) -> ErrorCode:
+        """Delete a group without members, with its offsets (KIP-229). Durable when done."""
+        return await self._administration.delete(group_id)
 
 
 def identity_of(request: Message) -> Identity:

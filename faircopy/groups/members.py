@@ -35,6 +35,14 @@ class GroupLimits(NamedTuple):
     all_bytes_max: int = 128 << 20
 
 
+class HeldMemory:
+    """What the members of all groups of a process take: how many groups have some, and how many bytes, about."""
+
+    def __init__(self) -> None:
+        self.groups = 0
+        self.bytes = 0
+
+
 class JoinRequest(NamedTuple):
     """A JoinGroup. `fresh_member_id` is the id to give when `member_id` is empty.
 

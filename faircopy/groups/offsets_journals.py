@@ -28,7 +28,6 @@ from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
-from faircopy.wire.murmur2 import partition_for
 
 OFFSETS_TOPIC = "__consumer_offsets"  # what people call it, as in Kafka; no topic can have this name
 OFFSETS_DIRECTORY = OFFSETS_TOPIC
@@ -66,11 +65,12 @@ class OffsetsPartition(Partition):
 
 
 class OffsetsJournals:
-    """All journals of group offsets that this broker leads."""
+    """The journals of group offsets with these numbers; `number_of` tells which of all has a group."""
 
     def __init__(
         self,
-        count: int,
+        numbers: Iterable[int],
+        number_of: Callable[[str], int],
         directory: Path,
         store: StateStore,
         disk: Disk,
@@ -82,8 +82,9 @@ class OffsetsJournals:
         self._loop = loop
         self._clock = clock
         self._topic_ids = topic_ids
-        self.partitions: list[OffsetsPartition] = []
-        for number in range(count):
+        self._number_of = number_of
+        self._partitions: dict[int, OffsetsPartition] = {}
+        for number in numbers:
             partition_id = TopicIdPartition(OFFSETS_TOPIC_ID, number)
             path = directory / OFFSETS_DIRECTORY / str(number)
             journal = Journal(path, partition_id.identity, disk, loop, options)
@@ -92,11 +93,16 @@ class OffsetsJournals:
                 PartitionName(OFFSETS_TOPIC, number), partition_id, journal, table, store, disk, has_batches=False
             )
             partition.table = table
-            self.partitions.append(partition)
+            self._partitions[number] = partition
+        self.partitions = list(self._partitions.values())
 
     def partition_of(self, group: str) -> OffsetsPartition:
         """The partition that keeps a group's offsets."""
-        return self.partitions[partition_for(group.encode(), len(self.partitions))]
+        return self._partitions[self._number_of(group)]
+
+    def partition(self, number: int) -> OffsetsPartition:
+        """The partition of this number."""
+        return self._partitions[number]
 
     # -- the store of the group coordinator ----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from faircopy.groups.members import (
     AnswerSync,
     Effect,
     GroupLimits,
+    HeldMemory,
     JoinAnswer,
     StoreGroup,
     WakeAt,
@@ -44,12 +45,14 @@ WhenGone = Callable[[Callable[[], None]], None]
 class GroupRegistry:
     """Holds the groups that are not idle, and carries out their effects. The store knows all others.
 
-    `held_bytes` is the memory that members of all groups take, about.
+    `held` is the memory of all groups of the process, those of other registries included.
     """
 
-    def __init__(self, limits: GroupLimits, store: OffsetStore, call_later: CallLater, now_ms: NowMs) -> None:
+    def __init__(
+        self, limits: GroupLimits, held: HeldMemory, store: OffsetStore, call_later: CallLater, now_ms: NowMs
+    ) -> None:
         self.groups: dict[str, Group] = {}
-        self.held_bytes = 0
+        self.held = held
         self.now_ms = now_ms
         self._store = store
         self._is_closed = False
@@ -112,19 +115,24 @@ class GroupRegistry:
                 case StoreGroup():
                     self._store_group(group, effect)
         if not group.is_idle:
-            self.groups[group.group_id] = group
+            self._hold(group)
             self._count(group.group_id, group.held_bytes)
         elif self.groups.get(group.group_id, group) is group:
             self._let_go(group.group_id)
 
+    def _hold(self, group: Group) -> None:
+        self.held.groups += group.group_id not in self.groups
+        self.groups[group.group_id] = group
+
     def _let_go(self, group_id: str) -> None:
         if self.groups.pop(group_id, None) is not None:
+            self.held.groups -= 1
             log.debug("group %r has no members any more", group_id)
         self._cancel_timer(group_id)
         self._count(group_id, 0)
 
     def _count(self, group_id: str, held_bytes: int) -> None:
-        self.held_bytes += held_bytes - self._bytes.pop(group_id, 0)
+        self.held.bytes += held_bytes - self._bytes.pop(group_id, 0)
         if held_bytes:
             self._bytes[group_id] = held_bytes
 

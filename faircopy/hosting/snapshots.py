@@ -22,7 +22,6 @@ from typing import NamedTuple, Protocol
 
 from faircopy.copier.checkpoint import decode_checkpoint
 from faircopy.errors import FaircopyError
-from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.hosting.catalog import Catalog, HostedPartition
 from faircopy.hosting.checkpoints import Checkpoints
 from faircopy.journal.journal import Journal
@@ -33,7 +32,6 @@ from faircopy.storage.disk import Disk
 from faircopy.storage.paths import delete_tree, exists, link_file, list_directory, make_directory, size_of, write_file
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mounted
-from faircopy.transactions.metadata_journal import MetadataJournal
 
 DIRECTORY = "snapshot"
 FILES = "files.json"
@@ -62,13 +60,14 @@ class Source(Protocol):
     checkpoints: Checkpoints
     directory: DataDirectory
     disk: Disk
-    journals: list[MetadataJournal]
-    offsets: OffsetsJournals
     store: StateStore
 
     @property
     def clock(self) -> Clock:
         """What time it is."""
+
+    def journals(self) -> list[Journal]:
+        """All journals there are."""
 
 
 class Snapshots:
@@ -133,7 +132,7 @@ class Snapshots:
         await source.disk.run(self._link, logs)
         state = self._directory / source.directory.state.name
         await source.store.copy_to(state)
-        journals, parts = self._journals(), []
+        journals, parts = source.journals(), []
         for journal in journals:  # one tick: nothing is awaited
             parts += list(journal_parts(journal))
         for first in range(0, len(journals), SYNCS_AT_ONCE):
@@ -141,11 +140,6 @@ class Snapshots:
         await source.disk.run(self._link, [*parts, Part(self._root / FORMAT_FILE, None, is_sealed=False)])
         found = [*logs, *parts]
         await source.disk.run(self._write_list, found)
-
-    def _journals(self) -> list[Journal]:
-        source = self._source
-        shared = [home.journal for home in source.journals]
-        return shared + [each.journal for each in (*source.offsets.partitions, *source.catalog.partitions())]
 
     async def _logs(self) -> AsyncIterator[Part]:
         """The files of all logs, each up to where its checkpoint ends."""

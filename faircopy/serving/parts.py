@@ -8,8 +8,6 @@ from typing import Protocol
 
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.groups.coordinator import GroupCoordinator
-from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import RecoverySummary
@@ -20,10 +18,10 @@ from faircopy.net.server import Server
 from faircopy.partition.name import PartitionName
 from faircopy.serving.large_requests import LargeRequests
 from faircopy.settings.table import Settings
+from faircopy.shard.shards import Shards
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.disk import Disk
-from faircopy.transactions.coordinator import TransactionCoordinator
 
 
 class Parts(Protocol):
@@ -32,21 +30,19 @@ class Parts(Protocol):
     """
 
     catalog: Catalog
-    coordinator: TransactionCoordinator
     directory: DataDirectory
     disk: Disk
     dynamic_settings: DynamicSettings
-    groups: GroupCoordinator
     incarnation: int
     large_requests: LargeRequests
     loop: asyncio.AbstractEventLoop
-    offsets: OffsetsJournals
     plain_tables: PlainTables
     producer_ids: ProducerIds
     ready_ms: float
     recovery: RecoverySummary
     server: Server
     settings: Settings
+    shards: Shards
     snapshots: Snapshots
     stalls: StallWatch
     time_searches: asyncio.Semaphore

@@ -20,7 +20,7 @@ async def take_part(
     try:
         for partition in partitions:
             partition.ensure_sound()
-        await context.parts.coordinator.add_partitions(
+        await context.parts.shards.coordinator_of(request.transactional_id).add_partitions(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,

@@ -59,6 +59,10 @@ class Settings:
     offsets_partitions: int = setting(
         8, "journals of group offsets; fixed when the data directory is made", least=1, most=1024
     )
+    shards: int = setting(
+        1, "number of shards, over which journals and partitions are spread; fixed when the data directory is made",
+        least=1, most=1024,
+    )  # fmt: skip
     journal_segment_bytes: int = setting(64 << 20, "size of a journal segment", least=1 << 20, most=1 << 30)
     checkpoint_bytes: int = setting(
         64 << 20, "journal bytes of a partition after which it is checkpointed", least=1 << 16

@@ -16,6 +16,7 @@ from faircopy.partition.participant import Participant, Participants
 from faircopy.transactions.decisions import prepare_commit
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
 from faircopy.transactions.transaction import Transaction, group_of
 
@@ -83,13 +84,13 @@ class Commits:
         self,
         find_participant: Participants,
         finished: FinishedNumbers,
-        first_rank: int,
+        ranks: Numbers,
         applied: Applied,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._find_participant = find_participant
         self._finished = finished
-        self._next_rank = first_rank
+        self._ranks = ranks
         self._applied = applied
         self._loop = loop
         self._in_flight: dict[TransactionId, Commit] = {}
@@ -128,7 +129,7 @@ class Commits:
     def apply(self, commit: Commit) -> None:
         """Have a commit applied, after all that were applied before (its rank)."""
         if commit.rank == NO_RANK:
-            commit.rank, self._next_rank = self._next_rank, self._next_rank + 1
+            commit.rank = self._ranks.take()
         transaction = commit.transaction
         participants = list(map(self._find_participant, transaction.participants))
         commit.apply(participants, self._finished.of(transaction.id.producer_id), self._applied)
@@ -145,11 +146,10 @@ class Commits:
             self._undecided.add(transaction.id)
         return commit
 
-    def go_on(self, commits: Iterable[Commit]) -> None:
-        """Apply what was promised, in this order."""
-        for commit in commits:
-            for released in self._released(commit):
-                self.apply(released)
+    def go_on(self, commit: Commit) -> None:
+        """Apply what was promised, once all before it in its group are."""
+        for released in self._released(commit):
+            self.apply(released)
 
     def is_undecided(self, transactions: Iterable[TransactionId]) -> bool:
         """Whether of one of these it is not known if it is committed."""

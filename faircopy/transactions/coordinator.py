@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 from faircopy.errors import FaircopyError
@@ -14,23 +14,22 @@ from faircopy.partition.participant import Participants
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import Clock
 from faircopy.transactions import decisions
-from faircopy.transactions.commits import Commits
+from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.connections import Kind as RequestKind
 from faircopy.transactions.connections import LateRequest, ProducerConnections, Sent
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.recovery import Recovery, discard_unknown, note_loss_of_power
+from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.recovery import Recovery, note_loss_of_power
 from faircopy.transactions.state import ABORT_STATES
 from faircopy.transactions.timeouts import Timeouts, idle
-from faircopy.transactions.transaction import NOBODY, NewEntry, Producer, Transaction, group_of
+from faircopy.transactions.transaction import NOBODY, NewEntry, Producer, Transaction
 from faircopy.transactions.unwritten import UnwrittenTransactions
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.murmur2 import partition_for
 
 INIT_WAIT_SECONDS = 30.0
-NUMBERS_OF_AN_EPOCH = 1 << 32
 TRY_AGAIN = {
     RequestKind.PRODUCE: ErrorCode.NOT_ENOUGH_REPLICAS,
     RequestKind.TRANSACTION: ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -49,6 +48,7 @@ class CoordinatorOptions(NamedTuple):
 class TransactionCoordinator:
     """All transactions of some metadata journals, as their leader of this `epoch`.
 
+    `number_of` tells which journal has a transactional id; `ranks` are those of all coordinators of the process.
     What must survive is in the journals, and in their tables. What is here may die with the process.
     """
 
@@ -57,26 +57,28 @@ class TransactionCoordinator:
 
     def __init__(
         self,
-        journals: list[MetadataJournal],
+        journals: Mapping[int, MetadataJournal],
+        number_of: Callable[[str], int],
         find_participant: Participants,
         next_producer_id: Callable[[], Awaitable[int]],
         epoch: int,
+        ranks: Numbers,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         options: CoordinatorOptions,
     ) -> None:
-        self.journals = journals
+        self.journals = list(journals.values())
+        self._journals = journals
+        self._number_of = number_of
         self._find_participant = find_participant
         self._next_producer_id = next_producer_id
         self._epoch = epoch
         self._clock = clock
         self._options = options
-        # The high half is the epoch, so a number that a crash forgot is never used again (I4).
-        self._next_number = epoch * NUMBERS_OF_AN_EPOCH
+        self._numbers = Numbers(epoch)
         self._finished = FinishedNumbers()
         self._endings = self.endings_type(find_participant, self._finished, loop)
-        first_rank = epoch * NUMBERS_OF_AN_EPOCH
-        self._commits = self.commits_type(find_participant, self._finished, first_rank, self._endings.committed, loop)
+        self._commits = self.commits_type(find_participant, self._finished, ranks, self._endings.committed, loop)
         self._connections = ProducerConnections()
         self._timeouts = Timeouts()
         self._unwritten = UnwrittenTransactions()
@@ -85,7 +87,7 @@ class TransactionCoordinator:
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
         """J-fn(G)."""
-        return self.journals[partition_for(group_of(transactional_id).encode(), len(self.journals))]
+        return self._journals[self._number_of(transactional_id)]
 
     # -- InitProducerId ------------------------------------------------------------------------------------------
 
@@ -199,10 +201,9 @@ class TransactionCoordinator:
     ) -> TransactionId:
         """Begin the transaction if need be."""
         is_new = producer.current is None
-        if is_new:
-            self._next_number += 1
+        number = self._numbers.take() if is_new else NOBODY
         now_ms = self._clock.steady_ms()
-        for entry in decisions.add(producer, named, self._epoch, self._next_number, now_ms):
+        for entry in decisions.add(producer, named, self._epoch, number, now_ms):
             home.append(entry)
         assert producer.current is not None
         if is_new:
@@ -346,8 +347,8 @@ class TransactionCoordinator:
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
-    def recover(self, partitions: Iterable[Partition], *, is_clean: bool, lost_power: bool) -> None:
-        """After all journals are folded: settle what they know.
+    def settle(self, *, is_clean: bool, lost_power: bool) -> list[Commit]:
+        """After all journals are folded: settle what they know. Returns the commits that may be applied.
 
         `is_clean` says that the last run ended in order, with every draft durable: then open transactions go on.
         `lost_power` says that what was written, but not fsynced, may be lost.
@@ -358,5 +359,8 @@ class TransactionCoordinator:
             if not is_clean:
                 self._may_have_begun.update(home.table.producers)
         recovery = Recovery(self._find_participant, self._commits, self._endings, is_clean=is_clean)
-        recovery.settle(self.journals)
-        discard_unknown(self.journals, partitions)
+        return recovery.settle(self.journals)
+
+    def go_on(self, commit: Commit) -> None:
+        """Apply a commit that `settle` returned."""
+        self._commits.go_on(commit)

@@ -10,21 +10,16 @@ drafts, and goes on with the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from faircopy.copier.fold import NO_FENCE, NO_RANK
-from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
-from faircopy.journal.identity import TopicIdPartition
+from faircopy.journal.entry import NO_TRANSACTION, Kind
 from faircopy.partition.participant import Participants, Promise
-from faircopy.partition.partition import Partition
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.order import by_rank
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.transaction import NewEntry, Transaction
-
-NOTHING_FINISHED = -1
 
 
 class Recovery:
@@ -38,13 +33,14 @@ class Recovery:
         self._endings = endings
         self._is_clean = is_clean
 
-    def settle(self, journals: Sequence[MetadataJournal]) -> None:
-        """Settle all that the journals know. They are folded, and so are those of the participants."""
+    def settle(self, journals: Sequence[MetadataJournal]) -> list[Commit]:
+        """Settle all that the journals know, and return the commits that may be applied. The journals are folded, and
+        so are those of the participants.
+        """
         promised = [commit for home in journals for commit in self._settle_journal(home)]
         for commit in promised:
             commit.rank = self._rank_of(commit.transaction)
-        rows = [(commit.group, commit.rank, commit) for commit in promised]
-        self._commits.go_on(by_rank(rows))
+        return promised
 
     def _settle_journal(self, home: MetadataJournal) -> list[Commit]:
         """The commits that may be applied; all else is aborted, goes on, or waits."""
@@ -99,29 +95,3 @@ def note_loss_of_power(home: MetadataJournal) -> None:
     """The BEGIN of any transaction may be lost, with its drafts: nobody may go on as if nothing were."""
     if home.table.producers:
         home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))
-
-
-def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
-    """Discard drafts of transactions that no coordinator knows, or not as ones that wrote there: a crash may have taken
-    only the ADD of a partition.
-    """
-    known = {
-        (transaction_id, participant)
-        for home in journals
-        for transaction_id, transaction in home.table.transactions.items()
-        for participant in transaction.participants
-    }
-    for partition in partitions:
-        # One that has failed does not know its journal's end, where it would write.
-        if partition.failure is None:
-            for transaction_id in strays(partition, known):
-                partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
-
-
-def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> list[TransactionId]:
-    """The undecided transactions in a partition of which nothing is known."""
-    return [
-        transaction_id
-        for transaction_id, branch in partition.state.transactions.items()
-        if branch.is_undecided and (transaction_id, partition.id) not in known
-    ]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.broker.broker import METADATA_DIRECTORY
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.topics import Topic, Topics
 from faircopy.copier.checkpoint import decode_span
 from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
+from faircopy.shard.shard import METADATA_DIRECTORY
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.storage.paths import list_directory
 from faircopy.storage.sealed import DamagedState

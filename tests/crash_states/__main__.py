@@ -22,9 +22,10 @@ TOLD_EACH = 50
 @click.option("--states", type=int, help="At most so many states of each crash point; by default all.")
 @click.option("--length", default=3, show_default=True, help="Longest workload, in operations.")
 @click.option("--seed", type=int, help="Decides what is chosen where not all is tried; random, and printed.")
+@click.option("--shards", default=1, show_default=True, help="Number of shards of the broker.")
 @click.option("--part", default="1/1", show_default=True, metavar="K/N", help="Only the Kth of N parts of all.")
 @click.option("--processes", default=2, show_default=True, help="How many workloads to try at a time.")
-def main(states: int | None, length: int, seed: int | None, part: str, processes: int) -> None:
+def main(states: int | None, length: int, seed: int | None, shards: int, part: str, processes: int) -> None:
     """Crash at each I/O of short workloads, in each state that the disk may be left in; recover, and check.
 
     \b
@@ -35,9 +36,10 @@ def main(states: int | None, length: int, seed: int | None, part: str, processes
     number, parts = map(int, part.split("/"))
     wanted = [steps for steps in scenarios() if len(steps) <= length][number - 1 :: parts]
     tried, done, wrong = 0, 0, []
+    try_one = partial(outcome_of, seed=seed, bounds=Bounds(states), shards=shards)
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("workloads", total=len(wanted))
-        for count, found in pool.imap_unordered(partial(outcome_of, seed=seed, bounds=Bounds(states)), wanted):
+        for count, found in pool.imap_unordered(try_one, wanted):
             tried += count
             wrong += found
             for each in found[: max(SHOWN_MAX - len(wrong), 1)]:
@@ -46,12 +48,14 @@ def main(states: int | None, length: int, seed: int | None, part: str, processes
             done += 1
             if not console.is_terminal and done % TOLD_EACH == 0:
                 console.print(f"{done} of {len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong")
-    console.print(f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong (seed {seed})")
+    console.print(
+        f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong (seed {seed}, {shards} shard(s))"
+    )
     sys.exit(1 if wrong else 0)
 
 
-def outcome_of(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> tuple[int, list[Wrong]]:
-    outcomes = list(sweep(steps, seed, bounds))
+def outcome_of(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int) -> tuple[int, list[Wrong]]:
+    outcomes = list(sweep(steps, seed, bounds, shards))
     return len(outcomes), [outcome for outcome in outcomes if outcome is not None]
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from faircopy.broker.broker import Broker
+from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.offsets import CommittedOffset, Offsets
+from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.publish import spark_log
 from faircopy.settings.table import Settings
 from tests.checker.history import Operation, Poll, Result, Send, Value
@@ -149,6 +151,16 @@ class Stage:
     def broker(self) -> Broker:
         assert self.machine.broker is not None
         return self.machine.broker
+
+    @property
+    def offsets_journals(self) -> OffsetsJournals:
+        """Where the offsets of the group "readers" are."""
+        return self.broker.shards.offsets_of("readers")
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """Who coordinates the group "readers"."""
+        return self.broker.shards.groups_of("readers")
 
     @property
     def now(self) -> float:

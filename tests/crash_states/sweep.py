@@ -66,13 +66,13 @@ class Bounds(NamedTuple):
     second_states: int = 3
 
 
-def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds) -> Iterator[Wrong | None]:
+def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -> Iterator[Wrong | None]:
     """Check the states that the last step of a scenario may leave: those of the steps before it belong to shorter ones.
 
     Yields one thing for each, None where all is well.
     """
     chosen = random.Random(seed)
-    name, settings = name_of(steps), TABLES_SETTINGS if has_tables(steps) else SETTINGS
+    name, settings = name_of(steps), replace(TABLES_SETTINGS if has_tables(steps) else SETTINGS, shards=shards)
     moments = play(steps, settings, seed)[-1]
     for moment in moments:
         why = what_is_wrong(settings, killed(moment), chosen.getrandbits(64))

@@ -28,8 +28,9 @@ LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) +
 
 
 @pytest.mark.parametrize("steps", {(step,): None for step in STEPS} | dict.fromkeys(LONGER), ids=name_of)
-def test_each_crash_state_comes_back(steps: tuple[Step, ...]) -> None:
-    wrong = [outcome for outcome in sweep(steps, SEED, BOUNDS) if outcome is not None]
+@pytest.mark.parametrize("shards", [1, 3])
+def test_each_crash_state_comes_back(steps: tuple[Step, ...], shards: int) -> None:
+    wrong = [outcome for outcome in sweep(steps, SEED, BOUNDS, shards) if outcome is not None]
     assert not wrong, (SEED, list(map(str, wrong)))
 
 

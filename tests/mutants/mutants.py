@@ -28,12 +28,13 @@ from faircopy.partition import partition
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.file import File
-from faircopy.transactions import coordinator, decisions, order
+from faircopy.transactions import decisions, order, settlement
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
 from faircopy.transactions.table import TransactionTable
 
@@ -234,7 +235,7 @@ def reuse_transaction_numbers() -> Iterator[Any]:
 
     def begin(self: TransactionCoordinator, *arguments: Any, **named: Any) -> None:
         real(self, *arguments, **named)
-        self._next_number = 1 << 32
+        self._numbers = Numbers(1)
 
     with replaced(TransactionCoordinator, "__init__", begin):
         yield
@@ -250,7 +251,7 @@ def commit_what_was_lost() -> Iterator[Any]:
 @mutant
 def leave_drafts_of_the_unknown() -> Iterator[Any]:
     """Drafts of transactions that a crash has forgotten stay open for ever."""
-    with replaced(coordinator, "discard_unknown", lambda journals, partitions: None):
+    with replaced(settlement, "discard_unknown", lambda journals, partitions: None):
         yield
 
 
@@ -298,7 +299,7 @@ def apply_in_any_order() -> Iterator[Any]:
 @mutant
 def apply_again_in_any_order() -> Iterator[Any]:
     """G0: after a crash between the participants, groups go on in another order than before."""
-    with replaced(order, "by_rank", in_journals_order), replaced(transaction_recovery, "by_rank", in_journals_order):
+    with replaced(order, "by_rank", in_journals_order), replaced(settlement, "by_rank", in_journals_order):
         yield
 
 

@@ -22,12 +22,12 @@ async def ensure_quiet(broker: Broker) -> None:
 
 def unfinished(broker: Broker) -> Iterator[str]:
     """What a broker still has to do."""
-    for home in broker.journals:
+    for home in broker.shards.metadata_journals():
         for transaction in home.table.transactions.values():
             yield f"transaction {transaction.id} is {transaction.state.name}"
         if home.bytes_since_checkpoint:
             yield f"journal {home.number} has no checkpoint"
-    for partition in [*broker.catalog.partitions(), *broker.offsets.partitions]:
+    for partition in broker.shards.partitions():
         for txid, known in partition.state.transactions.items():
             if known.is_undecided:
                 yield f"transaction {txid} is undecided in {partition.name}"

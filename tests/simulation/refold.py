@@ -31,10 +31,10 @@ NOT_FOLDED = {
 
 def differences(broker: Broker) -> Iterator[str]:
     """Where what is in memory is not what the journals say. Changes nothing."""
-    for home in broker.journals:
+    for home in broker.shards.metadata_journals():
         if is_written(home.journal):
             yield from compare(f"transactions of journal {home.number}", home.table, table_of(broker, home))
-    for partition in [*broker.offsets.partitions, *broker.catalog.partitions()]:
+    for partition in broker.shards.partitions():
         if partition.failure is None and is_written(partition.journal):
             files = files_of(partition.journal, partition.identity)
             yield from compare(f"state of {partition.name}", partition.state, state_of(broker, partition, files))
@@ -98,8 +98,9 @@ def compare_offsets(broker: Broker, partition: OffsetsPartition) -> Iterator[str
 
 def compare_members(broker: Broker, partition: OffsetsPartition) -> Iterator[str]:
     """Groups that have members, and say that they are stored as they are."""
-    for group_id, group in broker.groups._registry.groups.items():
-        if broker.offsets.partition_of(group_id) is partition and group.is_stored:
+    groups = [pair for shard in broker.shards for pair in shard.groups._registry.groups.items()]
+    for group_id, group in groups:
+        if broker.shards.offsets_of(group_id).partition_of(group_id) is partition and group.is_stored:
             kept = partition.table.kept().get(group_id)
             stored = kept.metadata._replace(changed_ms=0) if kept is not None else None
             yield from compare(f"group {group_id!r}", group.metadata, stored)

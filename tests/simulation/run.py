@@ -89,8 +89,9 @@ def settings_of(chosen: random.Random) -> Settings:
     """A broker with small segments, so that all that happens rarely happens often."""
     return Settings(
         durability=chosen.choice(["fsync", "fsync", "os"]),
-        metadata_journals=2,
-        offsets_partitions=2,
+        metadata_journals=3,
+        offsets_partitions=3,
+        shards=chosen.choice([1, 3]),
         journal_segment_bytes=chosen.choice([4_000, 20_000, 1 << 20]),
         checkpoint_bytes=chosen.choice([2_000, 20_000, 1 << 20]),
         checkpoint_interval_ms=chosen.choice([1_000, 5_000, 60_000]),

@@ -22,15 +22,15 @@ PATIENCE_SECONDS = 60
 
 
 async def commit_offsets(stage: Stage) -> None:
-    await stage.broker.offsets.commit("readers", stage.offsets(5, "a"))
+    await stage.offsets_journals.commit("readers", stage.offsets(5, "a"))
 
 
 async def expire_offsets(stage: Stage) -> None:
-    await stage.broker.offsets.expire(-1, lambda _group: False)
+    await stage.offsets_journals.expire(-1, lambda _group: False)
 
 
 async def store_a_group(stage: Stage) -> None:
-    await stage.broker.offsets.store_group("readers", GroupMetadata(1, "consumer"))
+    await stage.offsets_journals.store_group("readers", GroupMetadata(1, "consumer"))
 
 
 async def commit_offsets_in_a_transaction(stage: Stage) -> None:

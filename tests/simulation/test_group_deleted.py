@@ -28,14 +28,14 @@ async def ask_to_delete(stage: Stage) -> None:
 
 
 async def expire(stage: Stage) -> None:
-    await stage.in_broker(stage.broker.offsets.expire(-1, stage.broker.groups.is_active))
+    await stage.in_broker(stage.offsets_journals.expire(-1, stage.groups.is_active))
 
 
 @pytest.mark.parametrize("end", [ask_to_delete, expire])
 @pytest.mark.parametrize("moment", range(MOMENTS))
 def test_who_joins_meanwhile_joins_another(end: Callable[[Stage], Awaitable[None]], moment: int) -> None:
     async def scene(stage: Stage) -> None:
-        await stage.broker.offsets.store_group("readers", GroupMetadata(GENERATION, "consumer"))
+        await stage.offsets_journals.store_group("readers", GroupMetadata(GENERATION, "consumer"))
         task = asyncio.ensure_future(end(stage))
         await asyncio.sleep(moment * STEP_SECONDS)
         await SimulatedMember(stage.remote, "readers", ["a-0"], random.Random(0)).knock()
@@ -47,7 +47,7 @@ def test_who_joins_meanwhile_joins_another(end: Callable[[Stage], Awaitable[None
 
 
 async def commit_plainly(stage: Stage) -> None:
-    await stage.in_broker(stage.broker.offsets.commit("readers", stage.offsets(9, "a")))
+    await stage.in_broker(stage.offsets_journals.commit("readers", stage.offsets(9, "a")))
 
 
 async def commit_in_a_transaction(stage: Stage) -> None:
@@ -61,11 +61,11 @@ def test_what_is_committed_while_the_offset_before_expires_stays(
     commit: Callable[[Stage], Awaitable[None]], moment: int
 ) -> None:
     async def scene(stage: Stage) -> None:
-        await stage.broker.offsets.commit("readers", stage.offsets(5, "a"))
+        await stage.offsets_journals.commit("readers", stage.offsets(5, "a"))
         await asyncio.sleep(10)
         task = asyncio.ensure_future(commit(stage))
         await asyncio.sleep(moment * STEP_SECONDS)
-        await stage.in_broker(stage.broker.offsets.expire(5_000, stage.broker.groups.is_active))
+        await stage.in_broker(stage.offsets_journals.expire(5_000, stage.groups.is_active))
         await task
         await asyncio.sleep(1)
         consumer = SimulatedConsumer(stage.remote, [], is_committed=True)
@@ -81,7 +81,7 @@ async def delete_offsets(stage: Stage) -> None:
 
 
 async def commit_two_plainly(stage: Stage) -> None:
-    await stage.in_broker(stage.broker.offsets.commit("readers", stage.offsets(9, "a", "b")))
+    await stage.in_broker(stage.offsets_journals.commit("readers", stage.offsets(9, "a", "b")))
 
 
 async def commit_two_in_a_transaction(stage: Stage) -> None:
@@ -96,7 +96,7 @@ def test_what_is_committed_meanwhile_is_deleted_as_a_whole_or_not_at_all(
     commit: Callable[[Stage], Awaitable[None]], delete: Callable[[Stage], Awaitable[None]], moment: int
 ) -> None:
     async def scene(stage: Stage) -> None:
-        await stage.broker.offsets.commit("readers", stage.offsets(5, "a"))
+        await stage.offsets_journals.commit("readers", stage.offsets(5, "a"))
         task = asyncio.ensure_future(commit(stage))
         await asyncio.sleep(moment * STEP_SECONDS)
         await delete(stage)

@@ -58,8 +58,8 @@ def test_offsets_of_an_open_transaction_go_with_their_topic() -> None:
         await stage.producer.end(committed=True)
         consumer = SimulatedConsumer(stage.remote, [], is_committed=True)
         assert [await consumer.committed("readers", name) for name in ("c-0", "b-0")] == [-1, 7]
-        await stage.in_broker(stage.broker.offsets.forget_deleted())
-        for partition in stage.broker.offsets.partitions:
+        await stage.in_broker(stage.broker.shards.forget_offsets_of_deleted())
+        for partition in stage.broker.shards.offsets_partitions():
             assert [place.topic_id for place in partition.table.committed("readers")] == [
                 stage.broker.catalog.topics["b"].topic.id.bytes
             ]

@@ -23,6 +23,7 @@ from faircopy.serving.large_requests import LargeRequests
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import HotRoute
 from faircopy.transactions.connections import Sent
+from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.wire.batch import (
     BatchHeader,
@@ -164,7 +165,7 @@ class ProduceHandler:
 
     def __init__(self, parts: Parts) -> None:
         self._catalog = parts.catalog
-        self._coordinator = parts.coordinator
+        self._shards = parts.shards
         self._producer_ids = parts.producer_ids
         self._clock = parts.clock
         self._large_batches = LargeBatches(parts.disk)
@@ -272,8 +273,8 @@ class ProduceHandler:
             operation.settle(number, ProduceResult(topic, partition_number, 0, base_offset, stamp_ms, start_offset))
 
         if header.is_transactional:
-            transaction = self._transaction(operation, partition, header)
-            safe_with_transaction = self._coordinator.once_written(transaction, safe)
+            coordinator, transaction = self._transaction(operation, partition, header)
+            safe_with_transaction = coordinator.once_written(transaction, safe)
             partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
             partition.append_plain(records, header, header.records, safe)
@@ -319,23 +320,28 @@ class ProduceHandler:
                     f"(message.timestamp.before.max.ms, message.timestamp.after.max.ms)",
                 )
 
-    def _transaction(self, operation: Operation, partition: HostedPartition, header: BatchHeader) -> TransactionId:
-        """The open transaction that a draft belongs to; tells a zombie, and what comes late, from it."""
-        transactional_id = operation.request.transactional_id
+    def _transaction(
+        self, operation: Operation, partition: HostedPartition, header: BatchHeader
+    ) -> tuple[TransactionCoordinator, TransactionId]:
+        """The open transaction that a draft belongs to, and who coordinates it; tells a zombie, and what comes late,
+        from it.
+        """
+        transactional_id = operation.request.transactional_id or ""
+        coordinator = self._shards.coordinator_of(transactional_id)
         identity = (header.producer_id, header.producer_epoch)
         try:
             transaction = partition.open_transaction_of(transactional_id, *identity)
         except NoOpenTransaction as error:
             if not transactional_id:
                 raise
-            raise Refused(self._coordinator.refusal_of_draft(transactional_id, *identity), str(error)) from error
+            raise Refused(coordinator.refusal_of_draft(transactional_id, *identity), str(error)) from error
         content = (partition.id, header.base_sequence)
         sent = Sent(operation.exchange.connection.number, operation.correlation_id, content)
         try:
-            self._coordinator.admit_draft(transaction, sent)
+            coordinator.admit_draft(transaction, sent)
         except TransactionRefused as error:
             raise Refused(error.code, str(error)) from error
-        return transaction
+        return coordinator, transaction
 
 
 ROUTE = HotRoute(SCHEMA, lambda parts: ProduceHandler(parts).handle, VERSIONS)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from faircopy.api.routes import FLEXIBLE_FROM, schema_of
+from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, schema_of
 from faircopy.groups.coordinator import GroupCoordinator
-from faircopy.groups.members import GroupLimits
+from faircopy.groups.members import GroupLimits, HeldMemory
 from faircopy.groups.offset_requests import METADATA_BYTES_MAX, sort_offsets
 from faircopy.groups.offsets import CommittedOffset, Offsets
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.pace import NO_PACE
+from faircopy.serving.route import Context, Route
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -54,6 +56,7 @@ class Broker:
         self.numbers = itertools.count(1)
         self.time = VirtualTime()
         self.store = MemoryOffsetStore()
+        self.held = HeldMemory()
         self.limits = GroupLimits(**{"initial_rebalance_delay_ms": 0, **limits})
         self.coordinator = self.coordinator_of(self.store)
 
@@ -61,6 +64,7 @@ class Broker:
         """A coordinator of these groups, as each start of a broker makes one."""
         return GroupCoordinator(
             self.limits,
+            self.held,
             store,
             self.time.call_later,
             self.time.now_ms,
@@ -83,9 +87,17 @@ class Broker:
     def handler(self, api_key: ApiKey, version: int) -> Callable[[Message], Awaitable[dict[str, Any]]]:
         if api_key == ApiKey.JOIN_GROUP:
             return lambda request: self.coordinator.join_group(request, version, "me", "/10.0.0.1")
-        handler: Callable[[Message], Awaitable[dict[str, Any]]]
-        handler = getattr(self.coordinator, api_key.name.lower())
-        return handler
+        route = ROUTES[api_key]
+        assert isinstance(route, Route)
+        context = cast(Context, SimpleNamespace(version=version, pace=NO_PACE, parts=SimpleNamespace(shards=self)))
+        return lambda request: route.handle(request, context)
+
+    def groups_of(self, _group: str) -> GroupCoordinator:
+        """All groups are in one shard."""
+        return self.coordinator
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([SimpleNamespace(groups=self.coordinator)])
 
     async def join(self, version: int = 3, **changes: Any) -> Message:
         protocols = [{"name": "range", "metadata": subscription("t")}]
@@ -286,9 +298,9 @@ async def test_what_a_client_said_goes_with_it_while_it_waits(_broker: Broker) -
     request = broker.request(ApiKey.JOIN_GROUP, 3, {"group_id": "g", "protocols": protocols, **JOIN})
     joining = asyncio.ensure_future(broker.coordinator.join_group(request, 3, "me", "host", gone.append))
     await settled()
-    assert broker.coordinator.held_bytes > 60_000
+    assert broker.held.bytes > 60_000
     gone[0]()
-    assert broker.coordinator.held_bytes == 0
+    assert broker.held.bytes == 0
     broker.time.pass_ms(1_000)
     assert not broker.coordinator.is_active("g")
     await asyncio.wait_for(joining, 10)

@@ -19,6 +19,8 @@ from faircopy.transactions import decisions
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.settlement import settle
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
 from tests.unit.transactions.names import participant, participants
@@ -71,10 +73,11 @@ def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> No
     home.append(NewEntry(Kind.ADD, OPEN, {"partitions": [[*participants(0)[0], 1]]}))
     found = {partition.id: partition for partition in (listed, lost)}
     coordinator = TransactionCoordinator(
-        [cast(MetadataJournal, home)], cast(Any, found.get), cast(Any, None), 1,
+        {0: cast(MetadataJournal, home)}, lambda _id: 0, cast(Any, found.get), cast(Any, None), 1, Numbers(1),
         SteadyClock(SystemClock()), cast(Any, None),
         CoordinatorOptions(1_000, 1_000),
     )  # fmt: skip
-    coordinator.recover([cast(Partition, listed), cast(Partition, lost)], is_clean=is_clean, lost_power=not is_clean)
+    partitions = [cast(Partition, listed), cast(Partition, lost)]
+    settle([coordinator], partitions, is_clean=is_clean, lost_power=not is_clean)
     assert not lost.transactions
     assert bool(listed.transactions) is is_clean

@@ -25,6 +25,8 @@ from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.settlement import settle
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
 from faircopy.wire.error_codes import ErrorCode
@@ -85,11 +87,11 @@ class StubPartition:
 def recovered(home: StubHome, *partitions: StubPartition) -> TransactionCoordinator:
     found = {partition.id: participant_in(cast(Partition, partition)) for partition in partitions}
     coordinator = TransactionCoordinator(
-        [cast(MetadataJournal, home)], found.__getitem__, cast(Any, None), 1,
+        {0: cast(MetadataJournal, home)}, lambda _id: 0, found.__getitem__, cast(Any, None), 1, Numbers(1),
         SteadyClock(SystemClock()), cast(Any, None),
         CoordinatorOptions(1_000, 1_000),
     )  # fmt: skip
-    coordinator.recover([cast(Partition, each) for each in partitions], is_clean=False, lost_power=False)
+    settle([coordinator], [cast(Partition, each) for each in partitions], is_clean=False, lost_power=False)
     return coordinator
 
 

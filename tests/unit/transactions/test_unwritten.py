@@ -21,6 +21,7 @@ from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.table import TransactionTable
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant
@@ -93,8 +94,8 @@ def run(scene: Scene) -> Callable[[], None]:
         home.append(decisions.fence("a", 1, 0, 1_000, 0))
         home.journal.write()
         coordinator = TransactionCoordinator(
-            [cast(MetadataJournal, home)], nowhere, cast(Any, None), 1, SteadyClock(SystemClock()),
-            asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
+            {0: cast(MetadataJournal, home)}, lambda _id: 0, nowhere, cast(Any, None), 1, Numbers(1),
+            SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
         )  # fmt: skip
         await scene(home, coordinator)
 

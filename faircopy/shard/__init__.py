@@ -1,0 +1,1 @@
+"""Shards: journals with one leader each, and which of them keeps what."""

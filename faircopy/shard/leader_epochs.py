@@ -1,0 +1,57 @@
+"""The leader epoch of each shard. It belongs to one life of one leader: who begins to lead raises it first, durably.
+
+cluster store    shards/<n>    {"epoch": e}
+
+A data directory that was made before there were shards has numbers that begin with its incarnation. So the first epoch
+is at least that.
+"""
+
+from __future__ import annotations
+
+import json
+
+from faircopy.cluster.store import ABSENT, ClusterStore, Versioned
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.shard.placement import Placement
+
+PREFIX = "shards/"
+
+
+class LeaderEpochs:
+    """The epochs of all shards, as this process leads them."""
+
+    def __init__(self, store: ClusterStore, placement: Placement, incarnation: int) -> None:
+        self._store = store
+        self._placement = placement
+        self._incarnation = incarnation
+        self._epochs = [0] * placement.shards
+
+    async def raise_all(self) -> None:
+        """Begin to lead every shard: one durable write."""
+        await self._raise(range(self._placement.shards))
+
+    async def raise_one(self, shard: int) -> None:
+        """Begin to lead one shard anew. Durable when done."""
+        await self._raise(range(shard, shard + 1))
+
+    async def _raise(self, shards: range) -> None:
+        found = {shard: self._store.get(f"{PREFIX}{shard}") for shard in shards}
+        raised = {shard: max(epoch_in(stored) + 1, self._incarnation) for shard, stored in found.items()}
+        versions = {f"{PREFIX}{shard}": stored.version if stored else ABSENT for shard, stored in found.items()}
+        records = {f"{PREFIX}{shard}": json.dumps({"epoch": epoch}).encode() for shard, epoch in raised.items()}
+        await self._store.transact(versions, records)
+        for shard, epoch in raised.items():
+            self._epochs[shard] = epoch
+
+    def of_shard(self, shard: int) -> int:
+        """The epoch in which a shard is led."""
+        return self._epochs[shard]
+
+    def of_partition(self, partition: TopicIdPartition) -> int:
+        """The epoch in which a partition is led."""
+        return self._epochs[self._placement.shard_of(partition)]
+
+
+def epoch_in(stored: Versioned | None) -> int:
+    """The epoch in a shard's record; 0 if there is none yet."""
+    return int(json.loads(stored.value)["epoch"]) if stored is not None else 0

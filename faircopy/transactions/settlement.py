@@ -1,0 +1,64 @@
+"""What a process makes of all its coordinators after a restart: they settle what they know, and go on in one order.
+
+What no coordinator knows is discarded. Each can only tell what it knows itself, so all of them have to be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from faircopy.copier.fold import NO_FENCE
+from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.partition.partition import Partition
+from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.order import by_rank
+
+NOTHING_FINISHED = -1
+
+
+def settle(
+    coordinators: Sequence[TransactionCoordinator],
+    partitions: Iterable[Partition],
+    *,
+    is_clean: bool,
+    lost_power: bool,
+) -> None:
+    """Settle everything, once all journals are folded. `is_clean` and `lost_power` are as in
+    `TransactionCoordinator.settle`.
+    """
+    promised = [
+        (commit.group, commit.rank, (coordinator, commit))
+        for coordinator in coordinators
+        for commit in coordinator.settle(is_clean=is_clean, lost_power=lost_power)
+    ]
+    for coordinator, commit in by_rank(promised):
+        coordinator.go_on(commit)
+    discard_unknown([home for coordinator in coordinators for home in coordinator.journals], partitions)
+
+
+def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
+    """Discard drafts of transactions that no coordinator knows, or not as ones that wrote there: a crash may have taken
+    only the ADD of a partition.
+    """
+    known = {
+        (transaction_id, participant)
+        for home in journals
+        for transaction_id, transaction in home.table.transactions.items()
+        for participant in transaction.participants
+    }
+    for partition in partitions:
+        # One that has failed does not know its journal's end, where it would write.
+        if partition.failure is None:
+            for transaction_id in strays(partition, known):
+                partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
+
+
+def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> list[TransactionId]:
+    """The undecided transactions in a partition of which nothing is known."""
+    return [
+        transaction_id
+        for transaction_id, branch in partition.state.transactions.items()
+        if branch.is_undecided and (transaction_id, partition.id) not in known
+    ]
