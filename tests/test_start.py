@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
@@ -133,6 +133,31 @@ def test_the_number_of_journals_is_fixed(tmp_path: Path) -> None:
         directory = str(broker.data_directory)
     message = refusal("--data-dir", directory, "--listen", "127.0.0.1:0", "--set", "metadata.journals=4")
     assert "was made with 8" in message
+
+
+def test_a_directory_keeps_its_shape(tmp_path: Path) -> None:
+    """Who leaves the number out gets what the directory was made with."""
+    with BrokerProcess(tmp_path, "shards=3") as broker:
+        directory = broker.data_directory
+    message = refusal("--data-dir", str(directory), "--listen", "127.0.0.1:0", "--set", "shards=2")
+    assert "was made with 3" in message
+    with BrokerProcess(tmp_path):
+        pass
+
+
+def test_what_is_set_while_the_broker_runs_outlives_a_limit_of_its_descriptors(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.within = ("prlimit", "--nofile=512:512")
+    with broker:
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        entry = ConfigEntry("checkpoint.bytes", "123456", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(10)
+        broker.restart()
+        asked = ConfigResource(ConfigResource.Type.BROKER, "1")
+        found = admin.describe_configs([asked])[asked].result(10)
+        assert found["checkpoint.bytes"].value == "123456"
+        assert int(found["connections.max"].value) < 512
 
 
 FAILING_DISK = """

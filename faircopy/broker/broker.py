@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -17,7 +16,8 @@ from faircopy.broker.environment import Surroundings
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.cluster.store import ABSENT, ClusterStore, take_block
+from faircopy.cluster.shape import shape_of
+from faircopy.cluster.store import ClusterStore, take_block
 from faircopy.cluster.topics import Topics
 from faircopy.errors import FaircopyError
 from faircopy.groups.members import HeldMemory
@@ -64,15 +64,9 @@ CLEAN_KEY = "clean-shutdown"
 BOOT_KEY = "boot"
 STEADY_KEY = "steady-clock"
 STEADY_NOTE_INTERVAL_MS = 60_000
-SHAPE_KEY = "shape"
-SHAPE_OF_BEFORE = {"shards": 1}  # of a directory that was made before there were shards
 FORGET_INTERVAL_MS = 60_000
 SPACE_CHECK_INTERVAL_MS = 250
 TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the disk's other threads have commits to write
-
-
-class ChangedShape(FaircopyError):
-    """A setting that is fixed for the life of a data directory was changed."""
 
 
 class LostState(FaircopyError):
@@ -128,7 +122,8 @@ class Broker:
         self.store.on_no_space = self.space.give_up
         self.cluster: ClusterStore = LmdbStore(self.store)
         self.dynamic_settings.load(self.cluster)
-        await self._check_shape()
+        shape = await shape_of(self.cluster, self.settings, self._ensure_new)
+        self.dynamic_settings.fix(shape)
         self._is_clean = self.cluster.get(CLEAN_KEY) is not None
         booted, known = self.surroundings.boot_id().encode(), self.cluster.get(BOOT_KEY)
         self._is_same_boot = bool(booted) and known is not None and known.value == booted
@@ -167,7 +162,7 @@ class Broker:
                 "connections.max is %d",
                 limit, shares.connections, shares.files, wanted,
             )  # fmt: skip
-            self.settings = dataclasses.replace(self.settings, connections_max=shares.connections)
+            self.dynamic_settings.limit("connections.max", shares.connections)
         DESCRIPTORS.limit(
             shares.files,
             lambda work: self._from_any_thread(self.disk.submit, work, (), lambda _result, _error: None),
@@ -193,26 +188,6 @@ class Broker:
             await self.shards.forget_offsets_of_deleted()
         except FaircopyError as error:
             log.error("offsets of deleted topics stay until the next start: %s", error)
-
-    async def _check_shape(self) -> None:
-        """The numbers of journals are fixed when the data directory is made: hashes depend on them."""
-        wanted = {
-            "metadata.journals": self.settings.metadata_journals,
-            "offsets.partitions": self.settings.offsets_partitions,
-            "shards": self.settings.shards,
-        }
-        found = self.cluster.get(SHAPE_KEY)
-        if found is None:
-            self._ensure_new()
-            await self.cluster.transact({SHAPE_KEY: ABSENT}, {SHAPE_KEY: json.dumps(wanted).encode()})
-            return
-        for name, value in (SHAPE_OF_BEFORE | json.loads(found.value)).items():
-            if wanted[name] != value:
-                raise ChangedShape(
-                    f"{name} is {wanted[name]}, but {self.directory.path} was made with {value}, which can't be "
-                    f"changed: "
-                    f"set it to {value}, or choose another data directory"
-                )
 
     def _ensure_new(self) -> None:
         """Raise LostState if the directory is not as new as its state store: else its topics would be taken for

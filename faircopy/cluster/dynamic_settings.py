@@ -58,7 +58,18 @@ class DynamicSettings:
         self.settings = settings
         self.on_change: Callable[[], None] = lambda: None
         self._started_with = replace(settings)
+        self._most: dict[str, int] = {}
         self._store: ClusterStore | None = None
+
+    def fix(self, values: Mapping[str, int]) -> None:
+        """Settings that the data directory decides."""
+        for name, value in values.items():
+            object.__setattr__(self.settings, FIELDS[name].name, value)
+
+    def limit(self, name: str, most: int) -> None:
+        """Whatever is set, this setting is at most so much from now on."""
+        self._most[name] = most
+        self._apply()
 
     def load(self, store: ClusterStore) -> None:
         """Apply what the store holds. What is no setting any more, or not a legal one, is left out."""
@@ -96,5 +107,5 @@ class DynamicSettings:
                     value = parse(name, values[name], "set while a broker ran")
                 except BadSetting as error:
                     log.error("%s. It is as it was at the start", error)
-            object.__setattr__(self.settings, field, value)
+            object.__setattr__(self.settings, field, min(value, self._most[name]) if name in self._most else value)
         self.on_change()

@@ -102,12 +102,11 @@ def read_all(address: str, topic: str, isolation: str) -> list[list[bytes]]:
     return values
 
 
-@pytest.mark.parametrize("durability", ["fsync", "os"])
-def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str) -> None:
+@pytest.mark.parametrize(("durability", "shards"), [("fsync", 1), ("os", 1), ("fsync", 4)])
+def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str, shards: int) -> None:
     chance = random.Random(seed_for("kill in the middle of transactions"))
-    with BrokerProcess(
-        tmp_path, f"durability={durability}", "checkpoint.bytes=65536", "journal.segment.bytes=1048576"
-    ) as broker:
+    settings = (f"durability={durability}", f"shards={shards}")
+    with BrokerProcess(tmp_path, *settings, "checkpoint.bytes=65536", "journal.segment.bytes=1048576") as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in TOPICS]).values():
             made.result(10)

@@ -52,10 +52,10 @@ def publisher_of(broker: BrokerProcess) -> psutil.Process | None:
     return None
 
 
-@pytest.mark.parametrize("durability", ["fsync", "os"])
-def test_a_shared_table_over_kills_of_broker_and_publisher(tmp_path: Path, durability: str) -> None:
+@pytest.mark.parametrize(("durability", "shards"), [("fsync", 3), ("os", 1)])
+def test_a_shared_table_over_kills_of_broker_and_publisher(tmp_path: Path, durability: str, shards: int) -> None:
     chance = random.Random(seed_for("a shared table over kills"))
-    settings = [f"durability={durability}", "plain.interval.ms=60", "checkpoint.bytes=65536"]
+    settings = [f"durability={durability}", f"shards={shards}", "plain.interval.ms=60", "checkpoint.bytes=65536"]
     with BrokerProcess(tmp_path, *settings) as broker:
         make_topics(broker.address, "left", "right", plain_table="both")
         acked: list[int] = []
