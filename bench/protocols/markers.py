@@ -13,7 +13,7 @@ from typing import ClassVar
 from bench.protocols.marked_partition import MarkedPartition
 from bench.protocols.read_committed import ROUTES_OF_MARKERS
 from faircopy.broker.broker import Broker
-from faircopy.partition.participant import Participant
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.partition import Partition
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.connections import Sent
@@ -41,7 +41,7 @@ class PatientCoordinator(TransactionCoordinator):
 class MarkersCommits(Commits):
     """Partitions have nothing to promise: all of their batches are durable."""
 
-    def promising(self, transaction: Transaction) -> list[Participant]:
+    def promising(self, transaction: Transaction) -> list[TopicIdPartition]:
         return []
 
 

@@ -16,6 +16,7 @@ from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import invariant
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import Segment
@@ -104,7 +105,7 @@ class RemoteCommits(Commits):
         self._sending: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def promising(self, transaction: Transaction) -> list[Participant]:
+    def promising(self, transaction: Transaction) -> list[TopicIdPartition]:
         return []
 
     def apply(self, commit: Commit) -> None:
@@ -123,7 +124,7 @@ class RemoteCommits(Commits):
             nonlocal waiting
             waiting -= 1
             if not waiting:
-                self._applied(commit.home, transaction)
+                self.over(commit)
 
         async with self._sending.setdefault(transaction.transactional_id, asyncio.Lock()):
             payloads = await self._read(stock)
@@ -131,7 +132,7 @@ class RemoteCommits(Commits):
                 partition.append_sent(payload, entry.records, one_has_copied)
         del self.stocks[transaction.id]
         if not stock.batches:
-            self._applied(commit.home, transaction)
+            self.over(commit)
 
     async def _read(self, stock: Stock) -> list[memoryview]:
         if stock.size_bytes <= INLINE_BYTES:

@@ -24,7 +24,7 @@ class Promise(Enum):
     HELD = auto()  # it is prepared, and nothing of it is lost
     LOST = auto()  # it is not: so no ack was given
     KEPT = auto()  # it is applied already: so every participant had promised
-    UNKNOWN = auto()  # the partition has failed, and can't say
+    UNKNOWN = auto()  # the partition has failed, or nobody leads it: nobody can say
     NOT_NEEDED = auto()  # the partition is deleted, and takes no part any more
 
 
@@ -86,6 +86,38 @@ class Deleted:
 
 
 DELETED = Deleted()
+
+
+class NotLed(FaircopyError):
+    """Nobody leads the partition now: ask again later."""
+
+
+class Leaderless:
+    """The participant that nobody leads now. Who leads it next is told what it has missed."""
+
+    def ensure_writable(self) -> None:
+        raise NotLed("a partition that takes part has no leader now: try again")
+
+    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        pass
+
+    def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
+        """It can't promise, so `done` is never called."""
+
+    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
+        pass
+
+    def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
+        pass
+
+    def promise_of(self, transaction: TransactionId) -> Promise:
+        return Promise.UNKNOWN
+
+    def rank_of(self, transaction: TransactionId) -> int:
+        return NO_RANK
+
+
+LEADERLESS = Leaderless()
 
 
 class Failed:

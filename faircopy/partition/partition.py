@@ -39,7 +39,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.partition.name import PartitionName
-from faircopy.partition.participant import DELETED, Done, Failed, Participant, Promise
+from faircopy.partition.participant import DELETED, LEADERLESS, Done, Failed, NotLed, Participant, Promise
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.storage.system import Buffer
@@ -130,6 +130,19 @@ class Partition:
         if self._snapshot is not None and not self._snapshot.done():
             # The sink does nothing more: a checkpoint would wait for it for ever.
             self._snapshot.set_exception(error)
+
+    async def retire(self) -> None:
+        """Lead no more, in order: nothing is taken from now on, and all that was taken is visible and checkpointed when
+        this returns. Raises JournalFull, and leads on.
+        """
+        self.failure = NotLed(f"{self.name} has no leader now: ask for it, and try again")
+        try:
+            while self._checkpointing:
+                await asyncio.sleep(LET_GO_POLL_SECONDS)
+            await self._checkpoint()
+        except BaseException:
+            self.failure = None
+            raise
 
     def abandon(self, error: FaircopyError) -> None:
         """Stop this partition because it is deleted. Its files may go as soon as it is `let_go`."""
@@ -266,6 +279,9 @@ class Partition:
         `rank` is its place in the order in which the coordinator has transactions applied.
         """
         self._close(transaction)
+        if self.standing(transaction) is Standing.APPLIED:
+            self.journal.when_durable(done)
+            return
         entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
         self._applying += 1
 
@@ -278,6 +294,9 @@ class Partition:
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and take nothing from its producer below `fence_epoch` any more."""
         self._close(transaction)
+        if self.standing(transaction) is Standing.DISCARDED:
+            self.journal.when_durable(done)
+            return
         payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
         entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
         self.state.fold_discard(entry, fence_epoch, finished)
@@ -365,4 +384,6 @@ def participant(partition: Partition | None) -> Participant:
     if partition is None:
         return DELETED
     failure = partition.failure
+    if isinstance(failure, NotLed):
+        return LEADERLESS
     return partition if failure is None else Failed(partition, str(partition.name), failure)

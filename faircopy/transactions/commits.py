@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from faircopy.copier.fold import NO_RANK
+from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.waiting import tell
-from faircopy.partition.participant import Participant, Participants
+from faircopy.partition.participant import Participants
+from faircopy.transactions.answers import Answers
 from faircopy.transactions.decisions import prepare_commit
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -22,59 +26,69 @@ from faircopy.transactions.transaction import Transaction, group_of
 
 Applied = Callable[[MetadataJournal, Transaction], None]
 
+THE_DECISION = None
+"""What answers beside the participants when a commit is promised: its own entry."""
+
 
 class Commit:
     """One commit: first it waits for promises, then for its turn in its group, then until each participant has applied
     it. May die with the process: recovery makes it again from what the journals hold.
+
+    `answers` are those to what its participants were told last.
     """
 
-    __slots__ = ("_promised", "_waiting", "ack", "home", "rank", "transaction")
+    __slots__ = ("ack", "answers", "home", "is_applying", "rank", "transaction")
 
-    def __init__(
-        self,
-        home: MetadataJournal,
-        transaction: Transaction,
-        ack: asyncio.Future[None] | None,
-        promised: Callable[[Commit], None],
-    ) -> None:
+    def __init__(self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None] | None) -> None:
         self.home = home
         self.transaction = transaction
         self.ack = ack
         self.rank = NO_RANK
-        self._promised = promised
-        self._waiting = 0
+        self.is_applying = False
+        self.answers: Answers[TopicIdPartition | None] | None = None
 
     @property
     def group(self) -> str:
         """The group of its transactional id: commits of one group are applied in order."""
         return group_of(self.transaction.transactional_id)
 
-    def promise(self, participants: list[Participant], finished: int) -> None:
+    def promise(
+        self,
+        asked: Iterable[TopicIdPartition],
+        find_participant: Participants,
+        finished: int,
+        promised: Callable[[], None],
+    ) -> None:
         """Append the decision and all promises; when all are durable the commit can't be lost (I5)."""
-        self._waiting = len(participants) + 1
+        answers = self.answers = Answers((THE_DECISION, *asked), promised)
         self.home.append(prepare_commit(self.transaction))
-        for participant in participants:
-            participant.prepare(self.transaction.id, finished, self._one_is_durable)
-        self.home.journal.when_durable(self._one_is_durable)
+        for each in asked:
+            find_participant(each).prepare(self.transaction.id, finished, partial(answers.note, each))
+        self.home.journal.when_durable(partial(answers.note, THE_DECISION))
 
-    def _one_is_durable(self) -> None:
-        self._waiting -= 1
-        if not self._waiting:
-            self._promised(self)
-
-    def apply(self, participants: list[Participant], finished: int, applied: Applied) -> None:
+    def apply(self, find_participant: Participants, finished: int, applied: Callable[[], None]) -> None:
         """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
-        self._waiting = len(participants)
-
-        def one_has_applied() -> None:
-            self._waiting -= 1
-            if not self._waiting:
-                applied(self.home, self.transaction)
-
-        for participant in participants:
-            participant.apply(self.transaction.id, finished, self.rank, one_has_applied)
+        participants = self.transaction.participants
+        self.is_applying = True
+        self.answers = Answers(participants, applied)
+        self.apply_in(participants, find_participant, finished)
         if not participants:
-            applied(self.home, self.transaction)
+            applied()
+
+    def apply_in(self, participants: Iterable[TopicIdPartition], find_participant: Participants, finished: int) -> None:
+        """Send APPLY to these participants; those that have it already only answer."""
+        answers = self.answers
+        assert answers is not None
+        for each in participants:
+            find_participant(each).apply(self.transaction.id, finished, self.rank, partial(answers.note, each))
+
+    def give_up(self, error: FaircopyError) -> None:
+        """Somebody else goes on with it: who waits for it is told why."""
+        if self.answers is not None:
+            self.answers.close()
+        if self.ack is not None and not self.ack.done():
+            self.ack.set_exception(error)
+            self.ack.exception()  # nobody may be waiting any more
 
 
 class Commits:
@@ -96,18 +110,22 @@ class Commits:
         self._in_flight: dict[TransactionId, Commit] = {}
         self._order = GroupOrder()
         self._undecided: set[TransactionId] = set()
+        self._is_deposed = False
 
     def start(self, home: MetadataJournal, transaction: Transaction) -> asyncio.Future[None]:
         """Decide for commit. What is returned is done when the commit can't be lost."""
         ack: asyncio.Future[None] = self._loop.create_future()
-        commit = self._in_flight[transaction.id] = Commit(home, transaction, ack, self._can_be_acked)
+        commit = self._in_flight[transaction.id] = Commit(home, transaction, ack)
         self._order.decided(commit.group, transaction.id)
-        commit.promise(self.promising(transaction), self._finished.of(transaction.id.producer_id))
+        finished = self._finished.of(transaction.id.producer_id)
+        commit.promise(
+            self.promising(transaction), self._find_participant, finished, partial(self._can_be_acked, commit)
+        )
         return ack
 
-    def promising(self, transaction: Transaction) -> list[Participant]:
+    def promising(self, transaction: Transaction) -> Iterable[TopicIdPartition]:
         """Who has to promise before the ack: every participant (I5)."""
-        return list(map(self._find_participant, transaction.participants))
+        return transaction.participants
 
     def ack_of(self, transaction: TransactionId) -> asyncio.Future[None] | None:
         """What a repeated EndTxn waits for; None if there is nothing to wait for any more."""
@@ -117,30 +135,31 @@ class Commits:
     def _can_be_acked(self, commit: Commit) -> None:
         if commit.ack is not None:
             tell(commit.ack)
-        for released in self._released(commit):
+        for released in self._order.durable(commit.group, commit.transaction.id):
             # The ack is written in the loop's next tick: nothing that follows is to stand in its way.
-            self._loop.call_soon(self._loop.call_soon, self.apply, released)
-
-    def _released(self, commit: Commit) -> list[Commit]:
-        """Those that may be applied now, in the order of their group."""
-        released = self._order.durable(commit.group, commit.transaction.id)
-        return [self._in_flight.pop(transaction) for transaction in released]
+            self._loop.call_soon(self._loop.call_soon, self.apply, self._in_flight[released])
 
     def apply(self, commit: Commit) -> None:
         """Have a commit applied, after all that were applied before (its rank)."""
+        if self._is_deposed:
+            return
         if commit.rank == NO_RANK:
             commit.rank = self._ranks.take()
-        transaction = commit.transaction
-        participants = list(map(self._find_participant, transaction.participants))
-        commit.apply(participants, self._finished.of(transaction.id.producer_id), self._applied)
+        finished = self._finished.of(commit.transaction.id.producer_id)
+        commit.apply(self._find_participant, finished, partial(self.over, commit))
+
+    def over(self, commit: Commit) -> None:
+        """Every participant has applied it."""
+        del self._in_flight[commit.transaction.id]
+        self._applied(commit.home, commit.transaction)
 
     # -- after a crash -------------------------------------------------------------------------------------------
 
     def found(self, home: MetadataJournal, transaction: Transaction, *, is_promised: bool) -> Commit:
         """A commit that was decided before a crash; call in the journal's order. If not all promises are known to be
-        held, it waits until what can't say is repaired, and its group's later ones with it (P5).
+        held, it waits until what can't say can, and its group's later ones with it (P5).
         """
-        commit = self._in_flight[transaction.id] = Commit(home, transaction, None, self._can_be_acked)
+        commit = self._in_flight[transaction.id] = Commit(home, transaction, None)
         self._order.decided(commit.group, transaction.id)
         if not is_promised:
             self._undecided.add(transaction.id)
@@ -148,9 +167,38 @@ class Commits:
 
     def go_on(self, commit: Commit) -> None:
         """Apply what was promised, once all before it in its group are."""
-        for released in self._released(commit):
-            self.apply(released)
+        self._undecided.discard(commit.transaction.id)
+        for released in self._order.durable(commit.group, commit.transaction.id):
+            self.apply(self._in_flight[released])
 
     def is_undecided(self, transactions: Iterable[TransactionId]) -> bool:
         """Whether of one of these it is not known if it is committed."""
         return not self._undecided.isdisjoint(transactions)
+
+    # -- when leaders change -------------------------------------------------------------------------------------
+
+    def undecided(self) -> list[Commit]:
+        """The commits of which it is not known whether they are promised, in the order of their groups."""
+        return [commit for transaction, commit in self._in_flight.items() if transaction in self._undecided]
+
+    def drop(self, commit: Commit) -> None:
+        """A promise was lost, so it is aborted: those that waited for it in its group go on."""
+        del self._in_flight[commit.transaction.id]
+        self._undecided.discard(commit.transaction.id)
+        for released in self._order.removed(commit.group, commit.transaction.id):
+            self.apply(self._in_flight[released])
+
+    def unapplied(self) -> list[Commit]:
+        """The commits that some participant has yet to apply."""
+        return [commit for commit in self._in_flight.values() if commit.is_applying]
+
+    def apply_again(self, commit: Commit, participants: Iterable[TopicIdPartition]) -> None:
+        """Some participants may have missed it."""
+        finished = self._finished.of(commit.transaction.id.producer_id)
+        commit.apply_in(participants, self._find_participant, finished)
+
+    def depose(self, error: FaircopyError) -> None:
+        """Another coordinator goes on with all of them."""
+        self._is_deposed = True
+        for commit in self._in_flight.values():
+            commit.give_up(error)

@@ -10,7 +10,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.partition.participant import Participants
+from faircopy.partition.participant import NotLed, Participants
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import Clock
 from faircopy.transactions import decisions
@@ -23,6 +23,7 @@ from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.recovery import Recovery, note_loss_of_power
+from faircopy.transactions.reunion import IsThere, Missed, Reunion
 from faircopy.transactions.state import ABORT_STATES
 from faircopy.transactions.timeouts import Timeouts, idle
 from faircopy.transactions.transaction import NOBODY, NewEntry, Producer, Transaction
@@ -84,10 +85,16 @@ class TransactionCoordinator:
         self._unwritten = UnwrittenTransactions()
         self.once_written = self._unwritten.once_written
         self._may_have_begun: set[str] = set()
+        self._is_led = True
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
-        """J-fn(G)."""
+        """J-fn(G). Raises TransactionRefused if it is led by another coordinator now."""
+        self._ensure_led()
         return self._journals[self._number_of(transactional_id)]
+
+    def _ensure_led(self) -> None:
+        if not self._is_led:
+            raise deposed()
 
     # -- InitProducerId ------------------------------------------------------------------------------------------
 
@@ -126,7 +133,8 @@ class TransactionCoordinator:
         fresh_id: int,
     ) -> tuple[int, int]:
         """Raise the epoch, and abort what is open."""
-        # Looked at again: while a producer id was fetched, another request may have come.
+        # Looked at again: while a producer id was fetched, another request may have come, or another leader.
+        self._ensure_led()
         producer = home.table.producers.get(transactional_id)
         identity = (fresh_id, 0)
         if producer is not None:
@@ -241,6 +249,8 @@ class TransactionCoordinator:
 
     def refusal_of_draft(self, transactional_id: str, producer_id: int, epoch: int) -> ErrorCode:
         """What to tell an instance whose draft belongs to no open transaction."""
+        if not self._is_led:
+            return TRY_AGAIN[RequestKind.PRODUCE]
         producer = self.journal_of(transactional_id).table.producers.get(transactional_id)
         if producer is not None and producer.producer_id == producer_id:
             if producer.epoch > epoch:
@@ -287,8 +297,8 @@ class TransactionCoordinator:
         for partition_id in transaction.participants:
             try:
                 self._find_participant(partition_id).ensure_writable()
-            except JournalFull as error:
-                # Nothing is lost: the client asks again until there is space, or the timeout comes.
+            except (JournalFull, NotLed) as error:
+                # Nothing is lost: the client asks again until there is space, or a leader, or the timeout comes.
                 raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
             except FaircopyError as error:
                 self._endings.abort(home, transaction, transaction.id.producer_epoch, untold=True)
@@ -362,5 +372,27 @@ class TransactionCoordinator:
         return recovery.settle(self.journals)
 
     def go_on(self, commit: Commit) -> None:
-        """Apply a commit that `settle` returned."""
+        """Apply a commit that `settle` or `reunion(...).decide` returned."""
         self._commits.go_on(commit)
+
+    # -- when leaders change -------------------------------------------------------------------------------------
+
+    def reunion(self, is_there: IsThere) -> Reunion:
+        """For partitions that are led again."""
+        return Reunion(self._find_participant, self._commits, self._endings, is_there)
+
+    def apply_again(self, missed: Missed) -> None:
+        """Tell participants of a commit that they have missed."""
+        self._commits.apply_again(*missed)
+
+    def depose(self) -> None:
+        """Another coordinator leads from now on: nothing is decided, written or answered here any more."""
+        self._is_led = False
+        error = deposed()
+        self._commits.depose(error)
+        self._endings.depose(error)
+
+
+def deposed() -> TransactionRefused:
+    """What a coordinator answers that does not lead any more."""
+    return TransactionRefused(ErrorCode.NOT_COORDINATOR, "another coordinator leads now: ask for it, and try again")

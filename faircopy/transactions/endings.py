@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from functools import partial
 
-from faircopy.journal.entry import Kind
+from faircopy.errors import FaircopyError
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.waiting import tell
 from faircopy.partition.participant import Participants
+from faircopy.transactions.answers import Answers
 from faircopy.transactions.decisions import prepare_abort
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -26,6 +31,8 @@ class Endings:
         self._finished = finished
         self._loop = loop
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
+        self._discarding: dict[TransactionId, Answers[TopicIdPartition]] = {}
+        self._deposed: FaircopyError | None = None
 
     def committed(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Every participant has applied it."""
@@ -38,20 +45,24 @@ class Endings:
 
     def discard(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Tell the participants of a transaction that it is aborted."""
-        participants = list(map(self._find_participant, transaction.participants))
-        finished = self._finished.of(transaction.id.producer_id)
-        waiting = len(participants)
-
-        def one_has_discarded() -> None:
-            nonlocal waiting
-            waiting -= 1
-            if not waiting:
-                self._end(home, transaction, Kind.ABORTED)
-
-        for participant in participants:
-            participant.discard(transaction.id, transaction.fence_epoch, finished, one_has_discarded)
+        participants = transaction.participants
+        self._discarding[transaction.id] = Answers(participants, partial(self._discarded, home, transaction))
+        self.discard_in(transaction, participants)
         if not participants:
-            self._end(home, transaction, Kind.ABORTED)
+            self._discarded(home, transaction)
+
+    def discard_in(self, transaction: Transaction, participants: Iterable[TopicIdPartition]) -> None:
+        """Tell these participants; those that know it already only answer."""
+        answers = self._discarding[transaction.id]
+        finished = self._finished.of(transaction.id.producer_id)
+        for each in participants:
+            participant = self._find_participant(each)
+            participant.discard(transaction.id, transaction.fence_epoch, finished, partial(answers.note, each))
+
+    def _discarded(self, home: MetadataJournal, transaction: Transaction) -> None:
+        """Every participant has discarded it."""
+        del self._discarding[transaction.id]
+        self._end(home, transaction, Kind.ABORTED)
 
     def _end(self, home: MetadataJournal, transaction: Transaction, kind: Kind) -> None:
         if log.isEnabledFor(logging.DEBUG):
@@ -69,9 +80,22 @@ class Endings:
     def all_over(self, home: MetadataJournal, transactional_id: str) -> asyncio.Future[None]:
         """Done when no transaction of this id is being ended any more."""
         settled: asyncio.Future[None] = self._loop.create_future()
+        if self._deposed is not None:
+            settled.set_exception(self._deposed)
+            return settled
         producer = home.table.producers.get(transactional_id)
         if producer is None or not producer.ending:
             settled.set_result(None)
         else:
             self._settled.setdefault(transactional_id, []).append(settled)
         return settled
+
+    def depose(self, error: FaircopyError) -> None:
+        """Another coordinator goes on with all of them: who waits is told why."""
+        self._deposed = error
+        for answers in self._discarding.values():
+            answers.close()
+        for settled in (each for waiting in self._settled.values() for each in waiting):
+            if not settled.done():
+                settled.set_exception(error)
+                settled.exception()  # nobody may be waiting any more

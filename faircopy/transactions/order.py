@@ -33,6 +33,11 @@ class GroupOrder:
         self._ready.add(transaction)
         return self._release(group)
 
+    def removed(self, group: str, transaction: TransactionId) -> list[TransactionId]:
+        """The transaction is aborted after all: those that waited for nothing else may be applied now, in order."""
+        self._waiting[group].remove(transaction)
+        return self._release(group)
+
     def _release(self, group: str) -> list[TransactionId]:
         waiting = self._waiting[group]
         released = []

@@ -39,7 +39,7 @@ class Recovery:
         """
         promised = [commit for home in journals for commit in self._settle_journal(home)]
         for commit in promised:
-            commit.rank = self._rank_of(commit.transaction)
+            commit.rank = rank_of(self._find_participant, commit.transaction)
         return promised
 
     def _settle_journal(self, home: MetadataJournal) -> list[Commit]:
@@ -66,29 +66,31 @@ class Recovery:
 
     def _settle_prepared(self, home: MetadataJournal, transaction: Transaction) -> Commit | None:
         """The commit, if every participant has its promise."""
-        is_promised = self._is_promised(transaction)
-        if is_promised is False:
+        found = is_promised(self._find_participant, transaction)
+        if found is False:
             self._endings.abort(home, transaction, NO_FENCE, untold=True)
             return None
-        commit = self._commits.found(home, transaction, is_promised=bool(is_promised))
-        return commit if is_promised else None
+        commit = self._commits.found(home, transaction, is_promised=bool(found))
+        return commit if found else None
 
-    def _is_promised(self, transaction: Transaction) -> bool | None:
-        """Whether every participant has its PREPARED; None if one that has failed may have it, and can't say.
 
-        One that has applied it knows that all had: others may have been deleted since, and made again.
-        """
-        found = {self._find_participant(each).promise_of(transaction.id) for each in transaction.participants}
-        if Promise.KEPT in found:
-            return True
-        if Promise.LOST in found:
-            return False
-        return None if Promise.UNKNOWN in found else True
+def is_promised(find_participant: Participants, transaction: Transaction) -> bool | None:
+    """Whether every participant has its PREPARED; None if one that may have it can't say.
 
-    def _rank_of(self, transaction: Transaction) -> int:
-        """Where a crash came between the participants: the rank that some know."""
-        participants = map(self._find_participant, transaction.participants)
-        return max((participant.rank_of(transaction.id) for participant in participants), default=NO_RANK)
+    One that has applied it knows that all had: others may have been deleted since, and made again.
+    """
+    found = {find_participant(each).promise_of(transaction.id) for each in transaction.participants}
+    if Promise.KEPT in found:
+        return True
+    if Promise.LOST in found:
+        return False
+    return None if Promise.UNKNOWN in found else True
+
+
+def rank_of(find_participant: Participants, transaction: Transaction) -> int:
+    """Where a crash came between the participants: the rank that some know."""
+    participants = map(find_participant, transaction.participants)
+    return max((participant.rank_of(transaction.id) for participant in participants), default=NO_RANK)
 
 
 def note_loss_of_power(home: MetadataJournal) -> None:

@@ -1,0 +1,78 @@
+"""What a coordinator does when partitions are led again that were not for a while: they are told what they have missed.
+
+| state          | what they are told                                                                          |
+|----------------|---------------------------------------------------------------------------------------------|
+| ONGOING        | the TxId: drafts of its producer belong to it                                               |
+| PREPARE_ABORT  | DISCARD, if they have not answered it                                                       |
+| PREPARE_COMMIT | APPLY, if they have not answered it; if it waits for what they have promised, they are asked |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from faircopy.copier.fold import NO_FENCE
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.partition.participant import Participants
+from faircopy.transactions.commits import Commit, Commits
+from faircopy.transactions.endings import Endings
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.recovery import is_promised, rank_of
+from faircopy.transactions.state import TransactionState
+from faircopy.transactions.transaction import Transaction
+
+IsThere = Callable[[TopicIdPartition], bool]
+"""Whether a partition is one of those that are led again."""
+
+
+class Missed(NamedTuple):
+    """A commit, and the participants that are to be told of it."""
+
+    commit: Commit
+    participants: list[TopicIdPartition]
+
+
+class Reunion:
+    """One coordinator, and partitions that are led again."""
+
+    def __init__(self, find_participant: Participants, commits: Commits, endings: Endings, is_there: IsThere) -> None:
+        self._find_participant = find_participant
+        self._commits = commits
+        self._endings = endings
+        self._is_there = is_there
+
+    def tell(self, journals: Iterable[MetadataJournal]) -> None:
+        """Tell all but what is to be applied."""
+        for home in journals:
+            for transaction in list(home.table.transactions.values()):
+                self._tell_of(transaction)
+
+    def _tell_of(self, transaction: Transaction) -> None:
+        there = list(filter(self._is_there, transaction.participants))
+        if transaction.state is TransactionState.PREPARE_ABORT:
+            self._endings.discard_in(transaction, there)
+        elif transaction.state is TransactionState.ONGOING:
+            for each in there:
+                self._find_participant(each).open_transaction(transaction.id, transaction.transactional_id)
+
+    def missed(self) -> list[Missed]:
+        """What is to be applied there, for the caller to put in order: that of all coordinators, by rank."""
+        found = [
+            Missed(commit, [each for each in commit.transaction.participants if self._is_there(each)])
+            for commit in self._commits.unapplied()
+        ]
+        return [each for each in found if each.participants]
+
+    def decide(self) -> list[Commit]:
+        """The commits that waited for what these partitions can say, and are promised; those that are not, abort."""
+        promised = []
+        for commit in self._commits.undecided():
+            found = is_promised(self._find_participant, commit.transaction)
+            if found:
+                commit.rank = rank_of(self._find_participant, commit.transaction)
+                promised.append(commit)
+            elif found is False:
+                self._commits.drop(commit)
+                self._endings.abort(commit.home, commit.transaction, NO_FENCE, untold=True)
+        return promised
