@@ -286,10 +286,15 @@ class Broker:
             self.surroundings.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000),
             Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
             self.space,
+            self.is_whole,
         )
         self.catalog.goes_with = self.plain_tables.doom
         self.catalog.after_delete = self._forget_offsets_of_deleted
         self.ready_ms = self.clock.monotonic_ms()
+
+    def is_whole(self) -> bool:
+        """Whether all that there is is led."""
+        return self.shards.are_all_led
 
     def journals(self) -> list[Journal]:
         """All journals there are."""

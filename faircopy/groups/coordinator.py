@@ -24,11 +24,11 @@ from faircopy.groups.offset_requests import (
     asked_for,
     delete_offsets,
     fetch_offsets,
+    no_offsets,
     sort_offsets,
-    unsettled_offsets,
 )
 from faircopy.groups.offsets import OffsetStore, TopicIds, error_of
-from faircopy.groups.registry import CallLater, GroupRegistry, NowMs, WhenGone
+from faircopy.groups.registry import CallLater, GroupRegistry, GroupsClosed, NowMs, WhenGone
 from faircopy.loop.pace import NO_PACE, Pace
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -84,8 +84,12 @@ class GroupCoordinator:
         return group_id in self._registry.groups
 
     def close(self) -> None:
-        """Cancel what still waits, and all timers."""
+        """Another coordinator has these groups from now on, or none: all who wait or ask here are told."""
         self._registry.close()
+
+    @property
+    def _closed(self) -> ErrorCode:
+        return ErrorCode.NOT_COORDINATOR if self._registry.is_closed else ErrorCode.NONE
 
     # -- members -------------------------------------------------------------------------------------------------
 
@@ -108,11 +112,16 @@ class GroupCoordinator:
         def join(ticket: int) -> list[Any]:
             return group.join(joining._replace(ticket=ticket), now_ms)
 
-        return join_body(await self._registry.answer(group, join, when_gone))
+        try:
+            return join_body(await self._registry.answer(group, join, when_gone))
+        except GroupsClosed:
+            return join_body(JoinAnswer(ErrorCode.NOT_COORDINATOR, request.member_id))
 
     def _join_refusal(self, group: Group, joining: JoinRequest) -> ErrorCode:
         if not group.group_id:
             return ErrorCode.INVALID_GROUP_ID
+        if self._closed:
+            return self._closed
         is_held = group.group_id in self._registry.groups
         if joining.member_id and not is_held:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -157,7 +166,10 @@ class GroupCoordinator:
         def sync(ticket: int) -> list[Any]:
             return group.sync(SyncRequest(ticket, *asked, assignments), now_ms)
 
-        return sync_body(await self._registry.answer(group, sync))
+        try:
+            return sync_body(await self._registry.answer(group, sync))
+        except GroupsClosed:
+            return sync_body(SyncAnswer(ErrorCode.NOT_COORDINATOR))
 
     async def heartbeat(self, request: Message) -> Body:
         """Heartbeat."""
@@ -193,6 +205,8 @@ class GroupCoordinator:
         """The group that a member speaks of, or why there is none."""
         if not group_id:
             return None, ErrorCode.INVALID_GROUP_ID
+        if self._closed:
+            return None, self._closed
         group = self._registry.find(group_id)
         return group, ErrorCode.NONE if group is not None else ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -213,6 +227,8 @@ class GroupCoordinator:
         return self._commit_error(request, is_transactional=True)
 
     def _commit_error(self, request: Message, is_transactional: bool) -> ErrorCode:
+        if self._closed:
+            return self._closed
         identity = identity_of(request)
         group = self._registry.find(request.group_id)
         if group is not None:
@@ -221,16 +237,21 @@ class GroupCoordinator:
 
     async def fetch_offsets(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
         """What OffsetFetch tells of one group: the offsets of these topics, or of all."""
-        if not await self._offsets.settle(group_id) and not stable:
+        is_settled = await self._offsets.settle(group_id)
+        if self._closed:
+            return no_offsets(topics, self._closed)
+        if not is_settled and not stable:
+            # A commit is acknowledged and not yet visible: an older offset would be wrong (P8).
             # With `stable`, those that are not settled are told so one by one.
-            return unsettled_offsets(topics)
+            return no_offsets(topics, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return await fetch_offsets(self._offsets, self._topic_ids, group_id, topics, stable, pace)
 
     async def offset_delete(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetDelete (KIP-496)."""
         asked = await asked_for(request.topics, pace)
-        if not await self._offsets.settle(request.group_id):
-            return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "topics": []}
+        is_settled = await self._offsets.settle(request.group_id)
+        if error := self._closed or (ErrorCode.NONE if is_settled else ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            return {"error_code": error, "topics": []}
         group = self._registry.find(request.group_id)
         return await delete_offsets(self._offsets, self._topic_ids, group, request, asked, pace)
 
@@ -238,6 +259,9 @@ class GroupCoordinator:
 
     def describe(self, group_id: str) -> Body:
         """What DescribeGroups tells of a group, without who may do what."""
+        if self._closed:
+            return {"error_code": self._closed, "group_id": group_id, "group_state": "", "protocol_type": "",
+                    "protocol_data": "", "members": []}  # fmt: skip
         return self._administration.description(group_id)
 
     def listing(self, request: Message) -> list[Body]:
@@ -246,7 +270,7 @@ class GroupCoordinator:
 
     async def delete(self, group_id: str) -> ErrorCode:
         """Delete a group without members, with its offsets (KIP-229). Durable when done."""
-        return await self._administration.delete(group_id)
+        return self._closed or await self._administration.delete(group_id)
 
 
 def identity_of(request: Message) -> Identity:

@@ -101,9 +101,8 @@ async def fetch_offsets(
     return {"error_code": ErrorCode.NONE, "topics": bodies}
 
 
-def unsettled_offsets(topics: Sequence[Message] | None) -> Body:
-    """The answer while a commit is acknowledged and not yet visible: an older offset would be wrong (P8)."""
-    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+def no_offsets(topics: Sequence[Message] | None, code: ErrorCode) -> Body:
+    """The answer where none can be told: why, for the group and for each partition."""
     bodies = [
         {"name": topic.name, "partitions": [_no_offset(p, code) for p in topic.partition_indexes]}
         for topic in topics or ()

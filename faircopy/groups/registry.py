@@ -42,6 +42,10 @@ WhenGone = Callable[[Callable[[], None]], None]
 """`when_gone(function)` has the function called if the client goes before it has its answer."""
 
 
+class GroupsClosed(FaircopyError):
+    """The groups are another coordinator's now."""
+
+
 class GroupRegistry:
     """Holds the groups that are not idle, and carries out their effects. The store knows all others.
 
@@ -55,7 +59,7 @@ class GroupRegistry:
         self.held = held
         self.now_ms = now_ms
         self._store = store
-        self._is_closed = False
+        self.is_closed = False
         self._bytes: dict[str, int] = {}
         self._limits = limits
         self._call_later = call_later
@@ -89,7 +93,7 @@ class GroupRegistry:
     async def answer(
         self, group: Group, request: Callable[[int], list[Effect]], when_gone: WhenGone | None = None
     ) -> Any:
-        """Give a request, made of the ticket it gets, to a group, and wait for its answer."""
+        """Give a request, made of the ticket it gets, to a group, and wait for its answer. Raises GroupsClosed."""
         self._last_ticket += 1
         ticket = self._last_ticket
         if when_gone is not None:
@@ -138,7 +142,7 @@ class GroupRegistry:
 
     def _store_group(self, group: Group, effect: StoreGroup) -> None:
         def done(error: ErrorCode) -> None:
-            if not self._is_closed:
+            if not self.is_closed:
                 self.run(group, group.stored(effect.number, error, self.now_ms()))
 
         try:
@@ -150,18 +154,20 @@ class GroupRegistry:
             storing.add_done_callback(lambda _storing: done(ErrorCode.NONE))
 
     def _abandon(self, group: Group, ticket: int) -> None:
-        if not self._is_closed and self.groups.get(group.group_id) is group:
+        if not self.is_closed and self.groups.get(group.group_id) is group:
             self.run(group, group.abandon(ticket, self.now_ms()))
             # Nobody hears it, but what waits for it holds the whole request.
             self._resolve(ticket, JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, ""))
 
     def close(self) -> None:
-        """Stop all timers, and let nobody wait any longer."""
-        self._is_closed = True
-        for group_id in list(self._timers):
-            self._cancel_timer(group_id)
+        """Stop all timers, and let nobody wait any longer: `answer` raises GroupsClosed."""
+        self.is_closed = True
+        for group_id in list(self.groups):
+            self._let_go(group_id)
         for waiting in self._waiting.values():
-            waiting.cancel()
+            if not waiting.done():
+                waiting.set_exception(GroupsClosed("another coordinator has the group now"))
+                waiting.exception()  # nobody may be waiting any more
 
     def _resolve(self, ticket: int, answer: object) -> None:
         # Whoever asked may be gone: then there is nobody to tell.

@@ -50,6 +50,10 @@ class HostedPartition(Partition):
         self.copier.abandon()
         super().abandon(error)
 
+    def stop_serving(self) -> None:
+        super().stop_serving()
+        self.log.notify()  # who waits for messages asks elsewhere
+
     @property
     def is_at_work(self) -> bool:
         return super().is_at_work or self.copier.is_at_work
@@ -138,6 +142,7 @@ class Catalog:
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
         self.goes_with: Callable[[HostedTopic], Mapping[str, bytes | None]] = lambda _topic: {}
         self.after_delete: Callable[[], Awaitable[None]] | None = None
+        self.ensure_led: Callable[[], None] = lambda: None
 
     # -- looking up ----------------------------------------------------------------------------------------------
 
@@ -173,13 +178,32 @@ class Catalog:
         """
         topics = [HostedTopic(topic, self._settings) for topic in self._topics.load()]
         places = [(hosted, number) for hosted in topics for number in range(hosted.topic.partitions)]
+        found = iter(await self._open_all(places))
+        for hosted in topics:
+            self._host(hosted, [next(found) for _ in range(hosted.topic.partitions)])
+
+    async def open_again(self, is_wanted: Callable[[TopicIdPartition], bool]) -> list[HostedPartition]:
+        """Open partitions anew that had no leader for a while; `host_again` has them served. Raises NoSpace."""
+        names = [each.name for each in self.partitions() if is_wanted(each.id)]
+        return await self._open_all([(self.topics[topic], number) for topic, number in names])
+
+    def host_again(self, opened: Iterable[HostedPartition]) -> None:
+        """Serve them, in place of those that they were opened for."""
+        changed = {}
+        for partition in opened:
+            self._tell_of_failure(partition)
+            hosted = changed[partition.name.topic] = self.topics[partition.name.topic]
+            hosted.partitions[partition.name.partition] = partition
+            self._partitions[partition.name] = self._by_id[partition.id] = partition
+        for hosted in changed.values():
+            self.on_change(hosted, True)
+
+    async def _open_all(self, places: Sequence[Unopened]) -> list[HostedPartition]:
         parts = [places[at : at + OPENED_AT_ONCE] for at in range(0, len(places), OPENED_AT_ONCE)]
         opened: dict[int, list[HostedPartition]] = {}
         waiting = iter(enumerate(parts))
         await asyncio.gather(*(self._open_parts(waiting, opened) for _ in range(OPENERS)))
-        found = (partition for number in range(len(parts)) for partition in opened[number])
-        for hosted in topics:
-            self._host(hosted, [next(found) for _ in range(hosted.topic.partitions)])
+        return [partition for number in range(len(parts)) for partition in opened[number]]
 
     async def _open_parts(
         self, waiting: Iterator[tuple[int, Sequence[Unopened]]], opened: dict[int, list[HostedPartition]]
@@ -192,15 +216,18 @@ class Catalog:
 
     def _host(self, hosted: HostedTopic, partitions: list[HostedPartition]) -> None:
         for partition in partitions:
-            if partition.failure is not None:
-                log.error("partition %s is stopped: %s", partition.name, partition.failure)
-                self._end_if_of_disk(partition.failure)
+            self._tell_of_failure(partition)
         hosted.partitions.extend(partitions)
         self.topics[hosted.topic.name] = hosted
         for partition in partitions:
             self._partitions[partition.name] = partition
             self._by_id[partition.id] = partition
         self.on_change(hosted, True)
+
+    def _tell_of_failure(self, partition: HostedPartition) -> None:
+        if partition.failure is not None:
+            log.error("partition %s is stopped: %s", partition.name, partition.failure)
+            self._end_if_of_disk(partition.failure)
 
     def _open(self, hosted: HostedTopic, number: int) -> HostedPartition:
         """Open one partition of a topic; one that is damaged is stopped. Blocks, on any thread: who takes the
@@ -286,6 +313,7 @@ class Catalog:
             raise
 
     def _ensure_room(self, partitions: int) -> None:
+        self.ensure_led()
         if (lacking := self._journal_options.space.lacking) is not None:
             raise JournalFull(f"no topics and partitions are made as long as the disk is full: {lacking}")
         if len(self._partitions) + partitions > PARTITIONS_MAX:
@@ -358,6 +386,7 @@ class Catalog:
     async def delete(self, name: str) -> None:
         """Delete a topic with all its data. Raises UnknownTopic."""
         async with self._changing, self._disk_in_doubt():
+            self.ensure_led()
             hosted = self.known(name)
             await self._topics.delete(hosted.topic, self.goes_with(hosted))
             del self.topics[name]

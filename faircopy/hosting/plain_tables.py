@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
@@ -102,7 +102,9 @@ class PlainTables:
         publisher: Publisher,
         upkeep: Upkeep,
         space: SpaceWatch,
+        is_whole: Callable[[], bool],
     ) -> None:
+        """`is_whole()` says whether all partitions are led: else a cut might split a transaction."""
         self._catalog = catalog
         self._cluster = cluster
         self._disk = disk
@@ -110,6 +112,7 @@ class PlainTables:
         self._directory = directory
         self._upkeep = upkeep
         self._space = space
+        self._is_whole = is_whole
         self._must_sync = durability is Durability.OS
         self._publisher = publisher
         self.tables: dict[str, PlainTable] = {}
@@ -164,7 +167,7 @@ class PlainTables:
             except PublishError as error:
                 log.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
-            for table in list(self.tables.values()):
+            for table in list(self.tables.values()) if self._is_whole() else ():
                 # On a full disk it waits: what is left is for what frees space.
                 if table.topics and self._space.lacking is None and self._is_due(table):
                     await self._publish_guarded(table)
@@ -220,6 +223,8 @@ class PlainTables:
         table.forget_spans()
 
     async def _publish(self, table: PlainTable) -> None:
+        if not self._is_whole():
+            return
         shown_bytes = table.shown_bytes
         cut = [(partition, partition.state.next_offset) for partition in table.partitions()]
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))

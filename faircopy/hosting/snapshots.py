@@ -66,6 +66,9 @@ class Source(Protocol):
     def clock(self) -> Clock:
         """What time it is."""
 
+    def is_whole(self) -> bool:
+        """Whether all that there is is led."""
+
     def journals(self) -> list[Journal]:
         """All journals there are."""
 
@@ -116,6 +119,8 @@ class Snapshots:
         return await self._source.disk.run(remove_unlocked, self._directory)
 
     def _ensure_sound(self) -> None:
+        if not self._source.is_whole():
+            raise NoSnapshot("a shard has no leader now, and a backup must have all: try again")
         stopped = [str(each.name) for each in self._source.catalog.partitions() if each.failure is not None]
         if stopped:
             raise NoSnapshot(

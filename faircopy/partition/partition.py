@@ -41,6 +41,7 @@ from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import DELETED, LEADERLESS, Done, Failed, NotLed, Participant, Promise
 from faircopy.storage.disk import Disk
+from faircopy.storage.failures import Shortage
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.storage.system import Buffer
 from faircopy.wire.batch import BatchHeader
@@ -131,18 +132,34 @@ class Partition:
             # The sink does nothing more: a checkpoint would wait for it for ever.
             self._snapshot.set_exception(error)
 
+    def stop_serving(self) -> None:
+        """Lead no more: nothing is taken from now on. One that is stopped already stays so."""
+        if self.failure is None:
+            self.failure = NotLed(f"{self.name} has no leader now: ask for it, and try again")
+
     async def retire(self) -> None:
-        """Lead no more, in order: nothing is taken from now on, and all that was taken is visible and checkpointed when
-        this returns. Raises JournalFull, and leads on.
+        """After `stop_serving`: all that was taken is visible and checkpointed when this returns. On a full disk that
+        waits for space. Raises StorageFailure.
         """
-        self.failure = NotLed(f"{self.name} has no leader now: ask for it, and try again")
+        if not isinstance(self.failure, NotLed):
+            return
+        while self._checkpointing:
+            await asyncio.sleep(LET_GO_POLL_SECONDS)
+        self._checkpointing = True
         try:
-            while self._checkpointing:
-                await asyncio.sleep(LET_GO_POLL_SECONDS)
+            while not await self._is_checkpointed():
+                await asyncio.sleep(STARVED_POLL_SECONDS)
+        finally:
+            self._checkpointing = False
+        await self.let_go()
+
+    async def _is_checkpointed(self) -> bool:
+        """Checkpoint; false if there is no space for that."""
+        try:
             await self._checkpoint()
-        except BaseException:
-            self.failure = None
-            raise
+        except (JournalFull, Shortage):
+            return False
+        return True
 
     def abandon(self, error: FaircopyError) -> None:
         """Stop this partition because it is deleted. Its files may go as soon as it is `let_go`."""

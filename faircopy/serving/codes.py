@@ -8,6 +8,7 @@ from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic
 from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import TooManyPartitions
+from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import NoOpenTransaction
 from faircopy.wire.batch import CorruptBatch, InvalidBatch, OldMagic
 from faircopy.wire.compression import RecordsError, TooLargeError
@@ -31,6 +32,7 @@ CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
     (OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
     (StaleDuplicate, ErrorCode.DUPLICATE_SEQUENCE_NUMBER),
     (NoOpenTransaction, ErrorCode.INVALID_TXN_STATE),
+    (NotLed, ErrorCode.NOT_LEADER_OR_FOLLOWER),
 )
 
 

@@ -20,6 +20,7 @@ from faircopy.hosting.catalog import Catalog, HostedPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
 from faircopy.partition.participant import Participants
+from faircopy.partition.partition import Partition
 from faircopy.settings.table import Settings
 from faircopy.shard.placement import Placement
 from faircopy.storage.clock import Clock
@@ -30,6 +31,7 @@ from faircopy.transactions.metadata_journal import MetadataJournal, journal_iden
 from faircopy.transactions.numbers import Numbers
 
 METADATA_DIRECTORY = "_metadata"
+RETIRED_AT_ONCE = 64  # they share the fsyncs of the state store
 
 
 class Resources(NamedTuple):
@@ -63,6 +65,7 @@ class Shard:
     ) -> None:
         self.number = number
         self.epoch = epoch
+        self.is_led = True
         self._placement = placement
         self._resources = resources
         self.journals = {
@@ -119,8 +122,29 @@ class Shard:
 
     # -- its life ------------------------------------------------------------------------------------------------
 
+    async def close(self) -> None:
+        """Lead no more, in order: all that was taken is durable and visible, and what is open can be gone on with.
+
+        On a full disk that waits for space. Raises StorageFailure.
+        """
+        self.is_led = False
+        self.coordinator.depose()
+        self.groups.close()
+        partitions = [*self.offsets.partitions, *self.partitions()]
+        for partition in partitions:
+            partition.stop_serving()
+        await asyncio.gather(*(home.retire() for home in self.journals.values()))
+        waiting = iter(partitions)
+        await asyncio.gather(*(retire_all(waiting) for _ in range(RETIRED_AT_ONCE)))
+
     async def open(self) -> None:
         """Read what its own journals hold; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
         disk = self._resources.disk
         await asyncio.gather(*(disk.run(journal.recover) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))
+
+
+async def retire_all(partitions: Iterator[Partition]) -> None:
+    """Retire those that nobody else has taken from the iterator."""
+    for partition in partitions:
+        await partition.retire()

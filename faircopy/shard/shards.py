@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.offsets_journals import OffsetsJournals, OffsetsPartition
 from faircopy.hosting.catalog import Catalog
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
-from faircopy.partition.participant import Participant
+from faircopy.partition.participant import NotLed, Participant
 from faircopy.partition.partition import Partition, participant
 from faircopy.shard.leader_epochs import LeaderEpochs
 from faircopy.shard.placement import Placement
 from faircopy.shard.shard import Resources, Shard
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.settlement import settle
+from faircopy.transactions.order import by_rank
+from faircopy.transactions.settlement import discard_unknown, settle
 from faircopy.transactions.transaction import Transaction
 
 
 class Shards:
-    """The shards of a data directory, each led by this process."""
+    """The shards of a data directory. This process leads them all, except while one changes hands."""
 
     def __init__(self, placement: Placement, epochs: LeaderEpochs, resources: Resources) -> None:
         self._placement = placement
+        self._epochs = epochs
+        self._resources = resources
         self._catalog: Catalog = resources.catalog
-        self._shards = [
-            Shard(number, epochs.of_shard(number), placement, self.participant, resources)
-            for number in range(placement.shards)
-        ]
+        self._changing = asyncio.Lock()
+        self._shards = [self._shard(number) for number in range(placement.shards)]
+        self._catalog.ensure_led = self._ensure_all_led
+
+    def _shard(self, number: int) -> Shard:
+        """A shard, not opened yet, in its newest epoch."""
+        return Shard(number, self._epochs.of_shard(number), self._placement, self.participant, self._resources)
 
     def __iter__(self) -> Iterator[Shard]:
-        """All shards, in order."""
-        return iter(self._shards)
+        """The shards that are led, in order."""
+        return (shard for shard in self._shards if shard.is_led)
+
+    @property
+    def are_all_led(self) -> bool:
+        """Whether nothing is missing: only then can anybody see whole transactions, or tell which ones there are."""
+        return all(shard.is_led for shard in self._shards)
+
+    def _ensure_all_led(self) -> None:
+        if not self.are_all_led:
+            raise NotLed("a shard has no leader now, and topics can't change: try again")
 
     # -- who answers for what ------------------------------------------------------------------------------------
 
@@ -60,15 +76,15 @@ class Shards:
 
     def coordinators(self) -> list[TransactionCoordinator]:
         """The coordinators of transactions."""
-        return [shard.coordinator for shard in self._shards]
+        return [shard.coordinator for shard in self]
 
     def metadata_journals(self) -> list[MetadataJournal]:
         """All metadata journals."""
-        return [home for shard in self._shards for home in shard.journals.values()]
+        return [home for shard in self for home in shard.journals.values()]
 
     def offsets_partitions(self) -> list[OffsetsPartition]:
         """All partitions of group offsets."""
-        return [partition for shard in self._shards for partition in shard.offsets.partitions]
+        return [partition for shard in self for partition in shard.offsets.partitions]
 
     def partitions(self) -> list[Partition]:
         """All partitions, of group offsets and of topics."""
@@ -89,29 +105,81 @@ class Shards:
 
     def restore_groups(self) -> None:
         """Take up the groups that have members: from here on the time of their sessions runs."""
-        for shard in self._shards:
+        for shard in self:
             shard.groups.restore()
 
     def close_groups(self) -> None:
         """Let nobody wait for a group any more."""
-        for shard in self._shards:
+        for shard in self:
             shard.groups.close()
 
     def abort_expired(self) -> list[Transaction]:
         """Abort the transactions past their timeout, and fence their producers."""
-        return [transaction for shard in self._shards for transaction in shard.coordinator.abort_expired()]
+        return [transaction for shard in self for transaction in shard.coordinator.abort_expired()]
 
     def forget_idle(self) -> None:
         """Forget transactional ids that nobody has used for long."""
-        for shard in self._shards:
+        for shard in self:
             shard.coordinator.forget_idle()
 
     async def forget_offsets_of_deleted(self) -> None:
         """Take away the offsets of topics that were deleted. Durable when done. Raises JournalFull."""
-        for shard in self._shards:
+        for shard in self:
             await shard.offsets.forget_deleted()
 
     async def expire_offsets(self) -> None:
         """Take away the offsets that nobody has used for long. Raises JournalFull."""
-        for shard in self._shards:
+        for shard in self:
             await shard.offsets_retention.apply()
+
+    # -- one of them ---------------------------------------------------------------------------------------------
+
+    async def close(self, number: int) -> None:
+        """Lead a shard no more, in order: its requests are refused from now on. On a full disk that waits for space.
+
+        Raises StorageFailure.
+        """
+        async with self._changing, self._catalog.unchanged():
+            if self._shards[number].is_led:
+                await self._shards[number].close()
+
+    async def lead(self, number: int) -> None:
+        """Lead a shard that was closed, in an epoch of its own. Raises DamagedJournal, NoSpace."""
+        async with self._changing, self._catalog.unchanged():
+            if self._shards[number].is_led:
+                return
+            await self._epochs.raise_one(number)
+            shard = self._shard(number)
+            await shard.open()
+            opened = await self._catalog.open_again(self._is_in(number))
+            # What other shards have taken of its transactions is asked for next, and has to be durable by then.
+            await asyncio.gather(*(each.journal.durable() for each in self.partitions() if each.state.prepared))
+            self._shards[number] = shard
+            self._catalog.host_again(opened)
+            self._meet(shard)
+
+    def _is_in(self, number: int) -> Callable[[TopicIdPartition], bool]:
+        return lambda partition: self._placement.shard_of(partition) == number
+
+    def _meet(self, shard: Shard) -> None:
+        """A shard is led again: it and the others tell one another what they have missed. All in one tick, so that the
+        next one is a consistent cut.
+        """
+        others = [each for each in self.coordinators() if each is not shard.coordinator]
+        reunions = [(coordinator, coordinator.reunion(self._is_in(shard.number))) for coordinator in others]
+        for _, reunion in reunions:
+            reunion.tell()
+        promised = [(shard.coordinator, commit) for commit in shard.coordinator.settle(is_clean=True, lost_power=False)]
+        promised += [(coordinator, commit) for coordinator, reunion in reunions for commit in reunion.decide()]
+        # In each group what was missed was decided before what is promised.
+        rows = [
+            (each.commit.group, each.commit.rank, partial(coordinator.apply_again, each))
+            for coordinator, reunion in reunions
+            for each in reunion.missed()
+        ]
+        rows += [(commit.group, commit.rank, partial(coordinator.go_on, commit)) for coordinator, commit in promised]
+        for go_on in by_rank(rows):
+            go_on()
+        if self.are_all_led:
+            discard_unknown(self.metadata_journals(), self.partitions())
+        shard.groups.restore()

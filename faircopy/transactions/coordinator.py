@@ -379,7 +379,7 @@ class TransactionCoordinator:
 
     def reunion(self, is_there: IsThere) -> Reunion:
         """For partitions that are led again."""
-        return Reunion(self._find_participant, self._commits, self._endings, is_there)
+        return Reunion(self.journals, self._find_participant, self._commits, self._endings, is_there)
 
     def apply_again(self, missed: Missed) -> None:
         """Tell participants of a commit that they have missed."""

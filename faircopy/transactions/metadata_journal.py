@@ -6,6 +6,7 @@ transactional_ids   "J" k, transactional id in UTF-8, or its hash   -> JSON of t
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -20,6 +21,8 @@ from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry, Producer, Transaction
 
+RETIRE_POLL_SECONDS = 0.002
+
 
 class MetadataJournal:
     """J-k: its entries, and the table that they fold into."""
@@ -33,6 +36,7 @@ class MetadataJournal:
         self.identity = journal_identity(number)
         self._checkpoint_position = 0
         self._checkpointing = False
+        self._is_retired = False
 
     def append(self, entry: NewEntry) -> None:
         """Append an entry and fold it. Who needs it durable asks the journal."""
@@ -61,6 +65,13 @@ class MetadataJournal:
         entry = recovered.entry
         self.table.fold(NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position)
 
+    async def retire(self) -> None:
+        """Lead no more, in order: all that was appended is durable when this returns, and nobody is at work here."""
+        self._is_retired = True
+        await self.journal.durable()
+        while self._checkpointing or self.journal.is_at_work:
+            await asyncio.sleep(RETIRE_POLL_SECONDS)
+
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
     @property
@@ -69,7 +80,7 @@ class MetadataJournal:
 
     async def checkpoint(self) -> None:
         """Store the table as of now (I6), and give back journal space."""
-        if self._checkpointing or not self.bytes_since_checkpoint:
+        if self._checkpointing or self._is_retired or not self.bytes_since_checkpoint:
             return
         self._checkpointing = True
         try:

@@ -36,15 +36,23 @@ class Missed(NamedTuple):
 class Reunion:
     """One coordinator, and partitions that are led again."""
 
-    def __init__(self, find_participant: Participants, commits: Commits, endings: Endings, is_there: IsThere) -> None:
+    def __init__(
+        self,
+        journals: Iterable[MetadataJournal],
+        find_participant: Participants,
+        commits: Commits,
+        endings: Endings,
+        is_there: IsThere,
+    ) -> None:
+        self._journals = journals
         self._find_participant = find_participant
         self._commits = commits
         self._endings = endings
         self._is_there = is_there
 
-    def tell(self, journals: Iterable[MetadataJournal]) -> None:
+    def tell(self) -> None:
         """Tell all but what is to be applied."""
-        for home in journals:
+        for home in self._journals:
             for transaction in list(home.table.transactions.values()):
                 self._tell_of(transaction)
 

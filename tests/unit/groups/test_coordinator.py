@@ -326,9 +326,10 @@ async def test_closing_lets_nobody_wait(broker: Broker) -> None:
     second = asyncio.create_task(broker.join())
     await settled()
     broker.coordinator.close()
-    with pytest.raises(asyncio.CancelledError):
-        await second
+    assert (await second).error_code == ErrorCode.NOT_COORDINATOR
+    assert (await broker.join()).error_code == ErrorCode.NOT_COORDINATOR
     assert broker.time.pending == 0
+    assert (broker.held.bytes, broker.held.groups) == (0, 0)
 
 
 @run
