@@ -218,6 +218,9 @@ class Broker:
             space=self.space,
             lost_power=not self._is_same_boot,
         )
+        placement = Placement(self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions)
+        epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
+        await epochs.raise_all()
         self.catalog = Catalog(
             Topics(self.cluster, self.surroundings.new_id),
             self.directory,
@@ -228,19 +231,16 @@ class Broker:
             options,
             self.partition_type,
             self.clock,
+            epochs.of_partition,
         )
         self.dynamic_settings.on_change = self.catalog.settings_changed
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
-        self.shards = await self._led_shards(options)
+        self.shards = Shards(placement, epochs, self._resources(options))
 
-    async def _led_shards(self, options: JournalOptions) -> Shards:
-        """All shards, each in an epoch of its own from here on."""
-        settings = self.settings
-        placement = Placement(settings.shards, settings.metadata_journals, settings.offsets_partitions)
-        epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
-        await epochs.raise_all()
-        resources = Resources(
-            settings,
+    def _resources(self, options: JournalOptions) -> Resources:
+        """What all shards use."""
+        return Resources(
+            self.settings,
             self.directory.journal,
             self.store,
             self.disk,
@@ -254,7 +254,6 @@ class Broker:
             lambda: self.surroundings.new_id().hex,
             self.coordinator_type,
         )
-        return Shards(placement, epochs, resources)
 
     async def _recover(self) -> None:
         began_ms = self.clock.monotonic_ms()

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
 from faircopy.copier.producers import ProducerState, SeenBatch
+from faircopy.datalog.epochs import Epochs
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
@@ -32,8 +33,8 @@ _SPAN = struct.Struct(">Qqhq")
 
 
 class Checkpoint(NamedTuple):
-    """The scalar part: journal position, offsets, end of the data log, its greatest message time, and
-    `PartitionState.forgotten_producer_id`.
+    """What is one value for the partition: journal position, offsets, end of the data log, its greatest message time,
+    and two fields of `PartitionState`. Checkpoints of format 3 have no epochs: all of theirs are 0.
     """
 
     position: int
@@ -43,6 +44,7 @@ class Checkpoint(NamedTuple):
     log_byte: int
     greatest_time_ms: int
     forgotten_producer_id: int = NOBODY
+    epochs: Epochs = Epochs()
 
 
 class Span(NamedTuple):
@@ -55,12 +57,16 @@ class Span(NamedTuple):
 
 def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
     """The change that stores a checkpoint of the partition with this identity."""
-    return Put("checkpoints", identity, json.dumps(checkpoint._asdict()).encode())
+    fields = checkpoint._asdict() | {"epochs": checkpoint.epochs.starts}
+    return Put("checkpoints", identity, json.dumps(fields).encode())
 
 
 def decode_checkpoint(value: bytes) -> Checkpoint:
     """The checkpoint in a stored value."""
-    return Checkpoint(**json.loads(value))
+    fields = json.loads(value)
+    if "epochs" in fields:
+        fields["epochs"] = Epochs.of(fields["epochs"])
+    return Checkpoint(**fields)
 
 
 class Changed(NamedTuple):
@@ -145,6 +151,7 @@ def restore(
     state = PartitionState()
     state.position, state.start_offset, state.next_offset = checkpoint[:3]
     state.forgotten_producer_id = checkpoint.forgotten_producer_id
+    state.epochs = checkpoint.epochs
     for key, value in producers:
         state.producers[_PRODUCER_KEY.unpack(key[-_PRODUCER_KEY.size :])[0]] = decode_producer(value)
     for key, value in transactions:

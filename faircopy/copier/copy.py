@@ -19,8 +19,8 @@ from faircopy.journal.reverse_list import HasSegments, Read, Walk
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
 
-Place = Callable[[memoryview, int], PlacedBatch]
-"""`place(batch, base offset)` finds a batch its place in the log; call it on the event loop."""
+Place = Callable[[memoryview, int, int], PlacedBatch]
+"""`place(batch, base offset, leader epoch)` finds a batch its place in the log; call it on the event loop."""
 
 
 class ReadDrafts(NamedTuple):
@@ -52,7 +52,7 @@ def copy_transaction(
         loaded: list[Draft] | None = piece
         if any(draft.payload is None for draft in piece):
             loaded = yield ReadDrafts(partial(with_payloads, walk, piece))
-        yield WriteBatches(placed_in_order(loaded or [], base_offset, place))
+        yield WriteBatches(placed_in_order(loaded or [], base_offset, effect.leader_epoch, place))
         base_offset += sum(draft.entry.records for draft in piece)
 
 
@@ -77,12 +77,12 @@ def with_payloads(walk: Walk, piece: Iterable[Draft]) -> list[Draft]:
     return [draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece]
 
 
-def placed_in_order(drafts: Iterable[Draft], base_offset: int, place: Place) -> list[PlacedBatch]:
-    """Drafts with their payloads, each with its place, from `base_offset` on."""
+def placed_in_order(drafts: Iterable[Draft], base_offset: int, leader_epoch: int, place: Place) -> list[PlacedBatch]:
+    """Drafts with their payloads, each with its place, from `base_offset` on, all of one leader epoch."""
     placed = []
     for draft in drafts:
         assert draft.payload is not None
-        placed.append(place(draft.payload, base_offset))
+        placed.append(place(draft.payload, base_offset, leader_epoch))
         base_offset += draft.entry.records
     return placed
 

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from faircopy.copier.producers import ProducerState, SeenBatch
+from faircopy.datalog.epochs import Epochs
 from faircopy.errors import invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
@@ -78,7 +79,7 @@ class CopyBatch(NamedTuple):
 class CopyTransaction(NamedTuple):
     """Effect of APPLY: the drafts on the list that ends at `head` go into the log, from `base_offset` on.
 
-    `size` counts the bytes of their record batches.
+    `size` counts the bytes of their record batches. `leader_epoch` is that of the APPLY, which they bear in the log.
     """
 
     transaction: TransactionId
@@ -87,6 +88,7 @@ class CopyTransaction(NamedTuple):
     drafts: int
     records: int
     size: int
+    leader_epoch: int
 
 
 class MoveStart(NamedTuple):
@@ -102,12 +104,14 @@ class PartitionState:
     """The state of one partition's journal.
 
     `forgotten_producer_id`: producers up to this id may have been forgotten, to make room for newer ones.
+    `epochs`: which leaders wrote its entries, by the offset that was next when each began.
     """
 
     def __init__(self) -> None:
         self.position = 0
         self.start_offset = 0
         self.next_offset = 0
+        self.epochs = Epochs()
         self.producers: dict[int, ProducerState] = {}
         self.forgotten_producer_id = NOBODY
         self.transactions: dict[TransactionId, Branch] = {}
@@ -139,6 +143,8 @@ class PartitionState:
 
     def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
         """Give a plain batch the next offsets. `header` is None where payloads are not record batches."""
+        if entry.leader_epoch != self.epochs.starts[-1].epoch:
+            self._note_epoch(entry)
         base_offset = self.next_offset
         self.next_offset += entry.records
         self.position = entry.position + entry.length
@@ -150,6 +156,8 @@ class PartitionState:
         """Put a draft on its transaction's list; return the base offset that it gets if nobody else writes here before
         the commit. It never gets a lower one.
         """
+        if entry.leader_epoch != self.epochs.starts[-1].epoch:
+            self._note_epoch(entry)
         transaction = self.transactions.get(entry.transaction)
         if transaction is None:
             transaction = self.transactions[entry.transaction] = Branch(first=entry.position)
@@ -188,6 +196,7 @@ class PartitionState:
             transaction.drafts,
             transaction.records,
             transaction.size,
+            entry.leader_epoch,
         )
         self.next_offset += transaction.records
         self._decide(entry.transaction, Branch(Standing.APPLIED, rank=rank))
@@ -211,11 +220,20 @@ class PartitionState:
 
     def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
         """Move the start of the log up to `start_offset`, never down and never past the next offset."""
+        if entry.leader_epoch != self.epochs.starts[-1].epoch:
+            self._note_epoch(entry)
         self.start_offset = max(self.start_offset, min(start_offset, self.next_offset))
+        self.epochs = self.epochs.trim(self.start_offset)
         self.position = entry.end
         return MoveStart(self.start_offset)
 
+    def _note_epoch(self, entry: Entry) -> None:
+        """Another leader has written. Called only then: its entry must not have moved the next offset yet."""
+        self.epochs = self.epochs.note(entry.leader_epoch, self.next_offset)
+
     def _advance(self, entry: Entry, finished: int) -> None:
+        if entry.leader_epoch != self.epochs.starts[-1].epoch:
+            self._note_epoch(entry)
         self.position = entry.end
         self.changed_transactions.add(entry.transaction)
         self._forget_finished(entry.transaction.producer_id, finished)

@@ -82,7 +82,6 @@ class LogCopier:
         self._snapshot_offset = 0
         self._snapshot_base = 0
         self._checkpointed = 0  # base offset of the segment in which the last checkpoint ends, as far as it is known
-        self._leader_epoch = 0
 
     # -- the queue -----------------------------------------------------------------------------------------------
 
@@ -151,7 +150,7 @@ class LogCopier:
                 break
             self._jobs.popleft()
             assert job[1] is not None
-            placed.append(self._place(memoryview(job[1]), job[0].base_offset))
+            placed.append(self._place(memoryview(job[1]), job[0].base_offset, job[0].entry.leader_epoch))
             size += placed[-1].size
         if size > INLINE_COPY_BYTES or not self._write_inline(placed):
             self._go_slow(self._write_slowly(placed))
@@ -200,9 +199,9 @@ class LogCopier:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _place(self, batch: memoryview, base_offset: int) -> PlacedBatch:
+    def _place(self, batch: memoryview, base_offset: int, leader_epoch: int) -> PlacedBatch:
         header = read_header(batch)
-        prefix = placed_prefix(base_offset, header.length, self._leader_epoch)
+        prefix = placed_prefix(base_offset, header.length, leader_epoch)
         buffers = (prefix, batch[len(prefix) :])
         return self.log.place(base_offset, header.records, len(batch), header.max_timestamp_ms, buffers)
 
@@ -291,7 +290,7 @@ class LogCopier:
                 self._copy_transaction_at_once(effect)
 
     def _copy_batch_at_once(self, effect: CopyBatch, payload: memoryview) -> None:
-        placed = [self._place(payload, effect.base_offset)]
+        placed = [self._place(payload, effect.base_offset, effect.entry.leader_epoch)]
         if not self._write_at_once(placed):
             # The bytes that the batch stands in are to be read again by others.
             held = [batch._replace(buffers=tuple(map(bytes, batch.buffers))) for batch in placed]
@@ -330,17 +329,20 @@ class LogCopier:
                 raise
             write_placed(placed)
 
-    def recovered(self) -> None:
+    def recovered(self, newest_epoch: int) -> None:
+        # What follows the log's end, the journal does not have, nor its epoch: but epochs don't fall.
+        leader_epochs = range(newest_epoch, self._journal.leader_epoch + 1)
         if self._jobs:
             # Before the next checkpoint, which would count files of an earlier division as parts of the log.
-            self._jobs.append(lambda: self._go_slow(self._patiently(self._drop_leftovers, self.log.leftovers())))
+            drop = partial(self._drop_leftovers, leader_epochs)
+            self._jobs.append(lambda: self._go_slow(self._patiently(drop, self.log.leftovers())))
             self._loop.call_soon_threadsafe(self._schedule)
         else:
-            self._drop_leftovers(self.log.leftovers())
+            self._drop_leftovers(leader_epochs, self.log.leftovers())
 
-    def _drop_leftovers(self, leftovers: Leftovers) -> None:
+    def _drop_leftovers(self, leader_epochs: range, leftovers: Leftovers) -> None:
         """All is written that the journal knows. Blocks. Raises DamagedJournal."""
-        place = leftovers.find_forgotten() if self._journal.is_synced_first else None
+        place = leftovers.find_forgotten(leader_epochs) if self._journal.is_synced_first else None
         if place is not None:
             raise DamagedJournal(
                 f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset {place.offset}, "

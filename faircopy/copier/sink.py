@@ -28,9 +28,9 @@ class Sink(Protocol):
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         """Carry out an effect at once, before the broker serves. Blocks."""
 
-    def recovered(self) -> None:
-        """The journal has no more effects. Raise DamagedJournal if it must have had; else drop what is behind them.
-        Blocks.
+    def recovered(self, newest_epoch: int) -> None:
+        """The journal has no more effects, and ends under this leader epoch. Raise DamagedJournal if it must have had
+        more; else drop what is behind them. Blocks.
         """
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:

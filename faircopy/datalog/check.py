@@ -5,7 +5,7 @@ from __future__ import annotations
 from faircopy.datalog.checked import CheckedRange
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan, damaged, read_from_disk
-from faircopy.datalog.segment import LEADER_EPOCH, LogSegment
+from faircopy.datalog.segment import LogSegment
 from faircopy.wire.batch import LENGTH_OVERHEAD_BYTES, PLACE, BatchError, check_logged
 
 PIECE_BYTES = 1 << 20
@@ -43,13 +43,14 @@ def check_piece(segment: LogSegment, place: Place) -> Place:
     first = batch_bytes(segment, place, piece, left)
     if first > len(piece):
         piece = memoryview(read_from_disk(segment, first, place.byte))
-    at, size = 0, first
+    at, size, epoch = 0, first, 0
     while at + size <= len(piece):
         try:
-            header = check_logged(piece[at : at + size], place.offset, LEADER_EPOCH)
+            allowed = segment.epochs.allowed_at(place.offset, epoch)
+            header = check_logged(piece[at : at + size], place.offset, allowed)
         except BatchError as error:
             raise damaged(segment, place, f"is damaged ({error})") from None
-        at += size
+        at, epoch = at + size, header.leader_epoch
         place = Place(header.last_offset + 1, place.segment_base, place.byte + size)
         if len(piece) - at < PLACE.size:
             break

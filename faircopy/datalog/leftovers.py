@@ -26,13 +26,16 @@ class Leftovers(NamedTuple):
     segments: list[LogSegment]
     dropped: list[Path]
 
-    def find_forgotten(self) -> Place | None:
-        """Where the log ends, if its files go on there with a sound batch: the fold did not write it again. Blocks."""
+    def find_forgotten(self, leader_epochs: range) -> Place | None:
+        """Where the log ends, if its files go on there with a sound batch of one of these epochs: the fold did not
+        write it again. Blocks.
+        """
         last = self.last
-        if last is not None and holds_batch(last.path, last.size, self.end_offset):
+        if last is not None and holds_batch(last.path, last.size, self.end_offset, leader_epochs):
             return Place(self.end_offset, last.base_offset, last.size)
         following = self.directory / file_name(self.end_offset)
-        if (last is None or last.path != following) and holds_batch(following, 0, self.end_offset):
+        is_another = last is None or last.path != following
+        if is_another and holds_batch(following, 0, self.end_offset, leader_epochs):
             return Place(self.end_offset, self.end_offset, 0)
         return None
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.datalog.ages import SegmentAges
+from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
 from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.read import DamagedLog, ReadPlan
-from faircopy.datalog.segment import SUFFIX, LogSegment, file_name
+from faircopy.datalog.segment import NO_EPOCHS, SUFFIX, LogSegment, file_name
 from faircopy.errors import FaircopyError, invariant
 from faircopy.storage.paths import list_files, make_directory
 from faircopy.storage.state_store import Change, StateStore
@@ -82,13 +83,16 @@ class DataLog:
 
     # -- opening -------------------------------------------------------------------------------------------------
 
-    def open(self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS) -> None:
-        """Take the log up to the checkpoint's end (I6). The fold writes what follows again, over what is there; then
-        the `leftovers` are dropped. Nothing is lost before: the journal may turn out to be damaged. Blocks. Raises
-        DamagedLog.
+    def open(
+        self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS,
+        epochs: Epochs = NO_EPOCHS,
+    ) -> None:  # fmt: skip
+        """Take the log up to the checkpoint's end (I6), written under these leader epochs. The fold writes what follows
+        again, over what is there; then the `leftovers` are dropped. Nothing is lost before: the journal may turn out
+        to be damaged. Blocks. Raises DamagedLog.
         """
         make_directory(self.directory)
-        found = [self._found(path) for path in list_files(self.directory, SUFFIX)]
+        found = [self._found(path, epochs) for path in list_files(self.directory, SUFFIX)]
         self._found_paths = [segment.path for segment in found]
         if end is not None:
             self.segments = [segment for segment in found if segment.base_offset <= end.segment_base]
@@ -99,10 +103,10 @@ class DataLog:
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
         self.trim(start_offset)  # what a crash did not let go, or brought back
 
-    def _found(self, path: Path) -> LogSegment:
+    def _found(self, path: Path, epochs: Epochs) -> LogSegment:
         if not (path.stem.isascii() and path.stem.isdigit()):
             raise DamagedLog(f"{path} is no segment of a log, as its name tells: move it elsewhere")
-        return LogSegment.found(path)
+        return LogSegment.found(path, epochs)
 
     def _begin_again_at(self, end: LogEnd) -> None:
         last = self.segments[-1] if self.segments else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.datalog.checked import CheckedBytes
+from faircopy.datalog.epochs import Epochs
 from faircopy.storage.file import File
 from faircopy.storage.paths import delete_file, exists, reaches, size_of
 from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_header
 
 SUFFIX = ".log"
-LEADER_EPOCH = 0
-"""That of all batches, as long as there is one broker."""
+NO_EPOCHS = Epochs()
 
 
 def file_name(base_offset: int) -> str:
@@ -23,27 +23,34 @@ class LogSegment:
     """One segment file; opened when it is first needed, since most old ones never are. Made then, if `is_new`.
 
     `checked` tells which of its bytes may be shown: those that this process wrote, and others once they are checked.
+    `epochs` are the leader epochs that those others must bear, as the checkpoint has them.
     `began_ms` and `written_ms` are when it was first and last written to, as far as that was noted (`datalog.ages`):
     of its first `stamped_bytes`.
     """
 
-    __slots__ = ("_file", "base_offset", "began_ms", "checked", "is_new", "path", "size", "stamped_bytes", "written_ms")
+    __slots__ = (
+        "_file", "base_offset", "began_ms", "checked", "epochs", "is_new", "path", "size", "stamped_bytes",
+        "written_ms",
+    )  # fmt: skip
 
-    def __init__(self, path: Path, base_offset: int, size: int, *, is_new: bool = False) -> None:
+    def __init__(
+        self, path: Path, base_offset: int, size: int, epochs: Epochs = NO_EPOCHS, *, is_new: bool = False
+    ) -> None:
         self.path = path
         self.is_new = is_new
         self.base_offset = base_offset
         self.size = size  # bytes that are placed; all of them are written once their offsets are visible
         self.checked = CheckedBytes(size)
+        self.epochs = epochs
         self.began_ms: int | None = None
         self.written_ms: int | None = None
         self.stamped_bytes = 0
         self._file: File | None = None
 
     @classmethod
-    def found(cls, path: Path) -> LogSegment:
+    def found(cls, path: Path, epochs: Epochs = NO_EPOCHS) -> LogSegment:
         """A segment file that is on disk."""
-        return cls(path, int(path.stem), size_of(path))
+        return cls(path, int(path.stem), size_of(path), epochs)
 
     def begin_again_at(self, byte: int) -> None:
         """Take the file as if it ended there; what follows is written again."""
@@ -78,8 +85,8 @@ class LogSegment:
         self._file = None
 
 
-def holds_batch(path: Path, byte: int, offset: int) -> bool:
-    """Whether a sound batch of this offset stands at a byte of a file. Blocks."""
+def holds_batch(path: Path, byte: int, offset: int, leader_epochs: range) -> bool:
+    """Whether a sound batch of this offset, and of one of these epochs, stands at a byte of a file. Blocks."""
     if not reaches(path, byte + HEADER_BYTES):
         return False
     file = File(path, read_only=True)
@@ -87,7 +94,7 @@ def holds_batch(path: Path, byte: int, offset: int) -> bool:
     if len(head) < HEADER_BYTES or read_header(head).size_bytes > file.size() - byte:
         return False
     try:
-        check_logged(file.read(read_header(head).size_bytes, byte), offset, LEADER_EPOCH)
+        check_logged(file.read(read_header(head).size_bytes, byte), offset, leader_epochs)
     except BatchError:
         return False
     return True

@@ -212,7 +212,7 @@ class GroupOffsets:
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         self.push(effect, recovered.payload)
 
-    def recovered(self) -> None:
+    def recovered(self, newest_epoch: int) -> None:
         """The table can't hold more than the journal gave it."""
 
     def recover_open(self, transaction: TransactionId, head: int) -> None:

@@ -78,6 +78,7 @@ class OffsetsJournals:
         options: JournalOptions,
         clock: Clock,
         topic_ids: TopicIds,
+        leader_epoch: int,
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -88,6 +89,7 @@ class OffsetsJournals:
             partition_id = TopicIdPartition(OFFSETS_TOPIC_ID, number)
             path = directory / OFFSETS_DIRECTORY / str(number)
             journal = Journal(path, partition_id.identity, disk, loop, options)
+            journal.leader_epoch = leader_epoch
             table = GroupOffsets(partition_id.identity, journal, store)
             partition = OffsetsPartition(
                 PartitionName(OFFSETS_TOPIC, number), partition_id, journal, table, store, disk, has_batches=False

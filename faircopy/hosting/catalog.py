@@ -125,7 +125,9 @@ class Catalog:
         journal_options: JournalOptions,
         partition_type: type[HostedPartition],
         clock: Clock,
+        leader_epoch_of: Callable[[TopicIdPartition], int],
     ) -> None:
+        """`leader_epoch_of`, under which epoch this broker leads a partition, is called on any thread."""
         self._partition_type = partition_type
         self._topics = topics
         self._directory = directory
@@ -135,6 +137,7 @@ class Catalog:
         self._settings = settings
         self._journal_options = journal_options
         self._clock = clock
+        self._leader_epoch_of = leader_epoch_of
         self._changing = asyncio.Lock()
         self.topics: dict[str, HostedTopic] = {}
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
@@ -238,6 +241,7 @@ class Catalog:
         identity = partition_id.identity
         journal_path, log_path = self._paths(topic, number)
         journal = Journal(journal_path, identity, self._disk, self._loop, self._journal_options)
+        journal.leader_epoch = self._leader_epoch_of(partition_id)
         data_log = DataLog(log_path, identity, self._store, int(hosted.config("segment.bytes")), self._clock.steady_ms)
         copier = LogCopier(
             journal, data_log, self._store, self._disk, self._loop, lambda error: self.stop(partition, error)
@@ -261,7 +265,9 @@ class Catalog:
         else:
             base = checkpoint.log_segment_base
             end = LogEnd(base, checkpoint.log_byte) if base is not None else None
-            partition.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms)
+            partition.log.open(
+                end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms, checkpoint.epochs
+            )
         partition.recover()
 
     def stop(self, partition: HostedPartition, error: FaircopyError) -> None:

@@ -26,16 +26,14 @@ from faircopy.loop.waiting import tell
 from faircopy.storage.disk import Disk
 from faircopy.storage.system import Buffer
 
-FIRST_LEADER_EPOCH = 1
-"""Of a leader to whom nobody has given another. Entries of format 3 have 0."""
-
 
 class Journal:
     """All methods belong to the event loop unless they say that they block.
 
     `segments` and `watermarks` say where entries stand and how far they have come; only the journal changes
     them. `identity` names it in its files. `is_synced_first`: nothing is shown before it is fsynced.
-    `leader_epoch` stands in each entry that is appended: who leads sets it before.
+    `leader_epoch` stands in each entry that is appended: who leads sets it before, and it never falls. 0 is what
+    entries of format 3 have.
     """
 
     def __init__(
@@ -56,7 +54,7 @@ class Journal:
         self.watermarks = Watermarks(is_synced_first=self.is_synced_first)
         self._commit = GroupCommit(self.segments, self.watermarks, identity, disk, loop, options)
         self.was_torn = False
-        self.leader_epoch = FIRST_LEADER_EPOCH
+        self.leader_epoch = 0
 
     # -- recent drafts -------------------------------------------------------------------------------------------
 

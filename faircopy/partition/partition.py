@@ -31,9 +31,10 @@ from faircopy.copier.fold import (
 )
 from faircopy.copier.producers import ProducerState, RejectedBatch
 from faircopy.copier.sink import Sink
+from faircopy.datalog.epochs import Epochs
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
-from faircopy.journal.errors import JournalFull
+from faircopy.journal.errors import DamagedJournal, JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
@@ -118,7 +119,12 @@ class Partition:
         for transaction_id, transaction in self.state.transactions.items():
             if transaction.is_undecided and transaction.first < self.checkpoint_position:
                 Walk(self.journal, transaction_id, read_from_disk).check(transaction.head)
-        self.sink.recovered()
+        if self.state.epochs.newest > self.leader_epoch:
+            raise DamagedJournal(
+                f"{self.journal.directory} has entries of leader epoch {self.state.epochs.newest}, and the state store "
+                f"says that epoch {self.leader_epoch} leads: restore both from one backup"
+            )
+        self.sink.recovered(self.state.epochs.newest)
 
     def _recover_entry(self, recovered: Recovered) -> None:
         effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
@@ -197,6 +203,16 @@ class Partition:
     def waits_for_space(self) -> bool:
         """Whether what was taken can't be written, or not be made visible, before the disk has space."""
         return self.journal.waits_for_space or self.sink.waits_for_space
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch under which this broker leads. On hot paths, ask the journal."""
+        return self.journal.leader_epoch
+
+    @property
+    def epochs(self) -> Epochs:
+        """All leader epochs there have been, this broker's included."""
+        return self.state.epochs.note(self.journal.leader_epoch, self.state.next_offset)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -355,27 +371,27 @@ class Partition:
 
     async def _checkpoint(self) -> None:
         state = self.state
-        folded = {
-            "position": state.position,
-            "start_offset": state.start_offset,
-            "next_offset": state.next_offset,
-            "forgotten_producer_id": state.forgotten_producer_id,
-        }
-        needed = min(state.position, state.first_needed_position)
+        position = state.position
+        folded = Checkpoint(
+            position, state.start_offset, state.next_offset, None, 0, 0, state.forgotten_producer_id, state.epochs
+        )
+        needed = min(position, state.first_needed_position)
         changed = take_changed(state)
         changes = changes_of(self.identity, state, changed)
         try:
-            more, log_end = await self._snapshot_sink()
+            more, end = await self._snapshot_sink()
             await self.journal.sync()
             await self.sink.sync()
-            checkpoint = log_end._replace(**folded)
+            checkpoint = folded._replace(
+                log_segment_base=end.log_segment_base, log_byte=end.log_byte, greatest_time_ms=end.greatest_time_ms
+            )
             await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
         except BaseException:
             # What is not stored must go with the next checkpoint, or that one would tear the state.
             give_back(state, changed)
             raise
         self.sink.stored()
-        self.checkpoint_position = folded["position"]
+        self.checkpoint_position = position
         for segment in self.journal.reclaim(needed):
             await self._disk.run(segment.discard)
 

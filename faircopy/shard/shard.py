@@ -82,13 +82,14 @@ class Shard:
         using = self._resources
         path = using.journals / METADATA_DIRECTORY / str(number)
         journal = Journal(path, journal_identity(number), using.disk, using.loop, using.journal_options)
+        journal.leader_epoch = self.epoch
         return MetadataJournal(number, journal, using.store, using.disk)
 
     def _offsets_journals(self) -> OffsetsJournals:
         using, placement = self._resources, self._placement
         return OffsetsJournals(
             placement.offsets_partitions_in(self.number), placement.offsets_partition_of, using.journals, using.store,
-            using.disk, using.loop, using.journal_options, using.clock, using.catalog,
+            using.disk, using.loop, using.journal_options, using.clock, using.catalog, self.epoch,
         )  # fmt: skip
 
     def _transaction_coordinator(self, find_participant: Participants) -> TransactionCoordinator:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.datalog.segment import LEADER_EPOCH, SUFFIX
+from faircopy.datalog.epochs import NOTHING_KNOWN, Epochs
+from faircopy.datalog.segment import SUFFIX
 from faircopy.errors import FaircopyError
 from faircopy.storage.file import File
 from faircopy.storage.paths import list_files
@@ -74,18 +75,27 @@ class LogFile:
         self._told = 0
         self.size = self._file.size()
 
-    def batches(self, first_offset: int | None, begin: int = 0, end: int | None = None) -> Iterator[ShownBatch]:
-        """The batches between two bytes, the first of which has this offset if one is given. Raises DamagedLogFile."""
+    def batches(
+        self,
+        first_offset: int | None,
+        begin: int = 0,
+        end: int | None = None,
+        epochs: Epochs = NOTHING_KNOWN,
+        first_epoch: int = 0,
+    ) -> Iterator[ShownBatch]:
+        """The batches between two bytes, the first of which has this offset if one is given, and this leader epoch or
+        a later one. Raises DamagedLogFile.
+        """
         stop = self.size if end is None else end
         if self.size < stop:
             raise DamagedLogFile(self.path, self.size, f"the file ends here, and should have {stop:,} bytes")
-        at, offset = begin, first_offset
+        at, offset, epoch = begin, first_offset, first_epoch
         while at < stop:
-            batch = self._batch(at, stop, offset)
+            batch = self._batch(at, stop, offset, epochs, epoch)
             yield batch
-            at, offset = batch.end, batch.next_offset
+            at, offset, epoch = batch.end, batch.next_offset, batch.header.leader_epoch
 
-    def _batch(self, at: int, stop: int, offset: int | None) -> ShownBatch:
+    def _batch(self, at: int, stop: int, offset: int | None, epochs: Epochs, epoch: int) -> ShownBatch:
         head = self._view(at, min(HEADER_BYTES, stop - at))
         if len(head) < HEADER_BYTES:
             raise DamagedLogFile(self.path, at, "a record batch is cut short")
@@ -95,7 +105,8 @@ class LogFile:
             raise DamagedLogFile(self.path, at, f"a record batch can't have {size:,} bytes there")
         data = self._view(at, size)
         try:
-            header = check_logged(data, there if offset is None else offset, LEADER_EPOCH)
+            expected = there if offset is None else offset
+            header = check_logged(data, expected, epochs.allowed_at(expected, epoch))
         except BatchError as error:
             raise DamagedLogFile(self.path, at, str(error)) from error
         return ShownBatch(self.path, at, header, data)

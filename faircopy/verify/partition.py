@@ -111,7 +111,7 @@ class PartitionCheck:
         files.fold_one(lambda entry: effects.append(self._state.fold(entry.entry, entry.payload)), recovered)
         match effects[0]:
             case CopyBatch() as effect:
-                yield Expected(effect.base_offset, recovered.payload)
+                yield Expected(effect.base_offset, recovered.entry.leader_epoch, recovered.payload)
             case CopyTransaction() as effect:
                 yield from self._drafts(files, effect)
 
@@ -119,7 +119,7 @@ class PartitionCheck:
         walk = Walk(files, effect.transaction, read_from_disk)
         offset = effect.base_offset
         for draft in walk.collect(effect.head, keep_bytes=0):
-            yield Expected(offset, walk.payload(draft.entry))
+            yield Expected(offset, effect.leader_epoch, walk.payload(draft.entry))
             offset += draft.entry.records
         if offset != effect.base_offset + effect.records:
             raise files.damaged(effect.head, f"I3: the list of {effect.transaction} does not have all of its drafts")
@@ -131,6 +131,12 @@ class PartitionCheck:
                 checkpoint.position,
                 f"I6: the checkpoint has offsets {checkpoint.start_offset} to {checkpoint.next_offset}, and the "
                 f"journal up to there {found[0]} to {found[1]}",
+            )
+        if self._state.epochs != checkpoint.epochs:
+            raise files.damaged(
+                checkpoint.position,
+                f"I6: the checkpoint has leader epochs {checkpoint.epochs}, and the journal up to there "
+                f"{self._state.epochs}",
             )
 
     def _check_lists(self, files: JournalFiles) -> None:

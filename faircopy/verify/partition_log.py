@@ -16,9 +16,10 @@ SAME_FROM = 16
 
 
 class Expected(NamedTuple):
-    """A batch that the journal says to be in the log."""
+    """A batch that the journal says to be in the log, and the leader epoch of the entry that put it there."""
 
     offset: int
+    leader_epoch: int
     batch: memoryview
 
 
@@ -71,7 +72,7 @@ class PartitionLog:
         end = self._checkpoint.log_byte if base == self.end_base else None
         offset, byte = base, 0
         try:
-            for batch in file.batches(base, end=end):
+            for batch in file.batches(base, end=end, epochs=self._checkpoint.epochs):
                 offset, byte = batch.next_offset, batch.end
                 yield batch
         except DamagedLogFile as error:
@@ -109,7 +110,8 @@ class PartitionLog:
             self._check_rest(places, first_offset)
 
     def _compare(self, batch: ShownBatch, wanted: Expected) -> None:
-        if wanted.offset != batch.header.base_offset or wanted.batch[SAME_FROM:] != batch.data[SAME_FROM:]:
+        placed = (batch.header.base_offset, batch.header.leader_epoch)
+        if placed != wanted[:2] or wanted.batch[SAME_FROM:] != batch.data[SAME_FROM:]:
             self._note(batch.path, batch.byte, f"I1: not the batch that the journal has for offset {wanted.offset}")
 
     def _check_place(self, batch: ShownBatch, place: tuple[int, int] | None) -> None:
@@ -129,16 +131,21 @@ class PartitionLog:
     # -- behind the checkpoint -----------------------------------------------------------------------------------
 
     def shown_end(self) -> int:
-        """The offset behind the last sound batch, those behind the checkpoint's end included: so far it was shown."""
-        base, byte, offset = self.end_base, 0, 0
-        if self._checkpoint is not None and base is not None:
-            byte, offset = self._checkpoint.log_byte, self._checkpoint.next_offset
+        """The offset behind the last sound batch, those behind the checkpoint's end included: so far it was shown.
+
+        Which epochs came after the checkpoint the journal has perhaps lost: that they don't fall has to do.
+        """
+        base, byte, offset, epoch = self.end_base, 0, 0, 0
+        if self._checkpoint is not None:
+            epoch = self._checkpoint.epochs.newest
+            if base is not None:
+                byte, offset = self._checkpoint.log_byte, self._checkpoint.next_offset
         path = self.directory / file_name(base or 0)
         while path in self._paths:
             begun = offset
             try:
-                for batch in LogFile(path, self._advance).batches(offset, begin=byte):
-                    offset = batch.next_offset
+                for batch in LogFile(path, self._advance).batches(offset, begin=byte, first_epoch=epoch):
+                    offset, epoch = batch.next_offset, batch.header.leader_epoch
             except DamagedLogFile:
                 pass
             if offset == begun and path == self.directory / file_name(offset):

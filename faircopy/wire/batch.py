@@ -139,8 +139,8 @@ def check_produced(batch: memoryview) -> BatchHeader:
     return header
 
 
-def check_logged(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> BatchHeader:
-    """Check one whole batch as it must stand in a log at this offset, and return its header.
+def check_logged(batch: bytes | memoryview, base_offset: int, leader_epochs: range) -> BatchHeader:
+    """Check one whole batch as it must stand in a log at this offset, of one of these epochs; return its header.
 
     Raises CorruptBatch or InvalidBatch.
     """
@@ -153,10 +153,12 @@ def check_logged(batch: bytes | memoryview, base_offset: int, leader_epoch: int)
         raise CorruptBatch("record batch does not fit its CRC")
     if header.magic != 2 or header.records <= 0 or header.last_offset_delta != header.records - 1:
         raise InvalidBatch("no record batch of format v2 with contiguous offsets")
-    if (header.base_offset, header.leader_epoch) != (base_offset, leader_epoch):
+    if header.base_offset != base_offset or header.leader_epoch not in leader_epochs:
+        first, last = leader_epochs.start, leader_epochs.stop - 1
+        epochs = f"{first}" if first == last else f"{first} to {last}"
         raise InvalidBatch(
             f"record batch says offset {header.base_offset} of leader epoch {header.leader_epoch}, "
-            f"and should be {base_offset} of {leader_epoch}"
+            f"and should be {base_offset} of {epochs}"
         )
     return header
 

@@ -144,7 +144,7 @@ def check_kept(batch: bytes) -> None:
     """What was taken is sound in the log, and its records are read or refused."""
     header = read_header(batch)
     logged = placed_prefix(BASE_OFFSET, header.length, 0) + batch[16:]
-    header = check_logged(logged, BASE_OFFSET, 0)
+    header = check_logged(logged, BASE_OFFSET, range(1))
     read = 0
     try:
         for record in decode_records(logged, DECOMPRESSED_BYTES_MAX):

@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 from faircopy.datalog.check import check_up_to, needs_check
+from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place, SparseIndex
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import DamagedLog, find_batches, read_batches, read_from_disk
@@ -26,6 +27,7 @@ BATCHES = 12
 RECORDS = 3
 GREATEST_TIME_MS = 6_000  # of the last batch
 BATCHES_OF_A_SEGMENT = 5
+EPOCHS = Epochs.of([(0, 0), (2, 3 * RECORDS), (3, 7 * RECORDS)])
 READ_BYTES = [0, 1, 61, 200, 1 << 20]
 
 
@@ -35,7 +37,7 @@ def sound_batches() -> list[bytes]:
     batches = [build_batch(messages)] * (BATCHES - 1)
     batches.append(build_batch([*messages[1:], Message(b"newest", None, GREATEST_TIME_MS)]))
     return [
-        placed_prefix(number * RECORDS, read_header(batch).length, 0) + batch[16:]
+        placed_prefix(number * RECORDS, read_header(batch).length, EPOCHS.epoch_at(number * RECORDS)) + batch[16:]
         for number, batch in enumerate(batches)
     ]
 
@@ -79,7 +81,7 @@ def feed_files(data: bytes) -> None:
         verify_all()
         log = DataLog(LOG, IDENTITY, new_store(INDEX), 1 << 20)
         with contextlib.suppress(DamagedLog, StorageFailure):
-            log.open(END, 0, END_OFFSET, GREATEST_TIME_MS)
+            log.open(END, 0, END_OFFSET, GREATEST_TIME_MS, EPOCHS)
             for offset, size in reads:
                 with contextlib.suppress(DamagedLog, StorageFailure):
                     check_read(log, offset, size)
@@ -87,7 +89,7 @@ def feed_files(data: bytes) -> None:
                 with contextlib.suppress(DamagedLog, StorageFailure):
                     check_search(log, time_ms)
             leftovers = log.leftovers()
-            leftovers.find_forgotten()
+            leftovers.find_forgotten(range(3, 5))
             leftovers.drop()
 
 

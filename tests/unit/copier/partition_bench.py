@@ -28,7 +28,10 @@ IDENTITY = PARTITION.identity
 
 
 class PartitionBench:
-    """One data directory with one partition; `restart` is what a kill -9 and a new process do."""
+    """One data directory with one partition; `restart` is what a kill -9 and a new process do.
+
+    Each process leads under an epoch of its own.
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class PartitionBench:
         self.failures: list[BaseException] = []
         self.damages: list[FaircopyError] = []
         self._salt = 0
+        self.leader_epoch = 0
         self.open()
 
     def open(self) -> None:
@@ -54,6 +58,8 @@ class PartitionBench:
         recent = RecentDrafts(self.recent_bytes)
         options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append, recent)
         self.journal = Journal(self.path / "journal", IDENTITY, self.disk, self.loop, options)
+        self.leader_epoch += 1
+        self.journal.leader_epoch = self.leader_epoch
         self.log = DataLog(self.path / "log", IDENTITY, self.store, self.log_segment_bytes)
         self.copier = LogCopier(self.journal, self.log, self.store, self.disk, self.loop, self.damages.append)
         self.partition = Partition(PartitionName("t", 0), PARTITION, self.journal, self.copier, self.store, self.disk)
@@ -63,7 +69,9 @@ class PartitionBench:
         else:
             base = checkpoint.log_segment_base
             end = LogEnd(base, checkpoint.log_byte) if base is not None else None
-            self.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms)
+            self.log.open(
+                end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms, checkpoint.epochs
+            )
         self.partition.recover()
 
     def _new_salt(self) -> int:
@@ -118,7 +126,9 @@ class PartitionBench:
         await self.done(lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done))
 
     async def visible(self) -> list[bytes]:
-        """All values in the log, once all that is durable is visible. Checks that offsets are contiguous (P3)."""
+        """All values in the log, once all that is durable is visible. Checks that offsets are contiguous (P3), and
+        that each batch bears the leader epoch that the fold says.
+        """
         while self.log.end_offset < self.partition.state.next_offset:
             await asyncio.sleep(0)
         values: list[bytes] = []
@@ -127,6 +137,7 @@ class PartitionBench:
             data = read_batches(plan, 1, read_from_disk)
             header = read_header(data)
             assert header.base_offset == offset
+            assert header.leader_epoch == self.partition.epochs.epoch_at(offset)
             values += [record.value or b"" for record in decode_records(data)]
             offset = header.last_offset + 1
         return values

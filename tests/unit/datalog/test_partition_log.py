@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from faircopy.copier.checkpoint import Checkpoint
+from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.segment import file_name
 from faircopy.verify.partition_log import PartitionLog
 from faircopy.wire.records import Message, build_batch
@@ -19,13 +20,20 @@ RECORDS = 10  # of one batch a segment
 def paths(tmp_path: Path) -> list[Path]:
     found = [tmp_path / file_name(number * RECORDS) for number in range(SEGMENTS)]
     for path in found:
-        path.write_bytes(build_batch([Message(b"value")] * RECORDS, base_offset=int(path.stem)))
+        write(path, int(path.stem) // RECORDS)
     return found
+
+
+def write(path: Path, leader_epoch: int) -> None:
+    """A segment with one batch of this epoch."""
+    path.write_bytes(build_batch([Message(b"value")] * RECORDS, base_offset=int(path.stem), leader_epoch=leader_epoch))
 
 
 def findings(paths: list[Path], start_offset: int) -> list[tuple[str, int | None]]:
     end = SEGMENTS * RECORDS
-    checkpoint = Checkpoint(0, start_offset, end, int(paths[-1].stem), paths[-1].stat().st_size, 0)
+    epochs = Epochs.of((number, number * RECORDS) for number in range(SEGMENTS)).trim(start_offset)
+    size = paths[-1].stat().st_size
+    checkpoint = Checkpoint(0, start_offset, end, int(paths[-1].stem), size, 0, epochs=epochs)
     log = PartitionLog(paths[0].parent, checkpoint, lambda _bytes: None)
     list(log.batches())
     return [(finding.path.name, finding.byte) for finding in log.findings]
@@ -50,3 +58,16 @@ def test_what_came_back_is_checked_as_well(paths: list[Path]) -> None:
     data[-1] ^= 1
     paths[0].write_bytes(data)
     assert findings(paths, start_offset=3 * RECORDS) == [(paths[0].name, 0)]
+
+
+@pytest.mark.parametrize(("number", "wrong"), [(2, 1), (2, 3), (0, 2), (0, 3)])
+def test_a_batch_of_another_leader_epoch_is_damaged(paths: list[Path], number: int, wrong: int) -> None:
+    """Below the start the history is forgotten: there, an epoch must only be older than the first that is known."""
+    write(paths[number], wrong)
+    assert findings(paths, start_offset=2 * RECORDS) == [(paths[number].name, 0)]
+
+
+def test_which_epochs_were_before_the_start_is_forgotten(paths: list[Path]) -> None:
+    write(paths[0], 1)
+    assert findings(paths, start_offset=2 * RECORDS) == []
+    assert findings(paths, start_offset=0) == [(paths[0].name, 0)]

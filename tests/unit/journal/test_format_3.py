@@ -92,6 +92,7 @@ def test_what_is_appended_goes_to_a_segment_of_the_new_format(tmp_path: Path) ->
         journal, found = bench.recovered()
         assert [payload for _, payload in found] == [b"first", b"second"]
         assert not journal.was_torn
+        journal.leader_epoch = 7
         third = journal.append(Kind.PLAIN, b"third")
         journal.append(Kind.PLAIN, b"fourth")
         await journal.durable()
@@ -100,11 +101,12 @@ def test_what_is_appended_goes_to_a_segment_of_the_new_format(tmp_path: Path) ->
         assert [magic_of(segment.path) for segment in journal.segments] == [b"FCJSEG01", b"FCJSEG02"]
         again, found = bench.recovered()
         assert [payload for _, payload in found] == [b"first", b"second", b"third", b"fourth"]
+        again.leader_epoch = 8
         again.append(Kind.PLAIN, b"fifth")
         await again.durable()
         assert len(again.segments) == 2
         epochs = [recovered.entry.leader_epoch for recovered in open_to_show(tmp_path).entries(0)]
-        assert epochs == [0, 0, 1, 1, 1]
+        assert epochs == [0, 0, 7, 7, 8]
 
     run(tmp_path, test)
     assert path.read_bytes() == before
