@@ -11,7 +11,7 @@ from faircopy.datalog.read import DamagedLog
 from faircopy.datalog.time_search import find_time
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import HostedPartition
-from faircopy.hosting.leader_epoch import LEADER_EPOCH
+from faircopy.hosting.leader_epoch import check_leader_epoch
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
@@ -80,8 +80,9 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if partition.failure is not None:
         return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
-    if asked.current_leader_epoch > LEADER_EPOCH:
-        return answer | {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
+    code = check_leader_epoch(asked.current_leader_epoch, partition.leader_epoch)
+    if code is not ErrorCode.NONE:
+        return answer | {"error_code": code}
     start_offset = partition.log.start_offset
     try:
         return answer | {"error_code": 0} | await find(parts, partition, asked.timestamp)
@@ -101,18 +102,24 @@ async def find(parts: Parts, partition: HostedPartition, timestamp: int) -> Body
     """
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return {"offset": log.start_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
+        return place(partition, log.start_offset)
     if timestamp == LATEST_TIERED:
         return NOWHERE
     await catch_up(partition, parts.clock)
     if timestamp == LATEST:
-        return {"offset": log.end_offset, "timestamp": -1, "leader_epoch": LEADER_EPOCH}
+        return place(partition, log.end_offset)
     wanted = log.index.greatest_time_ms if timestamp == MAX_TIMESTAMP else timestamp
     async with parts.time_searches:
         found = await find_time(log, parts.disk, wanted) if log.end_offset > log.start_offset else None
     if found is None:
         return NOWHERE
-    return {"offset": found.offset, "timestamp": found.timestamp_ms, "leader_epoch": LEADER_EPOCH}
+    return place(partition, found.offset, found.timestamp_ms)
+
+
+def place(partition: HostedPartition, offset: int, timestamp_ms: int = -1) -> Body:
+    """An offset that was found, with the leader epoch that wrote it, or is to write it."""
+    epoch = partition.epochs.epoch_at(offset)
+    return {"offset": offset, "timestamp": timestamp_ms, "leader_epoch": epoch}
 
 
 ROUTE = Route(SCHEMA, list_offsets)

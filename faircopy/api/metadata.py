@@ -10,7 +10,6 @@ import contextlib
 from faircopy.cluster.topics import InvalidTopicName, TopicExists, check_topic_name
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedTopic
-from faircopy.hosting.leader_epoch import LEADER_EPOCH
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
@@ -117,11 +116,11 @@ def describe(hosted: HostedTopic, node: int) -> Body:
             "error_code": ErrorCode.NONE,
             "partition_index": number,
             "leader_id": node,
-            "leader_epoch": LEADER_EPOCH,
+            "leader_epoch": partition.leader_epoch,
             "replica_nodes": [node],
             "isr_nodes": [node],
         }
-        for number in range(len(hosted.partitions))
+        for number, partition in enumerate(hosted.partitions)
     ]
     return {
         "error_code": ErrorCode.NONE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from faircopy.errors import FaircopyError
-from faircopy.hosting.leader_epoch import LEADER_EPOCH
+from faircopy.hosting.leader_epoch import check_leader_epoch
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
@@ -54,19 +54,17 @@ async def find_end(parts: Parts, topic: str, asked: Message) -> Body:
     partition = parts.catalog.find(topic, asked.partition)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    if asked.leader_epoch > LEADER_EPOCH:
-        return answer | {"error_code": ErrorCode.NONE}
+    code = check_leader_epoch(asked.current_leader_epoch, partition.leader_epoch)
+    if code is not ErrorCode.NONE:
+        return answer | {"error_code": code}
     try:
         await catch_up(partition, parts.clock)
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
     except FaircopyError:
         return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
-    return answer | {
-        "error_code": ErrorCode.NONE,
-        "leader_epoch": LEADER_EPOCH,
-        "end_offset": partition.log.end_offset,
-    }
+    epoch, end_offset = partition.epochs.end_of(asked.leader_epoch, partition.log.end_offset)
+    return answer | {"error_code": ErrorCode.NONE, "leader_epoch": epoch, "end_offset": end_offset}
 
 
 ROUTE = Route(SCHEMA, offset_for_leader_epoch)

@@ -17,7 +17,8 @@ answered), so nothing can be forgotten, and there are no preferred replicas. Res
     topics: name
         partitions: index i32, error i16, high watermark i64, last stable offset i64,
                     log start offset i64 (v5+), aborted transactions (a list, always empty: P1),
-                    preferred read replica i32 (v11+: always -1), records
+                    preferred read replica i32 (v11+: always -1), records,
+                    diverging epoch i32 and its end offset i64 (v12+: a tagged field)
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ _ANSWER_V4 = struct.Struct(">ihqqii")  # aborted transactions and length of reco
 _ANSWER_V5 = struct.Struct(">ihqqqii")
 _ANSWER_V11 = struct.Struct(">ihqqqiii")  # with the preferred read replica before the length
 _ANSWER_V12 = struct.Struct(">ihqqqbi")  # without the length, which is a varint
+_DIVERGING = struct.Struct(">3BiqB")  # one tagged field: its number, its size, epoch, end offset, no more tags
 _NO_ABORTED = 0
 _NO_ABORTED_COMPACT = 1
 _NO_REPLICA = -1
@@ -70,13 +72,23 @@ Buffer = bytes | bytearray | memoryview
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition; `current_leader_epoch` is -1 when the client does not know it."""
+    """What is asked of one partition. `current_leader_epoch` is -1 when the client does not know it;
+    `last_fetched_epoch`, that of the batch before `fetch_offset`, when it does not say.
+    """
 
     topic: str
     partition: int
     current_leader_epoch: int
     fetch_offset: int
     partition_max_bytes: int
+    last_fetched_epoch: int = -1
+
+
+class DivergingEpoch(NamedTuple):
+    """Where the log and that of the client part: the last epoch that both have, and where it ends here (v12+)."""
+
+    epoch: int
+    end_offset: int
 
 
 class FetchRequest(NamedTuple):
@@ -103,6 +115,7 @@ class FetchResult(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     records: Sequence[Sized]
+    diverging: DivergingEpoch | None = None
 
 
 def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest:
@@ -135,9 +148,9 @@ def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[Fetch
         topic = _named(name)
         count, at = read_compact_count(frame, at)
         for _ in range(budget.take(count)):
-            index, epoch, offset, _, _, max_bytes = _ASKED_V12.unpack_from(frame, at)
+            index, epoch, offset, last_epoch, _, max_bytes = _ASKED_V12.unpack_from(frame, at)
             at = skip_tags(frame, at + _ASKED_V12.size)
-            into.append(FetchPartition(topic, index, epoch, offset, max_bytes))
+            into.append(FetchPartition(topic, index, epoch, offset, max_bytes, last_epoch))
         at = skip_tags(frame, at)
 
 
@@ -206,11 +219,11 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
     for topic, rows in grouped:
         name = topic.encode()
         out += varint(len(name) + 1) + name + varint(len(rows) + 1)
-        for _, partition, error, high, stable, start, records in rows:
+        for _, partition, error, high, stable, start, records, diverging in rows:
             out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
             out += varint(sum(map(len, records)) + 1)
             out = _after_records(buffers, out, records)
-            out += _NO_TAGS
+            out += _NO_TAGS if diverging is None else _DIVERGING.pack(1, 0, _DIVERGING.size - 3, *diverging, 0)
         out += _NO_TAGS
     out += _NO_TAGS
 
@@ -228,7 +241,7 @@ def _put_fixed(version: int, buffers: list[Any], grouped: _Grouped) -> None:
 
 
 def _fixed_answer(version: int, row: FetchResult) -> bytes:
-    _, partition, error, high, stable, start, records = row
+    _, partition, error, high, stable, start, records, _ = row
     size = sum(map(len, records))
     if version >= 11:
         return _ANSWER_V11.pack(partition, error, high, stable, start, _NO_ABORTED, _NO_REPLICA, size)

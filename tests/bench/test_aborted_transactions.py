@@ -23,7 +23,15 @@ payloads = st.binary(max_size=20) | st.just(b"r" * 300)
 # What is read for a partition is one piece; a partition that nothing is read for has none.
 pieces = st.lists(payloads, max_size=1)
 results = st.builds(
-    FetchResult, st.sampled_from(["a", "b"]), st.integers(0, 9), st.just(0), offsets, offsets, offsets, pieces
+    FetchResult,
+    st.sampled_from(["a", "b"]),
+    st.integers(0, 9),
+    st.just(0),
+    offsets,
+    offsets,
+    offsets,
+    pieces,
+    st.none(),
 )
 
 

@@ -19,7 +19,7 @@ from faircopy.storage.state_store import StateStore
 from tests.broker_process import BrokerProcess
 from tests.clients.adapter import Client, ClientFailed
 from tests.clients.conftest import CLIENTS
-from tests.clients.talk import Talk, commit_values, create_topic, failure
+from tests.clients.talk import Talk, commit_values, create_topic, failure, poll_until
 from tests.crash.test_kill import PARTITIONS, TOPICS, Writer, check
 from tests.seeds import seed_for
 
@@ -108,6 +108,26 @@ def test_an_idle_producer_does_not_notice_a_kill(broker: BrokerProcess, client: 
         broker.restart()
         commit_values(producer, (topic, 0), [b"after"])
         assert talk.values((topic, 0)) == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_who_reads_gets_over_the_leader_epoch_of_a_restart(
+    broker: BrokerProcess, client: Client, topic: str, kill: bool
+) -> None:
+    """What a client knows of who leads is over then: it asks anew, and goes on where it was (KIP-320)."""
+    create_topic(broker.address, topic)
+    with Talk(client, broker.address) as talk:
+        producer = talk.transactional(topic)
+        consumer = talk.consumer()
+        consumer.assign({(topic, 0): 0})
+        commit_values(producer, (topic, 0), [b"0"])
+        found = poll_until(consumer, 1)
+        for number in range(1, 4):
+            broker.restart(kill=kill)
+            commit_values(producer, (topic, 0), [b"%d" % number])
+            found += poll_until(consumer, 1)
+            assert consumer.ends([(topic, 0)]) == {(topic, 0): number + 1}
+        assert [(each.offset, each.value) for each in found] == [(n, b"%d" % n) for n in range(4)]
 
 
 def test_a_loss_of_power_is_noticed_by_idle_producers_too(broker: BrokerProcess, topic: str) -> None:

@@ -7,27 +7,46 @@ from typing import Any, NamedTuple
 
 from faircopy.cluster.topics import UnknownTopic
 from faircopy.datalog.check import check_up_to
+from faircopy.datalog.epochs import UNDEFINED, EpochEnd
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.leader_epoch import UNNAMED, check_leader_epoch
 from faircopy.net.exchange import Exchange
 from faircopy.settings.table import Settings
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import FileRange
 from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult, encode_fetch_response
+from faircopy.wire.fetch import (
+    DivergingEpoch,
+    FetchPartition,
+    FetchRequest,
+    FetchResult,
+    encode_fetch_response,
+)
 from faircopy.wire.messages import RequestHeader
 
-LEADER_EPOCH = 0
 INLINE_READ_BYTES = 256 << 10
 
 log = logging.getLogger(__name__)
 
 
-class UnknownEpoch(FaircopyError):
-    """A client names a leader epoch that there has not been yet."""
+class OtherEpoch(FaircopyError):
+    """The client takes an epoch for the current one that is over, or that this broker does not know yet."""
+
+    def __init__(self, code: ErrorCode, what: str) -> None:
+        super().__init__(what)
+        self.code = code
+
+
+class Diverged(FaircopyError):
+    """What the client fetched last is not in this log. `end`: where the two part."""
+
+    def __init__(self, end: EpochEnd) -> None:
+        super().__init__(f"the logs part at offset {end.end_offset}, where leader epoch {end.epoch} ends")
+        self.end = end
 
 
 class ToRead(NamedTuple):
@@ -47,14 +66,18 @@ class FetchPlanner:
         self.settings = settings
 
     def plan(self, asked: FetchPartition) -> tuple[HostedPartition, ReadPlan | None]:
-        """Where to read. Raises UnknownTopic, OffsetOutOfRange, and what stopped the partition."""
+        """Where to read. Raises UnknownTopic, OtherEpoch, Diverged, OffsetOutOfRange, and what stopped the
+        partition.
+        """
         partition = self.catalog.find(asked.topic, asked.partition)
         if partition is None:
             raise UnknownTopic(f"there is no partition {asked.topic}-{asked.partition}")
         if partition.failure is not None:
             raise partition.failure
-        if asked.current_leader_epoch > LEADER_EPOCH:
-            raise UnknownEpoch(f"leader epoch {asked.current_leader_epoch} is newer than {LEADER_EPOCH}")
+        if asked.current_leader_epoch != partition.journal.leader_epoch:
+            ensure_current(asked, partition)
+        if asked.last_fetched_epoch != UNNAMED:
+            ensure_same_history(asked, partition)
         try:
             return partition, partition.log.plan_read(asked.fetch_offset)
         except (DamagedLog, DamagedState) as error:
@@ -76,11 +99,13 @@ class FetchPlanner:
         partition = self.catalog.find(asked.topic, asked.partition)
         if isinstance(error, OffsetOutOfRange) and partition is not None:
             return self.result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+        if isinstance(error, Diverged) and partition is not None:
+            return self.result_of(asked, partition)._replace(diverging=DivergingEpoch(*error.end))
         code = ErrorCode.KAFKA_STORAGE_ERROR
         if isinstance(error, UnknownTopic):
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif isinstance(error, UnknownEpoch):
-            code = ErrorCode.UNKNOWN_LEADER_EPOCH
+        elif isinstance(error, OtherEpoch):
+            code = error.code
         return FetchResult(asked.topic, asked.partition, code, -1, -1, -1, [])
 
     def failure_of(self, read: ToRead, error: FaircopyError) -> ErrorCode:
@@ -93,6 +118,27 @@ class FetchPlanner:
         if not isinstance(error, Shortage):
             self.catalog.stop(partition, error)
         return ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def ensure_current(asked: FetchPartition, partition: HostedPartition) -> None:
+    """Raise OtherEpoch if the client names another leader epoch than the current one."""
+    named, current = asked.current_leader_epoch, partition.leader_epoch
+    code = check_leader_epoch(named, current)
+    if code is not ErrorCode.NONE:
+        raise OtherEpoch(code, f"leader epoch {named} is named, and {current} leads {partition.name}")
+
+
+def ensure_same_history(asked: FetchPartition, partition: HostedPartition) -> None:
+    """Raise Diverged if the batch before the offset can't be of the epoch that the client has it from (KIP-595), and
+    OffsetOutOfRange if there is no telling.
+    """
+    named, log = asked.last_fetched_epoch, partition.log
+    end = partition.epochs.end_of(named, log.end_offset)
+    if end == UNDEFINED:
+        raise OffsetOutOfRange(f"leader epoch {named} is not one that {partition.name} has had")
+    parts = end.epoch < named or end.end_offset < asked.fetch_offset
+    if parts and asked.fetch_offset >= log.start_offset:
+        raise Diverged(end)
 
 
 class Answer:

@@ -15,7 +15,7 @@ from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import MalformedMessage
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import FetchResult, encode_fetch_response, read_fetch_request
+from faircopy.wire.fetch import DivergingEpoch, FetchResult, encode_fetch_response, read_fetch_request
 from faircopy.wire.messages import decode_response, encode_request, read_request_header
 from faircopy.wire.produce import (
     ProduceResult,
@@ -74,7 +74,8 @@ fetch_bodies = st.fixed_dictionaries(
     }
 )
 produce_results = lists(st.builds(ProduceResult, names, int32, int16, int64, int64, int64, st.none() | names))
-fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records)))
+divergences = st.none() | st.builds(DivergingEpoch, int32, int64)
+fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records), divergences))
 
 
 def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview, int]:
@@ -130,7 +131,7 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
     for name in ("max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch"):
         assert getattr(ours, name) == getattr(theirs, name)
     assert ours.partitions == [
-        (t.topic, p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes)
+        (t.topic, p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch)
         for t in theirs.topics
         for p in t.partitions
     ]
@@ -154,13 +155,16 @@ def fetch_row(topic: str, p: Any) -> tuple[Any, ...]:
     assert p.preferred_read_replica == -1
     offsets = (p.high_watermark, p.last_stable_offset, p.log_start_offset)
     assert p.aborted_transactions == []
-    return (topic, p.partition_index, p.error_code, *offsets, bytes(p.records))
+    end = p.diverging_epoch
+    diverging = (end.epoch, end.end_offset) if end is not None else None
+    return (topic, p.partition_index, p.error_code, *offsets, bytes(p.records), diverging)
 
 
 def fetch_seen(version: int, result: FetchResult) -> tuple[Any, ...]:
     seen = result if version >= 5 else result._replace(log_start_offset=-1)
     pieces = [bytes(cast("ReadableBuffer", each)) for each in result.records]
-    return (*seen[:-1], b"".join(pieces))
+    diverging = result.diverging if version >= 12 else None
+    return (*seen[:-2], b"".join(pieces), diverging)
 
 
 def test_records_of_a_fetch_are_not_copied() -> None:
