@@ -119,12 +119,17 @@ class Partition:
         for transaction_id, transaction in self.state.transactions.items():
             if transaction.is_undecided and transaction.first < self.checkpoint_position:
                 Walk(self.journal, transaction_id, read_from_disk).check(transaction.head)
-        if self.state.epochs.newest > self.leader_epoch:
-            raise DamagedJournal(
-                f"{self.journal.directory} has entries of leader epoch {self.state.epochs.newest}, and the state store "
-                f"says that epoch {self.leader_epoch} leads: restore both from one backup"
-            )
+        self._ensure_leads()
         self.sink.recovered(self.state.epochs.newest)
+
+    def _ensure_leads(self) -> None:
+        """Nobody leads under an epoch that was led before, be it by this broker (I8). 0 is that of no leader."""
+        newest = self.state.epochs.newest
+        if 0 < newest >= self.leader_epoch:
+            raise DamagedJournal(
+                f"{self.journal.directory} has entries of leader epoch {newest}, and the next one is to be "
+                f"{self.leader_epoch}: the state store is older than the journal; restore both from one backup"
+            )
 
     def _recover_entry(self, recovered: Recovered) -> None:
         effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)

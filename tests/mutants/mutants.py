@@ -17,6 +17,7 @@ from faircopy.copier import checkpoint, copy, fold
 from faircopy.copier.log_copier import LogCopier
 from faircopy.copier.producers import ProducerState
 from faircopy.datalog import log as data_log
+from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.segment import LogSegment
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.hosting.plain_tables import PlainTables
@@ -455,6 +456,41 @@ def checkpoint_epoch_0() -> Iterator[Any]:
         return b"\0\0" + real(producer)[2:]
 
     with replaced(checkpoint, "encode_producer", encode_producer):
+        yield
+
+
+@mutant
+def checkpoint_without_leader_epochs() -> Iterator[Any]:
+    """I6: a checkpoint does not hold the history of leader epochs."""
+    real = checkpoint.encode_checkpoint
+
+    def encode_checkpoint(identity: bytes, of: checkpoint.Checkpoint) -> Any:
+        return real(identity, of._replace(epochs=Epochs()))
+
+    with replaced(partition, "encode_checkpoint", encode_checkpoint):
+        yield
+
+
+@mutant
+def bear_the_epoch_of_who_copies() -> Iterator[Any]:
+    """I1: what recovery copies again bears the epoch of the new leader, not of the entry that decided it."""
+    real = LogCopier._place
+
+    def place(self: LogCopier, batch: memoryview, base_offset: int, leader_epoch: int) -> Any:
+        return real(self, batch, base_offset, self._journal.leader_epoch)
+
+    with replaced(LogCopier, "_place", place):
+        yield
+
+
+@mutant
+def lead_again_under_an_old_epoch() -> Iterator[Any]:
+    """I8: a partition begins under the epoch of an earlier leader."""
+
+    def ensure_leads(self: partition.Partition) -> None:
+        pass
+
+    with replaced(partition.Partition, "_ensure_leads", ensure_leads):
         yield
 
 

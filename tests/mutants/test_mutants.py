@@ -34,6 +34,7 @@ BY_TESTS = {
     "believe_the_page_cache": "tests/crash_states/test_failures.py",
     "recover_what_may_be_lost": "tests/crash_states/test_failures.py",
     "trust_drafts": "tests/unit/copier/test_partition.py",
+    "lead_again_under_an_old_epoch": "tests/unit/copier/test_leader_epochs.py",
     "apply_again_in_any_order": "tests/unit/transactions/test_ranks.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
 }

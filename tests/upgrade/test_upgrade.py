@@ -19,6 +19,7 @@ from faircopy.client.connection import Connection
 from faircopy.journal.entry import Kind
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
+from faircopy.verify.log_files import LogFile, log_files
 from faircopy.wire.records import Message, build_batch
 from tests.broker_process import BrokerProcess, environment
 from tests.upgrade.make_format_3 import SETTINGS, TOPICS, committed, read, transactional
@@ -56,6 +57,12 @@ class Found:
 
     def entries(self, topic: str, partition: int) -> list[ShownEntry]:
         return list(shown_entries(open_to_show(self.journal(topic, partition))))
+
+    def leader_epochs(self, topic: str, partition: int) -> list[int]:
+        """Those of all batches in a log."""
+        (directory,) = (self.data / "log").glob(f"{topic}.*/{partition}")
+        batches = (batch for path in log_files(directory) for batch in LogFile(path).batches(None))
+        return [batch.header.leader_epoch for batch in batches]
 
     def verify(self) -> list[dict[str, object]]:
         """What `faircopy verify` finds."""
@@ -114,6 +121,8 @@ def commit_more(address: str, found: Found, number: int) -> None:
 def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
     """Also after another crash: both formats stand in its journals then."""
     before = found.segments()
+    places = [(topic, partition) for topic, partitions in TOPICS.items() for partition in range(partitions)]
+    old_epochs = {place: found.leader_epochs(*place) for place in places}
     assert len(before) >= 6 and set(before.values()) == {OLD}
     assert read_format(found.data / "format.json").version == 3
     with found.broker() as broker:
@@ -137,6 +146,16 @@ def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
         check_content(broker.address, found)
         broker.stop()
     assert found.verify() == []
+    check_epochs(found, old_epochs)
+
+
+def check_epochs(found: Found, old: dict[tuple[str, int], list[int]]) -> None:
+    """Format 3 had none, so its batches have epoch 0 for ever; each start that wrote more has one of its own."""
+    for place, before in old.items():
+        after = found.leader_epochs(*place)
+        assert set(before) <= {0} and after[: len(before)] == before
+        assert min(after[-2:]) > 0 and after[-1] > min(filter(None, after))
+        assert after == sorted(after)
 
 
 def test_what_is_not_upgraded_can_be_looked_at(found: Found) -> None:

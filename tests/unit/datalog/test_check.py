@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from faircopy.datalog import check
 from faircopy.datalog.check import check_up_to, needs_check
 from faircopy.datalog.checked import CheckedBytes, CheckedRange
+from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan, read_from_disk
 from faircopy.datalog.segment import LogSegment
 from faircopy.wire.records import Message, build_batch
 
+EPOCHS = Epochs.of([(0, 0), (2, 30), (3, 31 * 3)])
 ranges = st.tuples(st.integers(0, 20), st.integers(1, 8)).map(lambda r: (r[0], min(r[0] + r[1], 20)))
 
 
@@ -37,10 +39,11 @@ def segment_of(path: Path, batches: int) -> tuple[LogSegment, list[int]]:
     data, begins = b"", []
     for number in range(batches):
         begins.append(len(data))
-        data += build_batch([Message(b"%d" % number * 50)] * 3, base_offset=3 * number)
+        messages = [Message(b"%d" % number * 50)] * 3
+        data += build_batch(messages, base_offset=3 * number, leader_epoch=EPOCHS.epoch_at(3 * number))
     file = path / "00000000000000000000.log"
     file.write_bytes(data)
-    return LogSegment.found(file), begins
+    return LogSegment.found(file, EPOCHS), begins
 
 
 def plan_of(segment: LogSegment, place: Place) -> ReadPlan:
