@@ -7,6 +7,7 @@ import asyncio
 from faircopy.errors import FaircopyError
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
 from faircopy.loop.waiting import tell
+from faircopy.serving.codes import code_of
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
@@ -64,8 +65,8 @@ async def trim(parts: Parts, topic: str, asked: Message) -> Body:
         partition.ensure_writable()
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
-    except FaircopyError:
-        return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
+    except FaircopyError as error:
+        return answer | {"error_code": code_of(error)}
     offset = log.end_offset if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= log.end_offset:
         return answer | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from faircopy.partition.participant import NotLed
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
@@ -53,6 +54,8 @@ def describe(parts: Parts, topic: str, number: int) -> Body:
     partition = parts.catalog.find(topic, number)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    if isinstance(partition.failure, NotLed):
+        return answer | {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
     # Drafts have no offset yet, so a transaction that is open has no first one to show.
     return answer | {
         "error_code": ErrorCode.NONE,

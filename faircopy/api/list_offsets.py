@@ -13,6 +13,7 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import HostedPartition
 from faircopy.hosting.leader_epoch import check_leader_epoch
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
+from faircopy.serving.codes import code_of
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.storage.sealed import DamagedState
@@ -79,7 +80,7 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if partition.failure is not None:
-        return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
+        return answer | {"error_code": code_of(partition.failure)}
     code = check_leader_epoch(asked.current_leader_epoch, partition.leader_epoch)
     if code is not ErrorCode.NONE:
         return answer | {"error_code": code}
@@ -92,7 +93,7 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
         # What goes while it is searched is not damaged, and the client asks again.
         if isinstance(error, DamagedLog | DamagedState) and partition.log.start_offset == start_offset:
             parts.catalog.stop(partition, error)
-        return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
+        return answer | {"error_code": code_of(error)}
 
 
 async def find(parts: Parts, partition: HostedPartition, timestamp: int) -> Body:

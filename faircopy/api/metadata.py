@@ -9,7 +9,8 @@ import contextlib
 
 from faircopy.cluster.topics import InvalidTopicName, TopicExists, check_topic_name
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog, HostedTopic
+from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
+from faircopy.partition.participant import NotLed
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
@@ -53,6 +54,7 @@ api 3 Metadata 0-12 flexible 9+
 
 
 NULLABLE_NAME_SINCE = 12
+NOBODY = -1
 
 
 async def metadata(request: Message, context: Context) -> Body:
@@ -112,14 +114,7 @@ def find(catalog: Catalog, asked: Message) -> HostedTopic | None:
 def describe(hosted: HostedTopic, node: int) -> Body:
     """A topic with its partitions, all led by one broker."""
     partitions = [
-        {
-            "error_code": ErrorCode.NONE,
-            "partition_index": number,
-            "leader_id": node,
-            "leader_epoch": partition.leader_epoch,
-            "replica_nodes": [node],
-            "isr_nodes": [node],
-        }
+        {"partition_index": number, **leader_of(partition, node), "replica_nodes": [node], "isr_nodes": [node]}
         for number, partition in enumerate(hosted.partitions)
     ]
     return {
@@ -128,6 +123,16 @@ def describe(hosted: HostedTopic, node: int) -> Body:
         "topic_id": hosted.topic.id.bytes,
         "is_internal": False,
         "partitions": partitions,
+    }
+
+
+def leader_of(partition: HostedPartition, node: int) -> Body:
+    """Who leads a partition, unless nobody does for the moment."""
+    is_led = not isinstance(partition.failure, NotLed)
+    return {
+        "error_code": ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+        "leader_id": node if is_led else NOBODY,
+        "leader_epoch": partition.leader_epoch,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from faircopy.errors import FaircopyError
 from faircopy.hosting.leader_epoch import check_leader_epoch
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
+from faircopy.serving.codes import code_of
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
@@ -61,8 +62,8 @@ async def find_end(parts: Parts, topic: str, asked: Message) -> Body:
         await catch_up(partition, parts.clock)
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
-    except FaircopyError:
-        return answer | {"error_code": ErrorCode.KAFKA_STORAGE_ERROR}
+    except FaircopyError as error:
+        return answer | {"error_code": code_of(error)}
     epoch, end_offset = partition.epochs.end_of(asked.leader_epoch, partition.log.end_offset)
     return answer | {"error_code": ErrorCode.NONE, "leader_epoch": epoch, "end_offset": end_offset}
 

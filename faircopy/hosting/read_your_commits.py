@@ -40,6 +40,8 @@ async def catch_up(partition: HostedPartition, clock: Clock) -> None:
             # What else is not written is not acknowledged either.
             target = min(target, partition.copier.pushed_offset)
         await _pause(partition, clock, deadline_ms)
+    if partition.failure is not None:
+        raise partition.failure  # another leader may have acknowledged more
 
 
 async def _pause(partition: HostedPartition, clock: Clock, deadline_ms: float) -> None:

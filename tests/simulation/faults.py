@@ -34,6 +34,7 @@ class Faults:
         self._kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "kill": self._kill,
             "stop and start": self._stop,
+            "a shard is led anew": self._lead_anew,
             "full disk": self._fill_disk,
             "wall clock jumps": self._jump,
             "error of the disk": self._fail_operation,
@@ -99,6 +100,13 @@ class Faults:
         await self._machine.stop()
         self._machine.disk.free_bytes = None
         await self._rest()
+
+    async def _lead_anew(self) -> None:
+        shard = self._chosen.randrange(self._machine.shards)
+        await self._machine.lead_anew(shard, self._chosen.random() * DOWN_SECONDS)
+        if self._machine.failures:
+            raise self._machine.failures[0]
+        await self._come_back()
 
     def _fate(self) -> Fate:
         fate = self._chosen.choice(list(Fate))

@@ -15,6 +15,7 @@ from faircopy.broker.environment import Surroundings
 from faircopy.publish.client import Publisher
 from faircopy.settings.table import Settings
 from faircopy.storage.disk import Disk
+from faircopy.storage.failures import Shortage, WriteFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
 from tests.simulation.coverage import Coverage
@@ -29,6 +30,7 @@ from tests.simulation.threads import SimulatedThreads
 DIRECTORY = Path("/data")
 DISK_THREADS = 8
 PATIENCE_SECONDS = 120.0
+STARVED_SECONDS = 0.25
 EPOCH_MS = 1_790_000_000_000
 UPTIME_SECONDS = 5_000
 STEADY_NOTE_INTERVAL_MS = 500
@@ -82,6 +84,7 @@ class Machine:
             coverage.announce("plain table: published", "plain table: merged")
         self._settings = dataclasses.replace(settings, data_dir=str(DIRECTORY))
         self._chosen = chosen
+        self.shards = settings.shards
         self.boots = 0
         self.life = Life("broker")
         self._graveyard: list[object] = []
@@ -129,6 +132,29 @@ class Machine:
             if self.loop.now > until:
                 what = getattr(work, "__qualname__", work)
                 raise TimeoutError(f"{what} takes more than {PATIENCE_SECONDS:.0f} s")
+
+    async def lead_anew(self, shard: int, pause_seconds: float) -> None:
+        """Have the broker lead a shard no more, and then again, unless it dies meanwhile."""
+        broker = self.broker
+        if broker is not None:
+            await self._finish(self._lead_anew(broker, shard, pause_seconds))
+
+    async def _lead_anew(self, broker: Broker, shard: int, pause_seconds: float) -> None:
+        try:
+            await broker.shards.close(shard)
+            await asyncio.sleep(pause_seconds)
+            while not broker.shards.are_all_led:
+                await self._lead(broker, shard)
+        except WriteFailure:
+            pass  # the disk has failed, and the broker ends itself
+        except Exception as error:
+            self.failures.append(error)
+
+    async def _lead(self, broker: Broker, shard: int) -> None:
+        try:
+            await broker.shards.lead(shard)
+        except Shortage:
+            await asyncio.sleep(STARVED_SECONDS)  # for space
 
     async def _run(self, life: Life) -> None:
         broker = Broker(self._settings, self._surroundings())

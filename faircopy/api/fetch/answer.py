@@ -14,6 +14,8 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog, HostedPartition
 from faircopy.hosting.leader_epoch import UNNAMED, check_leader_epoch
 from faircopy.net.exchange import Exchange
+from faircopy.partition.participant import NotLed
+from faircopy.serving.codes import code_of
 from faircopy.settings.table import Settings
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import FileRange
@@ -101,16 +103,14 @@ class FetchPlanner:
             return self.result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
         if isinstance(error, Diverged) and partition is not None:
             return self.result_of(asked, partition)._replace(diverging=DivergingEpoch(*error.end))
-        code = ErrorCode.KAFKA_STORAGE_ERROR
-        if isinstance(error, UnknownTopic):
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif isinstance(error, OtherEpoch):
-            code = error.code
+        code = error.code if isinstance(error, OtherEpoch) else code_of(error)
         return FetchResult(asked.topic, asked.partition, code, -1, -1, -1, [])
 
     def failure_of(self, read: ToRead, error: FaircopyError) -> ErrorCode:
         """What to tell of a partition that could not be read. If it is damaged it is stopped."""
         partition = read.partition
+        if isinstance(partition.failure, NotLed):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.catalog.find(partition.name.topic, partition.name.partition) is not partition:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if read.plan.offset < partition.log.start_offset:
