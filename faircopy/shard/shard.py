@@ -129,11 +129,12 @@ class Shard:
         On a full disk that waits for space. Raises StorageFailure.
         """
         self.is_led = False
-        self.coordinator.depose()
         self.groups.close()
         partitions = [*self.offsets.partitions, *self.partitions()]
         for partition in partitions:
             partition.stop_serving()
+        await self.coordinator.finish()
+        self.coordinator.depose()
         await asyncio.gather(*(home.retire() for home in self.journals.values()))
         waiting = iter(partitions)
         await asyncio.gather(*(retire_all(waiting) for _ in range(RETIRED_AT_ONCE)))

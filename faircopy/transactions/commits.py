@@ -153,6 +153,11 @@ class Commits:
         del self._in_flight[commit.transaction.id]
         self._applied(commit.home, commit.transaction)
 
+    def acks(self) -> list[asyncio.Future[None]]:
+        """What clients still wait for."""
+        commits = self._in_flight.values()
+        return [commit.ack for commit in commits if commit.ack is not None and not commit.ack.done()]
+
     # -- after a crash -------------------------------------------------------------------------------------------
 
     def found(self, home: MetadataJournal, transaction: Transaction, *, is_promised: bool) -> Commit:

@@ -31,6 +31,7 @@ from faircopy.transactions.unwritten import UnwrittenTransactions
 from faircopy.wire.error_codes import ErrorCode
 
 INIT_WAIT_SECONDS = 30.0
+FINISH_SECONDS = 1.0
 TRY_AGAIN = {
     RequestKind.PRODUCE: ErrorCode.NOT_ENOUGH_REPLICAS,
     RequestKind.TRANSACTION: ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -385,9 +386,19 @@ class TransactionCoordinator:
         """Tell participants of a commit that they have missed."""
         self._commits.apply_again(*missed)
 
-    def depose(self) -> None:
-        """Another coordinator leads from now on: nothing is decided, written or answered here any more."""
+    async def finish(self) -> None:
+        """Refuse what comes from now on, and wait a little for the commits that are decided: nobody else can tell their
+        clients so soon.
+        """
         self._is_led = False
+        acks = self._commits.acks()
+        if acks:
+            await asyncio.wait(acks, timeout=FINISH_SECONDS)
+
+    def depose(self) -> None:
+        """After `finish`: another coordinator goes on with everything, and nothing is written or answered here any
+        more. Clients whose commit is on its way are told to ask that one.
+        """
         error = deposed()
         self._commits.depose(error)
         self._endings.depose(error)

@@ -143,6 +143,8 @@ class SimulatedProducer:
                     return answer
                 if code not in RETRIABLE:
                     raise Refused(ErrorCode(code), is_certain=is_certain)
+                if code == ErrorCode.NOT_COORDINATOR:
+                    is_certain = False  # it has decided, perhaps, and is a coordinator no more
             await asyncio.sleep(PAUSE_SECONDS * (0.5 + self._chosen.random()))
         if is_certain:
             raise Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True)
