@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from faircopy.wire.api_keys import ApiKey
-from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE
+from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, read_header
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.records import decode_records
 from tests.checker.history import Read
@@ -15,6 +15,7 @@ from tests.simulation.producer import partition_of
 
 PAUSE_SECONDS = 0.1
 EARLIEST, LATEST = -2, -1
+UNKNOWN_EPOCH = -1
 ANSWER_BYTES = 20_000
 
 
@@ -22,6 +23,9 @@ class SimulatedConsumer:
     """`positions` are the next offsets; `is_committed` chooses the isolation level, which changes nothing (P1).
 
     `seeks` counts how often it had to go to the start of a log, because what it wanted was deleted.
+
+    It names the leader epoch that it takes for the current one, and that of what it fetched last: whatever becomes of
+    the broker, what was shown is not cut (KIP-320).
     """
 
     def __init__(self, remote: Remote, partitions: list[str], *, is_committed: bool) -> None:
@@ -30,6 +34,8 @@ class SimulatedConsumer:
         self.partitions = partitions
         self.positions: dict[str, int] = dict.fromkeys(partitions, 0)
         self.seeks = 0
+        self._current_epoch = UNKNOWN_EPOCH
+        self._last_epochs: dict[str, int] = {}
 
     async def poll(self, wait_ms: int = 500) -> list[Read]:
         """What has come, after at most so long. Raises Disconnected."""
@@ -39,7 +45,9 @@ class SimulatedConsumer:
             by_topic.setdefault(topic, []).append(
                 {
                     "partition": number,
+                    "current_leader_epoch": self._current_epoch,
                     "fetch_offset": self.positions[name],
+                    "last_fetched_epoch": self._last_epochs.get(name, UNKNOWN_EPOCH),
                     "partition_max_bytes": ANSWER_BYTES,
                 }
             )
@@ -50,17 +58,28 @@ class SimulatedConsumer:
             "isolation_level": self._isolation_level,
             "topics": [{"topic": topic, "partitions": rows} for topic, rows in by_topic.items()],
         }
-        answer = await self._remote.ask(ApiKey.FETCH, 11, body)
+        answer = await self._remote.ask(ApiKey.FETCH, 12, body)
         found: list[Read] = []
         for topic in answer.responses:
             for partition in topic.partitions:
                 name = f"{topic.topic}-{partition.partition_index}"
                 if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     self.positions[name] = partition.log_start_offset
+                    self._last_epochs.pop(name, None)
                     self.seeks += 1
+                elif partition.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+                    await self._learn_epoch(topic.topic)
                 elif partition.error_code == ErrorCode.NONE:
+                    assert partition.diverging_epoch is None, f"what was shown of {name} is cut: {partition}"
                     found += self._take(name, bytes(partition.records or b""))
         return found
+
+    async def _learn_epoch(self, topic: str) -> None:
+        """One broker leads all partitions, under one epoch. Raises Disconnected."""
+        answer = await self._remote.ask(ApiKey.METADATA, 9, {"topics": [{"name": topic}]})
+        for partition in answer.topics[0].partitions:
+            assert partition.leader_epoch >= self._current_epoch
+            self._current_epoch = partition.leader_epoch
 
     def _take(self, name: str, data: bytes) -> list[Read]:
         """The messages from the position on; a batch that is cut at the end is left for the next time."""
@@ -75,6 +94,8 @@ class SimulatedConsumer:
                     assert record.value is not None
                     found.append(Read(name, record.offset, int(record.value)))
                     self.positions[name] = record.offset + 1
+            self._last_epochs[name] = epoch = read_header(data, at).leader_epoch
+            self._current_epoch = max(self._current_epoch, epoch)
             at += size
         return found
 
