@@ -76,7 +76,7 @@ class FetchPlanner:
             raise UnknownTopic(f"there is no partition {asked.topic}-{asked.partition}")
         if partition.failure is not None:
             raise partition.failure
-        if asked.current_leader_epoch != partition.journal.leader_epoch:
+        if asked.current_leader_epoch not in (UNNAMED, partition.journal.leader_epoch):
             ensure_current(asked, partition)
         if asked.last_fetched_epoch != UNNAMED:
             ensure_same_history(asked, partition)
