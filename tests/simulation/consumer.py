@@ -34,7 +34,7 @@ class SimulatedConsumer:
         self.partitions = partitions
         self.positions: dict[str, int] = dict.fromkeys(partitions, 0)
         self.seeks = 0
-        self._current_epoch = UNKNOWN_EPOCH
+        self._current_epochs: dict[str, int] = {}
         self._last_epochs: dict[str, int] = {}
 
     async def poll(self, wait_ms: int = 500) -> list[Read]:
@@ -45,7 +45,7 @@ class SimulatedConsumer:
             by_topic.setdefault(topic, []).append(
                 {
                     "partition": number,
-                    "current_leader_epoch": self._current_epoch,
+                    "current_leader_epoch": self._current_epochs.get(name, UNKNOWN_EPOCH),
                     "fetch_offset": self.positions[name],
                     "last_fetched_epoch": self._last_epochs.get(name, UNKNOWN_EPOCH),
                     "partition_max_bytes": ANSWER_BYTES,
@@ -75,11 +75,12 @@ class SimulatedConsumer:
         return found
 
     async def _learn_epoch(self, topic: str) -> None:
-        """One broker leads all partitions, under one epoch. Raises Disconnected."""
+        """Under which epochs a topic's partitions are led. Raises Disconnected."""
         answer = await self._remote.ask(ApiKey.METADATA, 9, {"topics": [{"name": topic}]})
         for partition in answer.topics[0].partitions:
-            assert partition.leader_epoch >= self._current_epoch
-            self._current_epoch = partition.leader_epoch
+            name = f"{topic}-{partition.partition_index}"
+            assert partition.leader_epoch >= self._current_epochs.get(name, UNKNOWN_EPOCH)
+            self._current_epochs[name] = partition.leader_epoch
 
     def _take(self, name: str, data: bytes) -> list[Read]:
         """The messages from the position on; a batch that is cut at the end is left for the next time."""
@@ -95,7 +96,7 @@ class SimulatedConsumer:
                     found.append(Read(name, record.offset, int(record.value)))
                     self.positions[name] = record.offset + 1
             self._last_epochs[name] = epoch = read_header(data, at).leader_epoch
-            self._current_epoch = max(self._current_epoch, epoch)
+            self._current_epochs[name] = max(self._current_epochs.get(name, UNKNOWN_EPOCH), epoch)
             at += size
         return found
 
