@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 from faircopy.wire.api_keys import ApiKey
@@ -60,6 +61,7 @@ class SimulatedConsumer:
         }
         answer = await self._remote.ask(ApiKey.FETCH, 12, body)
         found: list[Read] = []
+        deposed: set[str] = set()
         for topic in answer.responses:
             for partition in topic.partitions:
                 name = f"{topic.topic}-{partition.partition_index}"
@@ -68,10 +70,13 @@ class SimulatedConsumer:
                     self._last_epochs.pop(name, None)
                     self.seeks += 1
                 elif partition.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-                    await self._learn_epoch(topic.topic)
+                    deposed.add(topic.topic)
                 elif partition.error_code == ErrorCode.NONE:
                     assert partition.diverging_epoch is None, f"what was shown of {name} is cut: {partition}"
                     found += self._take(name, bytes(partition.records or b""))
+        for name in sorted(deposed):
+            with contextlib.suppress(Disconnected):  # it is told again; what was found must not be lost
+                await self._learn_epoch(name)
         return found
 
     async def _learn_epoch(self, topic: str) -> None:
