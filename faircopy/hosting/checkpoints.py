@@ -14,7 +14,9 @@ from faircopy.storage.clock import Clock
 from faircopy.storage.space_watch import SpaceWatch
 
 LAST_AT_ONCE = 64
-"""When the broker ends nobody waits for an fsync of a commit, and many checkpoints share the state store's."""
+"""When a broker ends, or leads a shard no more, nobody waits for an fsync of a commit, and many checkpoints share the
+state store's.
+"""
 
 FULL_DISK_PATIENCE_MS = 20_000
 LOOK_SECONDS = 0.25

@@ -17,6 +17,7 @@ from faircopy.groups.members import GroupLimits, HeldMemory
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.groups.offsets_retention import OffsetsRetention
 from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.checkpoints import LAST_AT_ONCE, run_some_at_a_time
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
 from faircopy.partition.participant import Participants
@@ -31,7 +32,6 @@ from faircopy.transactions.metadata_journal import MetadataJournal, journal_iden
 from faircopy.transactions.numbers import Numbers
 
 METADATA_DIRECTORY = "_metadata"
-RETIRED_AT_ONCE = 64  # they share the fsyncs of the state store
 
 
 class Resources(NamedTuple):
@@ -136,17 +136,10 @@ class Shard:
         await self.coordinator.finish()
         self.coordinator.depose()
         await asyncio.gather(*(home.retire() for home in self.journals.values()))
-        waiting = iter(partitions)
-        await asyncio.gather(*(retire_all(waiting) for _ in range(RETIRED_AT_ONCE)))
+        await run_some_at_a_time(partitions, LAST_AT_ONCE, Partition.retire)
 
     async def open(self) -> None:
         """Read what its own journals hold; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
         disk = self._resources.disk
         await asyncio.gather(*(disk.run(journal.recover) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))
-
-
-async def retire_all(partitions: Iterator[Partition]) -> None:
-    """Retire those that nobody else has taken from the iterator."""
-    for partition in partitions:
-        await partition.retire()

@@ -65,6 +65,10 @@ class Shards:
         """Where the offsets of a consumer group are."""
         return self._shards[self._placement.shard_of_group(group)].offsets
 
+    def shard_of(self, partition: TopicIdPartition) -> int:
+        """The number of the shard that keeps a partition."""
+        return self._placement.shard_of(partition)
+
     def participant(self, partition: TopicIdPartition) -> Participant:
         """What a coordinator is to talk to, in whatever shard it is."""
         if partition.topic_id == OFFSETS_TOPIC_ID:
@@ -159,7 +163,7 @@ class Shards:
             self._meet(shard)
 
     def _is_in(self, number: int) -> Callable[[TopicIdPartition], bool]:
-        return lambda partition: self._placement.shard_of(partition) == number
+        return lambda partition: self.shard_of(partition) == number
 
     def _meet(self, shard: Shard) -> None:
         """A shard is led again: it and the others tell one another what they have missed. All in one tick, so that the

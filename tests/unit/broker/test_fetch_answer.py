@@ -12,6 +12,7 @@ from faircopy.datalog.index import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.errors import FaircopyError
 from faircopy.partition.name import PartitionName
+from faircopy.partition.participant import NotLed
 from faircopy.storage.failures import NoDescriptors, StorageFailure
 from faircopy.wire.error_codes import ErrorCode
 
@@ -20,7 +21,8 @@ class StubCatalog:
     """One partition, whose log begins at offset 10."""
 
     def __init__(self) -> None:
-        self.partition = SimpleNamespace(name=PartitionName("t", 0), log=SimpleNamespace(start_offset=10))
+        log = SimpleNamespace(start_offset=10)
+        self.partition = SimpleNamespace(name=PartitionName("t", 0), log=log, failure=None)
         self.found: Any = self.partition
         self.stopped: list[FaircopyError] = []
 
@@ -46,6 +48,14 @@ def test_what_went_while_it_was_read_is_out_of_range(error: FaircopyError) -> No
     assert catalog.stopped == []
     assert told(catalog, 10, error) is ErrorCode.KAFKA_STORAGE_ERROR
     assert catalog.stopped == [error]
+
+
+def test_a_partition_that_changed_hands_while_it_was_read_is_read_elsewhere() -> None:
+    catalog = StubCatalog()
+    catalog.partition.failure = NotLed("t-0 has no leader now")
+    catalog.found = SimpleNamespace()
+    assert told(catalog, 10, StorageFailure("no such file")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert catalog.stopped == []
 
 
 def test_without_descriptors_readers_come_again() -> None:

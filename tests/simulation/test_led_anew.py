@@ -1,0 +1,217 @@
+"""Shards that are closed and led anew, one by one, while clients go on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+
+from faircopy.groups.group_metadata import GroupMetadata
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
+from tests.checker.history import Value
+from tests.crash_states.stage import SETTINGS, TABLES_SETTINGS, TOPICS, Stage
+from tests.crash_states.sweep import table_of
+from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
+from tests.simulation.producer import SimulatedProducer
+from tests.simulation.refold import differences
+from tests.simulation.test_made_again import on_stage
+
+SHARDS = 3
+SPREAD = replace(SETTINGS, shards=SHARDS, metadata_journals=SHARDS, offsets_partitions=SHARDS)
+TABLES = replace(TABLES_SETTINGS, shards=SHARDS, metadata_journals=SHARDS, offsets_partitions=SHARDS)
+PARTITIONS = [f"{topic}-0" for topic in TOPICS]
+MOMENTS = 24
+STEP_SECONDS = 0.000_15
+PAUSE_SECONDS = 0.05
+CALM_SECONDS = 0.3
+
+
+async def lead_anew(stage: Stage, shard: int, pause_seconds: float = PAUSE_SECONDS) -> None:
+    """Close a shard, and lead it again after a while."""
+    await stage.in_broker(stage.broker.shards.close(shard))
+    await asyncio.sleep(pause_seconds)
+    await stage.in_broker(stage.broker.shards.lead(shard))
+
+
+def shard_of(stage: Stage, topic: str) -> int:
+    """The shard of a topic's first partition."""
+    return stage.broker.shards.shard_of(stage.broker.catalog.topics[topic].partitions[0].id)
+
+
+async def values_of(stage: Stage, partition: str) -> list[Value]:
+    """All that a partition shows."""
+    consumer = SimulatedConsumer(stage.remote, [partition], is_committed=True)
+    consumer.positions[partition] = await consumer.bound(partition, EARLIEST)
+    end = await consumer.bound(partition, LATEST)
+    values: list[Value] = []
+    while consumer.positions[partition] < end:
+        values += [read.value for read in await consumer.poll()]
+    return values
+
+
+async def shown(stage: Stage) -> list[list[Value]]:
+    """All that there is, once nothing is on its way any more."""
+    await asyncio.sleep(1)
+    assert list(differences(stage.broker)) == []
+    return [await values_of(stage, partition) for partition in PARTITIONS]
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_an_open_transaction_goes_on(shard: int) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.producer.add_partitions(PARTITIONS)
+        for number, partition in enumerate(PARTITIONS):
+            await stage.producer.send(partition, [10 + number], 0)
+        await stage.producer.send_offsets("readers", {"a-0": 7})
+        await lead_anew(stage, shard)
+        for number, partition in enumerate(PARTITIONS):
+            await stage.producer.send(partition, [20 + number], 0)
+        await stage.producer.end(committed=True)
+        assert await shown(stage) == [[10, 20], [11, 21]]
+        consumer = SimulatedConsumer(stage.remote, [], is_committed=True)
+        assert await consumer.committed("readers", "a-0") == 7
+
+    on_stage(scene, SPREAD)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_what_is_being_decided_is_decided_once(moment: int, committed: bool) -> None:
+    """All shards change hands, one after the other: that of the coordinator, and those of the participants."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.producer.add_partitions(PARTITIONS)
+        for partition in PARTITIONS:
+            await stage.producer.send(partition, [1], 0)
+        ending = asyncio.ensure_future(stage.producer.end(committed=committed))
+        await asyncio.sleep(moment * STEP_SECONDS)
+        for shard in range(SHARDS):
+            await lead_anew(stage, (shard + moment) % SHARDS)
+        await ending
+        for partition in PARTITIONS:
+            await stage.plain.send(partition, [2], 0)
+        assert await shown(stage) == [[1, 2] if committed else [2]] * len(PARTITIONS)
+
+    on_stage(scene, SPREAD)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_are_shown_in_one_order(seed: int) -> None:
+    """G0: also where a participant hears of some commits only when it is led again."""
+    chosen = random.Random(seed)
+
+    async def commit(producer: SimulatedProducer, first: int) -> None:
+        for number in range(first, first + 20):
+            await producer.add_partitions(PARTITIONS)
+            for partition in PARTITIONS:
+                await producer.send(partition, [number], 0)
+            await producer.end(committed=True)
+
+    async def scene(stage: Stage) -> None:
+        writing = asyncio.gather(commit(stage.producer, 100), commit(stage.other, 200))
+        while not writing.done():
+            await lead_anew(stage, chosen.randrange(SHARDS), chosen.random() * PAUSE_SECONDS)
+            await asyncio.sleep(chosen.random() * CALM_SECONDS)
+        await writing
+        first, *others = await shown(stage)
+        assert set(first) == {*range(100, 120), *range(200, 220)}
+        assert len(first) == 40
+        assert others == [first] * len(others)
+
+    on_stage(scene, SPREAD)
+
+
+def test_members_and_offsets_stay() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.offsets_journals.store_group("readers", GroupMetadata(7, "consumer"))
+        await stage.offsets_journals.commit("readers", stage.offsets(5, "a"))
+        for shard in range(SHARDS):
+            await lead_anew(stage, shard)
+        kept = stage.offsets_journals.kept_group("readers")
+        assert kept is not None
+        assert kept.metadata.generation == 7
+        consumer = SimulatedConsumer(stage.remote, [], is_committed=True)
+        assert await consumer.committed("readers", "a-0") == 5
+
+    on_stage(scene, SPREAD)
+
+
+def test_what_is_not_led_is_refused_and_nothing_is_half_shown() -> None:
+    async def codes(stage: Stage) -> set[int]:
+        answer = await stage.remote.ask(ApiKey.METADATA, 9, {"topics": [{"name": topic} for topic in TOPICS]})
+        return {partition.error_code for topic in answer.topics for partition in topic.partitions}
+
+    async def scene(stage: Stage) -> None:
+        for shard in range(SHARDS):
+            await stage.in_broker(stage.broker.shards.close(shard))
+        assert await codes(stage) == {ErrorCode.LEADER_NOT_AVAILABLE}
+        asked = {
+            "topics": [{"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}],
+            "timeout_ms": 1_000,
+        }
+        answer = await stage.remote.ask(ApiKey.CREATE_TOPICS, 5, asked)
+        assert answer.topics[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        answer = await stage.remote.ask(ApiKey.DELETE_GROUPS, 1, {"groups_names": ["readers"]})
+        assert answer.results[0].error_code == ErrorCode.NOT_COORDINATOR
+        for shard in range(SHARDS):
+            await stage.in_broker(stage.broker.shards.lead(shard))
+        assert await codes(stage) == {ErrorCode.NONE}
+        await stage.make_topic("new", 1, {})
+
+    on_stage(scene, SPREAD)
+
+
+def test_a_table_waits_until_all_is_led() -> None:
+    async def scene(stage: Stage) -> None:
+        other = (shard_of(stage, "a") + 1) % SHARDS
+        before = len(table_of(stage.machine).reads)
+        await stage.in_broker(stage.broker.shards.close(other))
+        await stage.plain.send("a-0", [1], 0)
+        await stage.publish()
+        assert len(table_of(stage.machine).reads) == before
+        await stage.in_broker(stage.broker.shards.lead(other))
+        await stage.publish()
+        assert len(table_of(stage.machine).reads) == before + 1
+
+    on_stage(scene, TABLES)
+
+
+def test_each_leader_has_an_epoch_of_its_own() -> None:
+    async def ends(stage: Stage) -> list[int]:
+        epoch = stage.broker.catalog.topics["a"].partitions[0].leader_epoch
+        found = []
+        for asked in (epoch - 1, epoch):
+            topics = [{"topic": "a", "partitions": [{"partition": 0, "leader_epoch": asked}]}]
+            answer = await stage.remote.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 3, {"replica_id": -1, "topics": topics})
+            found.append(answer.topics[0].partitions[0].end_offset)
+        return found
+
+    async def scene(stage: Stage) -> None:
+        await stage.plain.send("a-0", [1, 2, 3], 0)
+        await lead_anew(stage, shard_of(stage, "a"))
+        assert await ends(stage) == [3, 3]
+        await stage.plain.send("a-0", [4, 5], 0)
+        assert await ends(stage) == [3, 5]
+
+    on_stage(scene, SPREAD)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_a_kill_while_a_shard_is_not_led(shard: int) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.producer.add_partitions(PARTITIONS)
+        for partition in PARTITIONS:
+            await stage.producer.send(partition, [1], 0)
+        ending = asyncio.ensure_future(stage.producer.end(committed=True))
+        await asyncio.sleep(4 * STEP_SECONDS)
+        await stage.in_broker(stage.broker.shards.close(shard))
+        stage.machine.kill()
+        await stage.machine.start()
+        await asyncio.wait([ending])
+        first, *others = await shown(stage)
+        assert others == [first] * len(others)
+
+    on_stage(scene, SPREAD)
