@@ -26,6 +26,7 @@ from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind
 from faircopy.journal.journal import Journal
 from faircopy.journal.segments import Segments
 from faircopy.partition import partition
+from faircopy.shard import shards
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.file import File
@@ -37,6 +38,8 @@ from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.reunion import Reunion
+from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
 
 Mutant = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -559,4 +562,52 @@ def forget_what_is_finished_early() -> Iterator[Any]:
     """Participants forget what they decided one transaction before the coordinator has that for good."""
     real = FinishedNumbers.of
     with replaced(FinishedNumbers, "of", lambda self, producer_id: real(self, producer_id) + 1):
+        yield
+
+
+# -- shards that are led anew ---------------------------------------------------------------------------------------
+
+
+@mutant
+def forget_what_was_missed() -> Iterator[Any]:
+    """Participants that are led again are not told which commits to apply."""
+    with replaced(Reunion, "missed", lambda self: []):
+        yield
+
+
+@mutant
+def tell_what_was_missed_in_any_order() -> Iterator[Any]:
+    """G0: participants that are led again hear of commits in another order than the others did."""
+
+    def newest_first(rows: Sequence[Any]) -> list[Any]:
+        return [action for _, _, action in sorted(rows, key=lambda row: -row[1])]
+
+    with replaced(shards, "by_rank", newest_first):
+        yield
+
+
+@mutant
+def forget_who_is_open() -> Iterator[Any]:
+    """Participants that are led again are not told which transactions are open."""
+    real = Reunion._tell_of
+
+    def tell_of(self: Reunion, transaction: Any) -> None:
+        if transaction.state is not TransactionState.ONGOING:
+            real(self, transaction)
+
+    with replaced(Reunion, "_tell_of", tell_of):
+        yield
+
+
+@mutant
+def discard_what_others_may_know() -> Iterator[Any]:
+    """Drafts that no coordinator knows are discarded although not all coordinators are there."""
+    with replaced(shards.Shards, "are_all_led", property(lambda self: True)):
+        yield
+
+
+@mutant
+def write_after_another_leads() -> Iterator[Any]:
+    """A15: a coordinator that is deposed goes on with what it has begun."""
+    with replaced(TransactionCoordinator, "depose", lambda self: None):
         yield

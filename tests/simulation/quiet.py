@@ -20,16 +20,16 @@ async def ensure_quiet(broker: Broker) -> None:
     raise AssertionError(f"nobody ends what was begun: {'; '.join(left)}")
 
 
-def unfinished(broker: Broker) -> Iterator[str]:
-    """What a broker still has to do."""
+def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
+    """What a broker still has to do; with `checkpoints`, also what it has to checkpoint."""
     for home in broker.shards.metadata_journals():
         for transaction in home.table.transactions.values():
             yield f"transaction {transaction.id} is {transaction.state.name}"
-        if home.bytes_since_checkpoint:
+        if checkpoints and home.bytes_since_checkpoint:
             yield f"journal {home.number} has no checkpoint"
     for partition in broker.shards.partitions():
         for txid, known in partition.state.transactions.items():
             if known.is_undecided:
                 yield f"transaction {txid} is undecided in {partition.name}"
-        if partition.bytes_since_checkpoint:
+        if checkpoints and partition.bytes_since_checkpoint:
             yield f"{partition.name} has no checkpoint"

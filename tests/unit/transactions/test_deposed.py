@@ -1,0 +1,148 @@
+"""A coordinator that is deposed decides nothing, writes nothing, and tells who waits to ask another one (A15)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from faircopy.copier.fold import NO_RANK
+from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.partition.participant import Done, Promise
+from faircopy.storage.clock import SteadyClock, SystemClock
+from faircopy.transactions import decisions
+from faircopy.transactions.connections import Sent
+from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
+from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import NewEntry
+from faircopy.wire.error_codes import ErrorCode
+from tests.unit.transactions.names import participants
+
+OPEN = TransactionId(1, 0, 5)
+SENT = Sent(1, 1, "a")
+
+
+class StubHome:
+    """A metadata journal in which all is durable at once. `appended` are the kinds of its entries."""
+
+    def __init__(self) -> None:
+        self.table, self.journal = TransactionTable(), self
+        self.appended: list[Kind] = []
+        self.append(decisions.fence("a", 1, 0, 1_000, 0))
+        self.append(NewEntry(Kind.BEGIN, OPEN, {"id": "a", "timeout_ms": 1_000, "at_ms": 0}))
+        self.append(NewEntry(Kind.ADD, OPEN, {"partitions": [[*participants(0)[0], 1]]}))
+
+    def append(self, entry: NewEntry) -> None:
+        self.appended.append(entry.kind)
+        self.table.fold(entry, 64 * len(self.appended))
+
+    def when_durable(self, callback: Callable[[], None]) -> None:
+        callback()
+
+    when_durable_lazily = when_durable
+
+
+class SlowParticipant:
+    """One that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Done] = []
+
+    def ensure_writable(self) -> None:
+        pass
+
+    def prepare(self, _transaction: TransactionId, _finished: int, done: Done) -> None:
+        self.waiting.append(done)
+
+    def apply(self, _transaction: TransactionId, _finished: int, _rank: int, done: Done) -> None:
+        self.waiting.append(done)
+
+    def discard(self, _transaction: TransactionId, _fence_epoch: int, _finished: int, done: Done) -> None:
+        self.waiting.append(done)
+
+    def promise_of(self, _transaction: TransactionId) -> Promise:
+        return Promise.HELD
+
+    def rank_of(self, _transaction: TransactionId) -> int:
+        return NO_RANK
+
+    def answer(self) -> None:
+        """Answer what was asked by now."""
+        waiting, self.waiting = self.waiting, []
+        for done in waiting:
+            done()
+
+
+def coordinator_of(home: StubHome, participant: SlowParticipant) -> TransactionCoordinator:
+    def find(_partition: TopicIdPartition) -> Any:
+        return participant
+
+    return TransactionCoordinator(
+        {0: cast(MetadataJournal, home)}, lambda _id: 0, find, cast(Any, None), 1, Numbers(1),
+        SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
+    )  # fmt: skip
+
+
+async def end(coordinator: TransactionCoordinator, *, commit: bool) -> None:
+    await coordinator.end("a", 1, 0, commit=commit, sent=SENT, fenced=ErrorCode.PRODUCER_FENCED)
+
+
+@pytest.mark.parametrize("answers", range(3))
+def test_a_commit_on_its_way_is_left_to_the_next(answers: int) -> None:
+    """So many times the participant has answered before: it has not promised, it has not applied, all is over."""
+
+    async def test() -> None:
+        home, participant = StubHome(), SlowParticipant()
+        coordinator = coordinator_of(home, participant)
+        ending = asyncio.ensure_future(end(coordinator, commit=True))
+        for _ in range(answers):
+            await asyncio.sleep(0.01)
+            participant.answer()
+        await asyncio.sleep(0.01)
+        coordinator.depose()
+        before = list(home.appended)
+        participant.answer()
+        await asyncio.sleep(0.01)
+        participant.answer()
+        assert home.appended == before
+        assert (Kind.COMMITTED in before) is (answers == 2)
+        if answers:
+            await ending
+        else:
+            with pytest.raises(TransactionRefused) as caught:
+                await ending
+            assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+    asyncio.run(test())
+
+
+def test_an_abort_on_its_way_is_left_to_the_next() -> None:
+    async def test() -> None:
+        home, participant = StubHome(), SlowParticipant()
+        coordinator = coordinator_of(home, participant)
+        await end(coordinator, commit=False)
+        coordinator.depose()
+        participant.answer()
+        assert home.appended[-1] is Kind.PREPARE_ABORT
+
+    asyncio.run(test())
+
+
+def test_who_comes_is_sent_to_the_next() -> None:
+    async def test() -> None:
+        coordinator = coordinator_of(StubHome(), SlowParticipant())
+        await coordinator.finish()
+        coordinator.depose()
+        for asked in (end(coordinator, commit=True), coordinator.init_producer("a", 1_000, -1, -1)):
+            with pytest.raises(TransactionRefused) as caught:
+                await asked
+            assert caught.value.code is ErrorCode.NOT_COORDINATOR
+        assert coordinator.refusal_of_draft("a", 1, 0) is ErrorCode.NOT_ENOUGH_REPLICAS
+
+    asyncio.run(test())
