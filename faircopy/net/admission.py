@@ -1,9 +1,9 @@
-"""Who may go on: the limits over all connections of a broker. No I/O and no clock.
+"""Which connections may proceed: the limits over all connections of a broker. No I/O and no clock.
 
-Connections are bounded in all and by address. Requests that are worked on may take
-`requests.in.flight.max.bytes` in all, and so may frames that are being received; a connection that finds no
-room waits until others are done. A sweep names the clients that do not finish what they began to send, so
-that nobody waits for them for ever.
+The number of connections is limited in total and for each address. Requests in progress may take
+`requests.in.flight.max.bytes` in total, and so may frames that are being received; a connection that finds no
+room waits until others are done. A sweep names the clients that do not finish a frame, so that nobody waits
+for them for ever.
 """
 
 from __future__ import annotations
@@ -17,59 +17,59 @@ from faircopy.settings.table import Settings
 
 
 class Rate(NamedTuple):
-    """How fast a client must send: it has the grace, plus the time that what has come takes at this rate."""
+    """How fast a client must send: the grace, plus the time that the bytes received so far take at this
+    rate."""
 
     grace_ms: int
     bytes_per_second: int
 
 
 USUAL_RATE = Rate(60_000, 16 << 10)
-# While others wait for the memory that frames hold:
+# While others wait for memory that is held by frames:
 CROWDED_RATE = Rate(5_000, 64 << 10)
 CROWDED_AGE_MS = 30_000
 
 
 class Sender(Protocol):
-    """A connection, as far as it is judged here. It is hashable by its identity."""
+    """The parts of a connection that this module looks at. Hashable by identity."""
 
     @property
     def frames(self) -> Frames:
-        """What it has received and not yet handled."""
+        """The bytes that it has received and not yet handled."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether none of its requests is worked on."""
+        """Whether none of its requests is in progress."""
 
 
 Connected = TypeVar("Connected", bound=Sender)
 
 
 class TooSlow(FaircopyError):
-    """A client does not finish what it began to send."""
+    """A client does not finish a frame in time."""
 
 
 class Closing(NamedTuple, Generic[Connected]):
-    """A connection to close: at once if its client is at fault, else once what was written is sent."""
+    """A connection to close: at once if its client is at fault, otherwise after sending what was written."""
 
     connection: Connected
     fault: TooSlow | None
 
 
 class Admission(Generic[Connected]):
-    """What the connections of a broker take, and whether one may take more.
+    """The memory that the connections of a broker use, and whether one of them may use more.
 
-    `in_flight_bytes` are those of requests that are worked on, `receiving_bytes` those that have arrived of
-    frames that have buffers of their own. `waiting` are connections that want to be asked again when there is
-    room.
+    `in_flight_bytes` counts requests in progress. `receiving_bytes` counts the received bytes of frames that
+    have buffers of their own. `waiting` holds connections that want to be asked again when there is room.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._addresses: dict[Connected, str] = {}  # in the order in which they were opened
+        self._addresses: dict[Connected, str] = {}  # in the order of their opening
         self._by_address: Counter[str] = Counter()
         self._received: dict[Connected, int] = {}
         self._favoured: Connected | None = None
-        self.waiting: dict[Connected, None] = {}  # in the order in which they came
+        self.waiting: dict[Connected, None] = {}  # in the order of their arrival
         self.in_flight_bytes = 0
         self.receiving_bytes = 0
 
@@ -77,23 +77,23 @@ class Admission(Generic[Connected]):
 
     @property
     def connections(self) -> list[Connected]:
-        """Those that are open, the oldest first."""
+        """The open connections, the oldest first."""
         return list(self._addresses)
 
     def limit_reached(self, address: str) -> str:
-        """The setting that allows no further connection from there; empty if none does."""
+        """The setting that forbids another connection from this address; empty if none does."""
         if len(self._addresses) >= self._settings.connections_max:
             return "connections.max"
         is_full = self._by_address[address] >= self._settings.max_connections_per_ip
         return "max.connections.per.ip" if is_full else ""
 
     def open(self, connection: Connected, address: str) -> None:
-        """A client has come; `limit_reached` was asked before."""
+        """A client has connected; the caller has asked `limit_reached` before."""
         self._addresses[connection] = address
         self._by_address[address] += 1
 
     def close(self, connection: Connected) -> None:
-        """A client has gone. Its requests still count until they are answered."""
+        """A client has disconnected. Its requests still count until they are answered."""
         self.frame_is_over(connection)
         self.waiting.pop(connection, None)
         address = self._addresses.pop(connection, None)
@@ -102,15 +102,15 @@ class Admission(Generic[Connected]):
             if not self._by_address[address]:
                 del self._by_address[address]
 
-    # -- requests that are worked on -------------------------------------------------------------------------
+    # -- requests in progress --------------------------------------------------------------------------------
 
     @property
     def has_room(self) -> bool:
-        """Whether another request may be worked on."""
+        """Whether another request may be started."""
         return self.in_flight_bytes < self._settings.requests_in_flight_max_bytes
 
     def begin(self, request_bytes: int) -> None:
-        """A request is worked on."""
+        """A request is started."""
         self.in_flight_bytes += request_bytes
 
     def end(self, request_bytes: int) -> None:
@@ -118,11 +118,12 @@ class Admission(Generic[Connected]):
         self.in_flight_bytes -= request_bytes
 
     def wait(self, connection: Connected) -> None:
-        """Note that this one waits for room."""
+        """Note that this connection waits for room."""
         self.waiting[connection] = None
 
     def take_waiting(self) -> list[Connected]:
-        """Those that wait for room, who are to look again; who still finds none waits anew."""
+        """The connections that wait for room, which should try again; one that finds no room calls `wait`
+        again."""
         waiting, self.waiting = list(self.waiting), {}
         return waiting
 
@@ -130,16 +131,16 @@ class Admission(Generic[Connected]):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether frames that are being received hold all the memory that they may."""
+        """Whether frames that are being received hold all the memory allowed for them."""
         return self.receiving_bytes >= self._settings.requests_in_flight_max_bytes
 
     def receive(self, connection: Connected, received_bytes: int) -> None:
-        """So many bytes in all have arrived of the frame that this one is sending."""
+        """`received_bytes` in total have arrived of the frame that this connection is sending."""
         self.receiving_bytes += received_bytes - self._received.get(connection, 0)
         self._received[connection] = received_bytes
 
     def frame_is_over(self, connection: Connected) -> None:
-        """A frame was received, or given up."""
+        """A frame was received completely, or given up."""
         self.receiving_bytes -= self._received.pop(connection, 0)
         if self._favoured is connection:
             self._favoured = None
@@ -147,8 +148,8 @@ class Admission(Generic[Connected]):
     def may_grow(self, connection: Connected) -> bool:
         """Whether a frame that has filled its buffer may have a larger one.
 
-        When frames hold all there is to have, one of them still may, so that not all wait for one another. If
-        it is slow it loses its connection with the next sweep, and another one may.
+        When frames hold all the memory, one of them may still grow, so that they do not all wait for one
+        another. If that one is slow, it loses its connection in the next sweep, and another one may grow.
         """
         if not self.is_crowded:
             return True
@@ -159,7 +160,7 @@ class Admission(Generic[Connected]):
     # -- who has to go ---------------------------------------------------------------------------------------
 
     def sweep(self, now_ms: float) -> list[Closing[Connected]]:
-        """The connections that idle, or do not finish what they began to send; each is named once."""
+        """The connections that idle, or do not finish a frame in time; each is named once."""
         others_wait = self.is_crowded and bool(self.waiting)
         rate = CROWDED_RATE if others_wait else USUAL_RATE
         judged = (self._judge(connection, now_ms, rate) for connection in self._addresses)
@@ -171,15 +172,16 @@ class Admission(Generic[Connected]):
         if connection.is_idle and now_ms - frames.arrived_ms > self._settings.connections_idle_ms:
             return Closing(connection, None)
         if frames.is_slow_to_send(now_ms, *rate):
-            fault = TooSlow(f"its request comes at less than {rate.bytes_per_second} bytes a second")
+            fault = TooSlow(f"its request arrives at less than {rate.bytes_per_second} bytes a second")
             return Closing(connection, fault)
         return None
 
     def _make_room(self, now_ms: float, going: list[Closing[Connected]]) -> list[Closing[Connected]]:
-        """Give up the oldest frames until half of the memory is free, whyever they were not finished.
+        """Give up the oldest frames until half of the memory is free, for whatever reason they are not
+        finished.
 
-        They may wait for the broker themselves; but those that fill its memory on purpose can't be told from
-        others.
+        They may be waiting for the broker themselves, but clients that fill its memory on purpose can't be
+        told from others.
         """
         gone = {closing.connection for closing in going}
         freed_bytes = sum(self._received.get(connection, 0) for connection in gone)
@@ -189,12 +191,13 @@ class Admission(Generic[Connected]):
             if excess_bytes <= 0:
                 break
             excess_bytes -= self._received[connection]
-            fault = TooSlow("its request has held memory for too long that others wait for")
+            fault = TooSlow("its request has held memory that others wait for, for too long")
             found.append(Closing(connection, fault))
         return found
 
     def _oldest(self, now_ms: float, gone: set[Connected]) -> list[Connected]:
-        """Connections whose frames are too old, the oldest first, without the favoured one and those gone."""
+        """Connections whose frames are too old, the oldest first; without the favoured one and those in
+        `gone`."""
         old = [
             connection
             for connection in self._addresses

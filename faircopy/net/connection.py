@@ -1,7 +1,7 @@
 """One client's connection: requests in, responses out, in order.
 
-As in Kafka, a connection has one request at a time in the works, except that Produce requests may follow one
-another. What comes meanwhile waits, unread where possible.
+As in Kafka, a connection has one request at a time in progress, except that Produce requests may follow one
+another. Further requests wait, if possible unread in the socket.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _PRODUCE = int(ApiKey.PRODUCE).to_bytes(_API_KEY_BYTES, "big")
 
 
 class Host(Protocol):
-    """What a connection needs of whoever has accepted it."""
+    """What a connection needs from the server that accepted it."""
 
     settings: Settings
     clock: Clock
     admission: Admission[Connection]
 
     def opened(self, connection: Connection) -> None:
-        """A client is there; it may be refused."""
+        """A client has connected; it may be refused."""
 
     def closed(self, connection: Connection) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
 
     def room_is_made(self) -> None:
-        """Something is done, and others wait for room: let them look again soon."""
+        """Some memory is free again: let the connections that wait for room try again soon."""
 
     def complain(self, connection: Connection, error: Exception) -> None:
-        """Log what is wrong with a client."""
+        """Log a client's fault."""
 
     def send_from_files(
         self, descriptor: int, pieces: FromFiles, done: Callable[[BaseException | None], None]
     ) -> FileSender:
-        """Send a response through a socket whose transport is silent."""
+        """Send a response through a socket whose transport has nothing to send."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The protocol object of one connection. `number` tells it from all others of this process."""
+    """The protocol object of one connection. `number` is unique in this process."""
 
     def __init__(
         self, host: Host, listener: Listener, number: int, handle: Callable[[Exchange, memoryview], None]
@@ -77,22 +77,22 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def listener(self) -> str:
-        """The name of the listener that it came in by."""
+        """The name of the listener that accepted it."""
         return self._listener.name
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is in the works."""
+        """Whether no request is in progress."""
         return not self._pending
 
     @property
     def is_open(self) -> bool:
-        """Whether the client is still there."""
+        """Whether the client is still connected."""
         return self._transport is not None
 
     @property
     def is_sending_files(self) -> bool:
-        """Whether a response from files is on its way; what follows has to wait."""
+        """Whether a response from files is being sent; later responses have to wait."""
         return self._sender is not None or self._waiting_pieces is not None
 
     # -- the transport's calls -------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         frames = self.frames
         frames.take(count, self._now_ms())
         if frames.received_bytes and frames.room:
-            # More of a large frame is to come, and has room: there is nothing to decide.
+            # The rest of a large frame is still to come, and has room: there is nothing to decide.
             self._admission.receive(self, frames.received_bytes)
         else:
             self.proceed()
@@ -144,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- requests --------------------------------------------------------------------------------------------
 
     def proceed(self) -> None:
-        """Handle the frames that are here, as far as the rules allow; read on or not accordingly."""
+        """Handle the received frames as far as the rules allow, and pause or resume reading accordingly."""
         if self._is_proceeding or self._transport is None:
             return
         self._is_proceeding = True
@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         self._read_on(is_held)
 
     def _handle_frames(self) -> bool:
-        """Handle one frame after the other; true if a whole one must wait. Raises BadFrame."""
+        """Handle one frame after the other; true if a whole frame must wait. Raises BadFrame."""
         frames = self.frames
         while frames.in_frame:
             frame = frames.next()
@@ -194,9 +194,10 @@ class Connection(asyncio.BufferedProtocol):
         self._handle(exchange, frame)
 
     def _read_on(self, is_held: bool) -> None:
-        """Read, unless a whole frame is held, or the one that is being received may take no more memory.
+        """Read, unless a whole frame has to wait, or the frame that is being received may take no more
+        memory.
 
-        One frame that may not be handled yet is enough to hold: let the kernel hold the rest.
+        One waiting frame is enough: the kernel can hold the rest.
         """
         frames = self.frames
         wanted = not is_held and (bool(frames.room) or self._admission.may_grow(self))
@@ -214,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- responses -------------------------------------------------------------------------------------------
 
     def answered(self, exchange: Exchange) -> None:
-        """A response is there: send all that are next in order."""
+        """A response is ready: send all responses that are next in order."""
         self._admission.end(exchange.size)
         buffers: list[Buffer] = []
         while self._pending and self._pending[0].is_answered:
@@ -223,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(response, (bytes, bytearray, memoryview)):
                 buffers.append(response)
             elif first.is_from_files:
-                # It is the only one: a connection has one Fetch at a time in the works, and nothing else.
+                # It is the only response: while a Fetch is in progress, the connection has no other request.
                 self._send_from_files(cast(FromFiles, response))
             elif response is not None:
                 buffers.extend(cast(Sequence[Buffer], response))
@@ -238,12 +239,12 @@ class Connection(asyncio.BufferedProtocol):
             self._host.room_is_made()
 
     def _send_from_files(self, pieces: FromFiles) -> None:
-        """Send once the transport has nothing left to send, since a sender writes past it."""
+        """Send once the transport has nothing left to send, since a sender bypasses it."""
         if self._transport is None or self._transport.is_closing():
             return
         self._waiting_pieces = pieces
         if self._transport.get_write_buffer_size():
-            # With a limit of nothing it pauses at once, and resumes when all is sent.
+            # With a limit of 0 the transport pauses us at once, and resumes us when all is sent.
             self._transport.set_write_buffer_limits(high=0)
         else:
             self._send_waiting()
@@ -257,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sender = self._host.send_from_files(descriptor, pieces, self._sent)
 
     def _sent(self, error: BaseException | None) -> None:
-        """A response from files is sent, or can't be."""
+        """A response from files was sent, or could not be sent."""
         self._sender = None
         if error is not None:
             if isinstance(error, Exception) and not isinstance(error, ConnectionError):
@@ -268,11 +269,11 @@ class Connection(asyncio.BufferedProtocol):
     # -- the end ---------------------------------------------------------------------------------------------
 
     def complain(self, error: Exception) -> None:
-        """Log what is wrong with this client."""
+        """Log a fault of this client."""
         self._host.complain(self, error)
 
     def close(self) -> None:
-        """Close the connection once what was written is sent."""
+        """Close the connection after sending what was written."""
         if self._transport is not None:
             self._transport.close()
 

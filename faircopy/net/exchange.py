@@ -1,4 +1,4 @@
-"""One request and its response, between a connection and whoever answers it."""
+"""One request and its response, between a connection and the handler that answers it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Response = Buffer | Sequence[Buffer] | FromFiles | None
 
 
 class ClientConnection(Protocol):
-    """The connection that a request came by, as those see it who answer.
+    """The connection that a request came by, as its handler sees it.
 
-    `peer` is the address of the client, `advertised` the one that it is told to find this broker at.
+    `peer` is the address of the client; `advertised` is the address of this broker that the client is told.
     """
 
     peer: str
@@ -25,29 +25,29 @@ class ClientConnection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether the client is still there."""
+        """Whether the client is still connected."""
 
     def answered(self, exchange: Exchange) -> None:
-        """A response is there."""
+        """A response is ready."""
 
     def proceed(self) -> None:
-        """Handle the requests that are here, as far as the rules allow."""
+        """Handle the received requests, as far as the rules allow."""
 
     def complain(self, error: Exception) -> None:
-        """Log what is wrong with this client."""
+        """Log a fault of this client."""
 
     def close(self) -> None:
-        """Close the connection once what was written is sent."""
+        """Close the connection after sending what was written."""
 
 
 class Exchange:
     """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0).
 
-    A Produce request that `holds_back` others lets them on with `let_on`, or when it is answered. Until then
-    the connection's next one waits: so batches are taken in the order in which they came, though some take
-    longer to check.
+    A Produce request with `holds_back` set makes the connection's next request wait until `let_on` is called
+    or this one is answered. So batches are accepted in the order of their arrival, though some take longer to
+    check.
 
-    `when_lost` is called if the client goes before it has its answer; it may still be answered.
+    `when_lost` is called if the client disconnects before it has its answer; `answer` may still be called.
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class Exchange:
     )  # fmt: skip
 
     def __init__(self, connection: ClientConnection, size: int, is_produce: bool) -> None:
-        """`size` are the bytes of the request."""
+        """`size` is the size of the request in bytes."""
         self.connection = connection
         self.size = size
         self.is_produce = is_produce
@@ -66,7 +66,7 @@ class Exchange:
         self.when_lost: Callable[[], None] | None = None
 
     def answer(self, response: Response) -> None:
-        """Send the response, once those before it are sent. Only the first answer counts."""
+        """Send the response after those of earlier requests. Only the first answer counts."""
         if self.is_answered:
             return
         self.response = response
@@ -74,11 +74,11 @@ class Exchange:
         self.connection.answered(self)
 
     def let_on(self) -> None:
-        """The connection's next request may be taken."""
+        """Let the connection handle its next request."""
         self.holds_back = False
         self.connection.proceed()
 
     def answer_from_files(self, response: FromFiles) -> None:
-        """Send a response of which parts lie in files."""
+        """Send a response that lies partly in files."""
         self.is_from_files = True
         self.answer(response)

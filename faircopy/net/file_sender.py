@@ -1,7 +1,7 @@
 """Sending a response that lies in files: straight from the page cache to the socket, on threads.
 
-Large answers to Fetch go this way. They are never copied into the broker's memory: a reader costs little of
-its CPU, and a slow one none of its memory.
+Large Fetch responses are sent this way. They are never copied into the broker's memory: a reader costs little
+of the broker's CPU, and a slow reader takes none of its memory.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from faircopy.storage.disk import Disk
 from faircopy.storage.file import FileRange
 from faircopy.storage.system import Buffer
 
-# A thread that has sent so much lets others have a turn: fsyncs of commits may be waiting.
+# A thread that has sent this much gives others a turn: fsyncs of commits may be waiting.
 TURN_BYTES = 4 << 20
-# A client that reads on makes room sooner than the loop could be told to look for it.
+# A client that keeps reading makes room sooner than the event loop could be told to look for it.
 PATIENCE_MS = 2
 
 Piece = Buffer | FileRange
 
 
 class FileSender:
-    """One response on its way. `done(error)` is called on the loop, once, unless `stop` was called before.
+    """A response that is being sent. `done(error)` is called once, on the loop, unless `stop` was called
+    before.
 
-    The socket is borrowed from a transport that has nothing left to send, and must send nothing meanwhile.
+    The socket belongs to a transport that has nothing left to send, and that must send nothing meanwhile.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class FileSender:
         loop: asyncio.AbstractEventLoop,
         done: Callable[[BaseException | None], None],
     ) -> None:
-        # A descriptor of our own: while a thread sends, the transport may close its one, and another file get
-        # the same number.
+        # A duplicate descriptor: while a thread sends, the transport may close its own, and another file may
+        # get the same number.
         self._socket = socket.socket(fileno=socket.dup(descriptor))
         self._socket.setblocking(False)
         self._pieces = deque(piece for piece in pieces if len(piece))
@@ -51,7 +52,7 @@ class FileSender:
         self._take_turn()
 
     def stop(self) -> None:
-        """The client is gone, or must go: send no more."""
+        """Send no more, because the client has disconnected or is about to be disconnected."""
         self._is_stopped = True
         if not self._is_on_thread:
             self._close()
@@ -83,7 +84,7 @@ class FileSender:
 
 
 def send_some(to: socket.socket, pieces: deque[Piece]) -> bool:
-    """Send a turn's bytes, and drop from `pieces` what is sent; true if the socket stays full.
+    """Send one turn's bytes, and remove what was sent from `pieces`; true if the socket stays full.
 
     Waits for the disk, and at most PATIENCE_MS at a time for the socket. Raises ConnectionError,
     StorageFailure.
@@ -104,7 +105,7 @@ def send_some(to: socket.socket, pieces: deque[Piece]) -> bool:
 
 
 def gets_room(full: socket.socket) -> bool:
-    """Whether a full socket takes more within a moment."""
+    """Wait a moment for a full socket; true if it has room again."""
     poll = select.poll()
     poll.register(full, select.POLLOUT)
     return bool(poll.poll(PATIENCE_MS))
@@ -114,12 +115,12 @@ def send_piece(to: socket.socket, piece: Piece, size: int, has_more: bool) -> in
     """Send the first bytes of a piece; return how many were taken."""
     if isinstance(piece, FileRange):
         return piece.file.send(to.fileno(), piece.position, size)
-    # A head waits for what follows it, so that the two share a packet.
+    # The head waits for the data that follows it, so that they share a packet.
     return to.send(memoryview(piece)[:size], socket.MSG_MORE if has_more else 0)
 
 
 def rest_of(piece: Piece, sent: int) -> Piece | None:
-    """What is left of a piece of which so many bytes are sent."""
+    """The rest of a piece after its first `sent` bytes; None if nothing is left."""
     if sent == len(piece):
         return None
     if isinstance(piece, FileRange):

@@ -1,9 +1,9 @@
-"""Frames, cut out of the bytes that one connection receives. No I/O and no clock: time is given.
+"""Frames, cut out of the bytes that one connection receives. No I/O and no clock: the caller passes the time.
 
-Whoever reads the socket writes the next bytes into `room`, says how many there are (`take`), and then asks
-for the frames that are whole (`next`, `pop`). Small frames come through one scratch buffer. A frame that
-arrives in parts gets a buffer of its own, and the rest of it is received right where it is to stay. That
-buffer grows with what has arrived, never by the length that a client declares.
+The reader of the socket writes the next bytes into `room`, says how many there are (`take`), and then asks
+for the complete frames (`next`, `pop`). Small frames come through one scratch buffer. A frame that arrives in
+parts gets a buffer of its own, and the rest of it is received in place. That buffer grows with the bytes that
+have arrived, never by the length that a client declares.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ SCRATCH_BYTES = 64 << 10
 FIRST_FRAME_BYTES = 64 << 10
 TRUSTED_FRAME_BYTES_MAX = 2 << 20
 
-# One for all connections: an event loop fills it and hands it over for one connection at a time.
+# Shared by all connections: an event loop fills it and hands it over for one connection at a time.
 _SCRATCH = memoryview(bytearray(SCRATCH_BYTES))
 
 
 class Frames:
-    """What one connection has received and not yet handled.
+    """The bytes that one connection has received and not yet handled.
 
-    `room` is where the next bytes are to be written; if it is empty, `grow` makes more. `received_bytes` have
-    arrived of a frame that has a buffer of its own. `in_frame` says whether anything of a frame is here.
-    `began_ms` is when that frame began to arrive, `arrived_ms` when the last bytes came.
+    The next bytes are written into `room`; if it is empty, `grow` makes more. `received_bytes` is how much of
+    a frame with a buffer of its own has arrived. `in_frame` says whether any part of a frame has arrived.
+    `began_ms` is the time when that frame started to arrive, `arrived_ms` the time when the last bytes came.
     """
 
     __slots__ = (
@@ -36,9 +36,9 @@ class Frames:
         self._unread = b""
         self._frame: bytearray | None = None
         self._frame_bytes = 0  # the declared length of the frame that `next` has looked at
-        # A client that has sent a large frame is trusted to send another: its buffer begins as large.
+        # A client that has sent a large frame is trusted to send another: its buffer starts at that size.
         self._trusted_bytes = FIRST_FRAME_BYTES
-        self._paused_ms = 0.0  # in all, since the frame began
+        self._paused_ms = 0.0  # in total, since the frame began
         self._paused_since_ms = 0.0
         self.room = _SCRATCH
         self.received_bytes = 0
@@ -49,7 +49,7 @@ class Frames:
     # -- receiving -------------------------------------------------------------------------------------------
 
     def grow(self) -> memoryview:
-        """Twice the room for a frame that has filled its buffer, but no more than it was declared to need."""
+        """Double the buffer of a frame that has filled it, up to the frame's declared size."""
         assert self._frame is not None
         larger = bytearray(min(2 * len(self._frame), self._frame_bytes))
         larger[: self.received_bytes] = self._frame
@@ -88,7 +88,7 @@ class Frames:
         return memoryview(unread)[LENGTH_BYTES : LENGTH_BYTES + size]
 
     def pop(self) -> None:
-        """The frame that `next` has given is handled: go on to the one after it."""
+        """Remove the frame that `next` has returned, since it is handled."""
         if self._frame is not None:
             trusted_bytes = min(self._frame_bytes, TRUSTED_FRAME_BYTES_MAX)
             self._trusted_bytes = max(self._trusted_bytes, trusted_bytes)
@@ -108,7 +108,7 @@ class Frames:
         self.in_frame = False
 
     def _receive_in_place(self) -> None:
-        """Receive the rest of a frame right where it is to stay."""
+        """Receive the rest of a frame in place."""
         arrived = self._unread[LENGTH_BYTES:]
         self._frame = bytearray(max(min(self._frame_bytes, self._trusted_bytes), len(arrived)))
         self._frame[: len(arrived)] = arrived
@@ -119,7 +119,7 @@ class Frames:
     # -- time ------------------------------------------------------------------------------------------------
 
     def pause(self, now_ms: float) -> None:
-        """The broker does not read from now on."""
+        """The broker stops reading."""
         self.is_paused = True
         self._paused_since_ms = now_ms
 
@@ -129,10 +129,10 @@ class Frames:
         self._paused_ms += now_ms - self._paused_since_ms
 
     def is_slow_to_send(self, now_ms: float, grace_ms: float, bytes_per_second: int) -> bool:
-        """Whether a frame comes more slowly than this, and has done so for longer than the grace.
+        """Whether a frame arrives more slowly than this, and has done so for longer than the grace.
 
-        What counts is how old the frame is, not when its last byte came: else a byte a minute would hold
-        memory for ever. While the broker does not read, a client is not late.
+        The age of the frame counts, not the time of its last byte: otherwise a byte a minute would hold
+        memory for ever. Time in which the broker does not read is not held against a client.
         """
         is_whole = self._frame is not None and self.received_bytes == self._frame_bytes
         if not self.in_frame or is_whole or self.is_paused:

@@ -1,7 +1,9 @@
-"""Where a broker listens: one address, or several that have names, each with what its clients are told.
+"""The addresses that a broker listens on: one, or several with names, each with the address that clients are
+told.
 
-A client is told the address of the listener that it came in by: the advertised one, else the one that is
-listened on. If that stands for all addresses of the machine, it is the one that this client has reached.
+A client is told the address of the listener that accepted it: the advertised one if there is one, otherwise
+the address that the listener is bound to. If that one stands for all addresses of the machine, the client is
+told the address that it connected to.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from faircopy.errors import FaircopyError
 from faircopy.settings.table import BadSetting, Settings
 from faircopy.wire.address import Address, BadAddress, parse_address
 
-NAMELESS = "default"  # a listener that was given without a name
+NAMELESS = "default"  # the name of a listener that was given none
 
 _NAME = re.compile(r"[a-z0-9._-]{1,100}")
 
@@ -25,14 +27,15 @@ class CannotListen(FaircopyError):
 
 
 class Listener(NamedTuple):
-    """One address to accept clients on; `advertised` is None where none was given."""
+    """One address to accept clients on; `advertised` is None if none was given."""
 
     name: str
     address: Address
     advertised: Address | None
 
     def address_for(self, local: tuple[Any, ...] | None) -> Address:
-        """Where a client finds this broker, given the local end (host, port, ...) of its connection."""
+        """The address of this broker for a client, given the local end (host, port, ...) of its
+        connection."""
         if self.advertised is not None:
             return self.advertised
         if local is None or not self.address.is_wildcard:
@@ -41,7 +44,8 @@ class Listener(NamedTuple):
 
 
 def without_ipv6_prefix(host: str) -> str:
-    """An IPv4 host as such, where a socket for both kinds has ::ffff:10.0.0.1."""
+    """The plain IPv4 host for an address such as ::ffff:10.0.0.1, which a socket for IPv4 and IPv6
+    reports."""
     ip = ipaddress.ip_address(host)
     return str(getattr(ip, "ipv4_mapped", None) or host)
 
@@ -58,9 +62,9 @@ def parse_listeners(settings: Settings) -> tuple[Listener, ...]:
 
 
 def parse_named(text: str, key: str) -> dict[str, Address]:
-    """Addresses by name, of `HOST:PORT` or `NAME://HOST:PORT`, several with commas between.
+    """Addresses by name, from a comma-separated list of `HOST:PORT` or `NAME://HOST:PORT`.
 
-    Names are in lower case; that of an address without one is NAMELESS.
+    Names are in lower case; an address without a name gets NAMELESS.
     """
     found: dict[str, Address] = {}
     for part in text.split(","):
@@ -101,7 +105,7 @@ def check_advertised(name: str, address: Address, listeners: dict[str, Address])
     if address.is_wildcard:
         raise BadSetting(
             f"advertised.listeners has {address}, and {address.host} stands for all addresses: give a host that "
-            f"clients can reach, or leave it out, and each is told the address that it came to"
+            f"clients can reach, or leave it out, and each is told the address that it connected to"
         )
 
 

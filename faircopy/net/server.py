@@ -1,4 +1,4 @@
-"""The front door: accepting connections, looking after them, and closing them."""
+"""The server: accepting connections, limiting them, and closing them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Server:
         disk: Disk,
         handle: Callable[[Exchange, memoryview], None],
     ) -> None:
-        """`handle(exchange, frame)` takes one request."""
+        """`handle(exchange, frame)` handles one request."""
         self.settings = settings
         self.clock = clock
         self.admission: Admission[Connection] = Admission(settings)
@@ -51,7 +51,7 @@ class Server:
         self._is_making_room = False
 
     async def serve(self, bound: list[tuple[Listener, socket.socket]]) -> None:
-        """Accept connections on what `bind_all` has taken."""
+        """Accept connections on the listeners and sockets that `bind_all` returned."""
         for listener, taken in bound:
             accept = functools.partial(self.accept, listener)
             self._accepting.append(await self._loop.create_server(accept, sock=taken, backlog=BACKLOG))
@@ -59,14 +59,14 @@ class Server:
         self._sweep()
 
     def accept(self, listener: Listener) -> Connection:
-        """What serves a client that comes in there."""
+        """A new connection for a client of this listener."""
         self._numbers += 1
         return Connection(self, listener, self._numbers, self._handle)
 
     # -- the connections' calls ------------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> None:
-        """A client is there: let it in, or refuse it."""
+        """A client has connected: accept or refuse it."""
         limit = self.admission.limit_reached(connection.peer)
         if limit:
             self.complain(connection, FaircopyError(f"too many connections (setting {limit})"))
@@ -76,12 +76,12 @@ class Server:
         log.debug("connection %d of %s opened, by %s", connection.number, connection.peer, connection.listener)
 
     def closed(self, connection: Connection) -> None:
-        """A client is gone."""
+        """A client has disconnected."""
         self.admission.close(connection)
         log.debug("connection %d of %s closed", connection.number, connection.peer)
 
     def room_is_made(self) -> None:
-        """Something is done: let those look again in the next tick that wait for room."""
+        """Some memory is free again: in the next tick, let the connections that wait for room try again."""
         if not self._is_making_room:
             self._is_making_room = True
             self._loop.call_soon(self._let_waiting_on)
@@ -94,11 +94,11 @@ class Server:
     def send_from_files(
         self, descriptor: int, pieces: FromFiles, done: Callable[[BaseException | None], None]
     ) -> FileSender:
-        """Send a response through a socket whose transport is silent."""
+        """Send a response through a socket whose transport has nothing to send."""
         return FileSender(descriptor, pieces, self._disk, self._loop, done)
 
     def complain(self, connection: Connection, error: Exception) -> None:
-        """Log what is wrong with a client, but let no client fill the log."""
+        """Log a client's fault, but let no client fill the log."""
         self._complaints += 1
         if self._complaints <= COMPLAINTS_PER_SWEEP:
             log.warning("closing the connection of %s: %s", connection.peer, str(error)[:500])
@@ -106,7 +106,7 @@ class Server:
     # -- upkeep ----------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        """Close connections that idle, or that do not finish what they began to send."""
+        """Close connections that idle, or that do not finish a frame in time."""
         self._complaints = 0
         for connection, fault in self.admission.sweep(self.clock.monotonic_ms()):
             if fault is None:

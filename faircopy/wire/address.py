@@ -1,4 +1,4 @@
-"""HOST:PORT, as people write it: an IPv6 host stands in brackets, `[::1]:9092`."""
+"""HOST:PORT, as people write it, with an IPv6 host in brackets: `[::1]:9092`."""
 
 from __future__ import annotations
 

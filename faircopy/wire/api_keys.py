@@ -1,4 +1,4 @@
-"""Numbers of Kafka's APIs, for code that speaks of one. A new API needs no name here."""
+"""Numbers of Kafka's APIs, for code that refers to one by name. A new API does not have to be listed here."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
-    INSPECT = 20000  # faircopy's own, as what follows
+    INSPECT = 20000  # this and the following ones are faircopy's own
     BACKUP = 20001

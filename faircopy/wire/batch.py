@@ -6,7 +6,7 @@ Layout (big-endian), as KIP-98 fixed it:
      8  batch length            i32   of what follows these 12 bytes
     12  partition leader epoch  i32   outside the CRC; set when the batch is copied into the log
     16  magic                   i8    2
-    17  crc                     u32   CRC32C of bytes 21 to the end
+    17  crc                     u32   CRC32C of byte 21 to the end
     21  attributes              i16   0-2 compression, 3 LogAppendTime, 4 transactional, 5 control
     23  last offset delta       i32
     27  base timestamp          i64   milliseconds
@@ -85,11 +85,11 @@ class BatchHeader(NamedTuple):
 
 
 class BatchError(FaircopyError):
-    """Bytes that a client sent as a record batch are not an acceptable one."""
+    """The bytes that a client sent are not an acceptable record batch."""
 
 
 class CorruptBatch(BatchError):
-    """The batch is cut short, or its CRC does not fit its bytes."""
+    """The batch is cut short, or its CRC does not match its bytes."""
 
 
 class OldMagic(BatchError):
@@ -97,7 +97,7 @@ class OldMagic(BatchError):
 
 
 class InvalidBatch(BatchError):
-    """The batch is whole, but says something that it must not."""
+    """The batch is complete, but its content is not allowed."""
 
 
 def read_header(buffer: bytes | memoryview | bytearray, at: int = 0) -> BatchHeader:
@@ -106,8 +106,8 @@ def read_header(buffer: bytes | memoryview | bytearray, at: int = 0) -> BatchHea
 
 
 def check_produced(batch: memoryview) -> BatchHeader:
-    """Check one batch as a producer may send it, and return its header. Records stay unread: `wire/record_count.py`
-    counts them.
+    """Check one batch from a producer, and return its header. This does not look at the records:
+    `wire/record_count.py` counts them.
 
     Raises OldMagic, CorruptBatch or InvalidBatch.
     """
@@ -140,7 +140,8 @@ def check_produced(batch: memoryview) -> BatchHeader:
 
 
 def check_logged(batch: bytes | memoryview, base_offset: int, leader_epochs: range) -> BatchHeader:
-    """Check one whole batch as it must stand in a log at this offset, of one of these epochs; return its header.
+    """Check one whole batch that was read from a log at this offset, where batches bear one of these leader epochs.
+    Return its header.
 
     Raises CorruptBatch or InvalidBatch.
     """
@@ -164,7 +165,7 @@ def check_logged(batch: bytes | memoryview, base_offset: int, leader_epochs: ran
 
 
 def placed_prefix(base_offset: int, length: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch at its place in a log; the rest of the batch is copied as it is."""
+    """The first 16 bytes of a batch at its place in a log; the rest of the batch is copied unchanged."""
     return PLACE.pack(base_offset, length) + _INT32.pack(leader_epoch)
 
 

@@ -1,8 +1,7 @@
 """Readers and writers of Kafka messages, one per API, version and direction, compiled when first used.
 
-`reader(...)` and `writer(...)` are the two doors. What a client sends can make a reader raise
-`MalformedMessage` and nothing else; what our own code gives can make a writer raise `UnencodableMessage` and
-nothing else.
+`reader(...)` and `writer(...)` are the entry points. Whatever bytes a client sends, a reader raises only
+`MalformedMessage`. Whatever values our own code passes, a writer raises only `UnencodableMessage`.
 """
 
 from __future__ import annotations
@@ -44,9 +43,10 @@ class UnknownMessage(FaircopyError):
 
 
 def _make_reader(schema: Schema, version: int, direction: Direction) -> Read:
-    """`read(buffer, at) -> (message, next)` for a body that starts at byte `at`; what follows is left alone.
+    """`read(buffer, at) -> (message, next)` for a body that starts at byte `at`; bytes after the body are
+    ignored.
 
-    `buffer` is a memoryview of bytes. Fields of type `records` come as slices of it, nothing copied.
+    `buffer` is a memoryview of bytes. Fields of type `records` are slices of it, without a copy.
     Raises UnknownMessage; the reader raises MalformedMessage.
     """
     name, fields, dialect = _layout(schema, version, direction)
@@ -66,15 +66,16 @@ def _make_reader(schema: Schema, version: int, direction: Direction) -> Read:
 
 reader = cache(_make_reader)
 reader_on_thread = cache(_make_reader)
-"""A reader counts elements, so it reads one message at a time: these are for another thread than the event loop's, and
-for one thread at a time."""
+"""A reader counts elements, so it can read only one message at a time. These readers are for threads other
+than the event loop's, one thread at a time."""
 
 
 @cache
 def writer(schema: Schema, version: int, direction: Direction) -> Write:
     """`write(out, body)`, which appends the body to a bytearray.
 
-    Raises UnknownMessage; the writer raises UnencodableMessage, and has then appended a part.
+    Raises UnknownMessage. The writer raises UnencodableMessage, and may then have appended a part of the
+    body.
     """
     name, fields, dialect = _layout(schema, version, direction)
     put = structure_writer(name, fields, dialect)

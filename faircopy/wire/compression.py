@@ -1,12 +1,13 @@
 """The records section of a Kafka v2 batch, decompressed within a hard bound.
 
-A megabyte of zstd can hold 32 gigabytes, so the output is never sized by what the input claims: what would pass
-the bound is refused. gzip and zstd come in pieces, as they are asked for; contexts of zstd, which are expensive to
-make, are used again. The output of lz4 grows in steps, and a step that proves too small costs one more pass over
-the input; the steps quadruple, so all passes together cost at most a third more than the last one.
+A megabyte of zstd can hold 32 gigabytes, so the size that the input claims never decides how much memory is
+taken: output beyond the bound is refused. gzip and zstd are decompressed piece by piece, on demand. zstd
+contexts are expensive to make, so they are reused. The output buffer of lz4 grows in steps; a step that is
+too small costs one more pass over the input. Each step is four times as large as the last, so all passes
+together cost at most a third more than the last one.
 
-Codecs, the low three bits of a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4 frame, 4 zstd. Snappy
-comes raw, or in the frame of snappy-java, which Java clients and franz-go send (integers big-endian):
+Codecs, the low three bits of a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4 frame, 4 zstd. Snappy is
+either raw, or in the frame of snappy-java, which Java clients and franz-go send (integers big-endian):
 
      0  magic     8 bytes  82 "SNAPPY" 00
      8  version   i32, and the oldest version that can read it, i32
@@ -33,25 +34,25 @@ ZSTD = 4
 Bytes = bytes | bytearray | memoryview
 _FIRST_OUTPUT_BYTES = 64 * 1024
 _GROWTH = 4
-_OUTPUT_IS_FULL = "write whole buffer"  # in cramjam's message: the output is too small, the input may be good
+_OUTPUT_IS_FULL = "write whole buffer"  # in cramjam's message: the output is too small, the input may be valid
 
 _JAVA_SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _JAVA_SNAPPY_HEADER_BYTES = 16
 _INT32 = struct.Struct(">i")
 _SNAPPY_GREATEST_RATIO = 32  # its densest element copies 64 bytes and takes 2
 
-_GZIP_FORMAT = 31  # zlib's word for a header and trailer of gzip
+_GZIP_FORMAT = 31  # tells zlib to expect gzip's header and trailer
 _GZIP_PIECE_BYTES = 64 << 10
-_GZIP_INPUT_BYTES = 16 << 10  # zlib copies what is left of it
-_ZSTD_INPUT_BYTES_MIN = 128  # of which at most 4 MiB come: zstd's densest block makes 128 KiB of 4 bytes
+_GZIP_INPUT_BYTES = 16 << 10  # at a time, since zlib copies the input that it did not use
+_ZSTD_INPUT_BYTES_MIN = 128  # these make at most 4 MiB: zstd's densest block turns 4 bytes into 128 KiB
 _ZSTD_INPUT_BYTES_MAX = 1024
-_ZSTD_PIECE_BYTES = 256 << 10  # a larger one shows that less input is enough
-_ZSTD_KEPT_BYTES = 10 << 20  # of a context: its window is as large as the client likes, up to 128 MiB
-_idle_decompressors: list[zstandard.ZstdDecompressor] = []  # one serves one thread at a time
+_ZSTD_PIECE_BYTES = 256 << 10  # after a larger piece of output, less input is given at a time
+_ZSTD_KEPT_BYTES = 10 << 20  # larger contexts are not kept: the client chooses the window, up to 128 MiB
+_idle_decompressors: list[zstandard.ZstdDecompressor] = []  # each is used by one thread at a time
 
 
 class RecordsError(FaircopyError):
-    """The records section of a batch does not decompress, or is not a sequence of records."""
+    """The records section of a batch can't be decompressed, or is not a sequence of records."""
 
 
 class TooLargeError(RecordsError):
@@ -59,9 +60,9 @@ class TooLargeError(RecordsError):
 
 
 def decompress(codec: int, compressed: Bytes, limit_bytes: int) -> Bytes:
-    """The bytes that `compressed` holds, at most `limit_bytes` of them; with codec 0, `compressed` itself.
+    """The decompressed bytes, at most `limit_bytes` of them; with codec 0, `compressed` itself.
 
-    Raises TooLargeError beyond the bound, and RecordsError for bytes that are not of the codec.
+    Raises TooLargeError beyond the bound, and RecordsError for bytes that the codec can't decompress.
     """
     if codec == NONE:
         _check_size(len(compressed), limit_bytes)
@@ -79,7 +80,7 @@ def decompress(codec: int, compressed: Bytes, limit_bytes: int) -> Bytes:
 
 
 def decompress_pieces(codec: int, compressed: Bytes, limit_bytes: int) -> Iterator[Bytes]:
-    """The same in pieces, of which those of gzip and zstd are made when they are asked for."""
+    """The same in pieces; gzip and zstd make each piece on demand."""
     if codec not in _STREAMS:
         yield decompress(codec, compressed, limit_bytes)
         return
@@ -104,7 +105,7 @@ def _lz4(compressed: Bytes, limit_bytes: int) -> memoryview:
 
 
 def _lz4_attempt(compressed: Bytes, room: int) -> memoryview | None:
-    """The output, or None if it takes more than `room` bytes."""
+    """The output, or None if it needs more than `room` bytes."""
     output = bytearray(room)
     try:
         size = cramjam.lz4.decompress_into(compressed, output)
@@ -120,7 +121,7 @@ def _not_of_codec(error: Exception) -> RecordsError:
 
 
 def _gzip(compressed: memoryview) -> Iterator[bytes]:
-    """What the members hold; one may follow another, as in files of gzip."""
+    """The content of all gzip members, of which there may be several, one after the other."""
     at = 0
     try:
         while at < len(compressed) or at == 0:
@@ -137,9 +138,9 @@ def _gzip(compressed: memoryview) -> Iterator[bytes]:
 
 
 def _zstd(compressed: memoryview) -> Iterator[bytes]:
-    """What the frames hold; one may follow another, as in files of zstd."""
+    """The content of all zstd frames, of which there may be several, one after the other."""
     try:
-        decompressor = _idle_decompressors.pop()  # one step: no other thread gets the same
+        decompressor = _idle_decompressors.pop()  # atomic: no other thread gets the same one
     except IndexError:
         decompressor = zstandard.ZstdDecompressor()
     try:
@@ -195,7 +196,7 @@ def _java_blocks(framed: memoryview) -> Iterator[memoryview]:
 
 
 def _raw_snappy_size(block: memoryview) -> int:
-    """What the block claims to hold; a claim that snappy can't keep is refused before memory is taken."""
+    """The size that the block claims; a claim that snappy can't achieve is refused before memory is taken."""
     try:
         size = int(cramjam.snappy.decompress_raw_len(block))
     except cramjam.DecompressionError as error:

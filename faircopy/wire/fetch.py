@@ -1,4 +1,4 @@
-"""Fetch, the hot path, by hand: requests v4-v12 in, responses v4-v12 out with records that are not copied.
+"""Fetch, a hot path, coded by hand: requests v4-v12 in, responses v4-v12 out, without copying records.
 
 Request; v12 is flexible (compact lengths, tagged fields at each end):
 
@@ -9,8 +9,8 @@ Request; v12 is flexible (compact lengths, tagged fields at each end):
                     last fetched epoch i32 (v12+), log start offset i64 (v5+), partition max bytes i32
     forgotten topics (v7+), rack id (v11+)
 
-What follows the topics is not looked at: there are no fetch sessions (KIP-227: session id 0 is always
-answered), so nothing can be forgotten, and there are no preferred replicas. Response:
+The reader ignores all that follows the topics: there are no fetch sessions (KIP-227: the answer is always
+session id 0), so nothing can be forgotten, and there are no preferred replicas. Response:
 
     throttle time i32 ms
     error i16 and session id i32 (v7+)
@@ -72,8 +72,8 @@ Buffer = bytes | bytearray | memoryview
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition. `current_leader_epoch` is -1 when the client does not know it;
-    `last_fetched_epoch`, that of the batch before `fetch_offset`, when it does not say.
+    """The request for one partition. `current_leader_epoch` is -1 when the client does not know it;
+    `last_fetched_epoch`, that of the batch before `fetch_offset`, is -1 when the client does not say.
     """
 
     topic: str
@@ -92,7 +92,7 @@ class DivergingEpoch(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """A Fetch request. `session_id` is 0 and `session_epoch` -1 where the client names no session."""
+    """A Fetch request. `session_id` is 0 and `session_epoch` -1 if the client names no session."""
 
     max_wait_ms: int
     min_bytes: int
@@ -103,9 +103,9 @@ class FetchRequest(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The answer for one partition; `records` are whole batches, in order, in as many pieces as they lie in.
+    """The answer for one partition; `records` are whole batches, in order, in one or more pieces.
 
-    A piece is a buffer, or whatever else has a length in bytes and can be sent by whom the response is given to.
+    A piece is a buffer, or another object with a length in bytes that the sender of the response can send.
     """
 
     topic: str
@@ -119,7 +119,8 @@ class FetchResult(NamedTuple):
 
 
 def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest:
-    """The request whose body starts at byte `at`, down to its topics. Raises MalformedMessage."""
+    """The request whose body starts at byte `at`, including its topics but nothing after them. Raises
+    MalformedMessage."""
     try:
         return _read(version, frame, at)
     except CUT_SHORT as error:
@@ -182,11 +183,11 @@ def _named(name: str | None) -> str:
 def encode_fetch_response(
     version: int, correlation_id: int, results: Iterable[FetchResult], error_code: int = 0
 ) -> list[Any]:
-    """The response, piece by piece: the first one, a buffer, starts with the length prefix, records are not
-    copied.
+    """The response as a list of pieces. The first piece is a buffer that starts with the length prefix;
+    records are not copied.
 
-    A plain tuple does for a `FetchResult`. Neighbours of one topic are grouped. `error_code` is for the whole
-    request (v7+).
+    A plain tuple can stand in for a `FetchResult`. Neighbouring results of one topic are grouped.
+    `error_code` is for the whole request (v7+).
     """
     grouped = [(topic, list(rows)) for topic, rows in groupby(results, itemgetter(0))]
     head = _response_head(version, correlation_id, error_code)
@@ -251,7 +252,7 @@ def _fixed_answer(version: int, row: FetchResult) -> bytes:
 
 
 def _after_records(buffers: list[Any], out: bytearray, records: Sequence[Sized]) -> bytearray:
-    """Put `records` behind `out`, and return the bytearray that takes what follows them."""
+    """Append `records` after `out`, and return the bytearray for the bytes that follow them."""
     if not records:
         return out
     buffers.extend(records)

@@ -8,11 +8,12 @@ LENGTH_BYTES = 4
 
 
 class BadFrame(FaircopyError):
-    """What a client sent is not a frame, or one too large. The connection can't be used any longer."""
+    """The bytes that a client sent are not a frame, or a frame that is too large. The connection can't be
+    used any longer."""
 
 
 def frame_bytes(prefix: bytes | bytearray | memoryview, bytes_max: int) -> int:
-    """Bytes of the frame whose length stands in the four bytes `prefix`. Raises BadFrame."""
+    """The size of a frame, from its four bytes of length. Raises BadFrame if it is more than `bytes_max`."""
     size = int.from_bytes(prefix, "big", signed=True)
     if 0 < size <= bytes_max:
         return size

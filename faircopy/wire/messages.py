@@ -1,10 +1,9 @@
 """Whole requests and responses: headers, bodies and the length prefix around them.
 
-A frame here is what follows the four bytes of length. Headers (KIP-482):
+A frame here does not include its four bytes of length. Headers (KIP-482):
 
-    request  v1   api key i16, version i16, correlation id i32, client id as a nullable string of i16 length
-    request  v2   the same, then tagged fields; for flexible versions
-    response v0   correlation id i32
+    request  v1   api key i16, version i16, correlation id i32, client id as a nullable string with an i16
+    length request  v2   the same, then tagged fields; for flexible versions response v0   correlation id i32
     response v1   the same, then tagged fields; for flexible versions, but never for ApiVersions (KIP-511)
 """
 
@@ -21,7 +20,7 @@ from faircopy.wire.primitives import skip_tags
 from faircopy.wire.schema import Schema
 
 DECODED_BYTES_MAX = 8 << 20
-"""A greater request is refused by `decode_request`, as its objects take tens of times its bytes.
+"""`decode_request` refuses larger requests, since the decoded objects take tens of times as much memory.
 
 Produce has a reader of its own, without this limit.
 """
@@ -34,7 +33,7 @@ NEVER = 1 << 15
 
 
 class RequestHeader(NamedTuple):
-    """What stands before the body of a request; `body_at` is where the body starts in the frame."""
+    """The header of a request; `body_at` is where the body starts in the frame."""
 
     api_key: int
     api_version: int
@@ -44,11 +43,11 @@ class RequestHeader(NamedTuple):
 
 
 def read_request_header(frame: memoryview, flexible_from: Mapping[int, int]) -> RequestHeader:
-    """The header of a request, also of one whose API or version is not known.
+    """The header of a request, even if its API or version is not known.
 
-    `flexible_from` has the first flexible version of each API that is known. Of an ApiVersions request that is too new,
-    nothing after the correlation id is needed to answer, and its layout is not known for sure: then what can't be read
-    is passed over. Raises MalformedMessage.
+    `flexible_from` has the first flexible version of each known API. To answer an ApiVersions request that is
+    too new, nothing after the correlation id is needed, and the layout of the rest is not certain: an
+    unreadable rest is ignored. Raises MalformedMessage.
     """
     if len(frame) < _REQUEST.size:
         raise MalformedMessage(f"request of {len(frame)} bytes is shorter than a header")
@@ -81,7 +80,7 @@ def decode_request(schema: Schema, version: int, frame: memoryview, at: int) -> 
 
 
 def decode_request_on_thread(schema: Schema, version: int, frame: memoryview, at: int) -> Message:
-    """The same, for one thread at a time that is not the event loop's."""
+    """The same, for threads other than the event loop's, one thread at a time."""
     return _decode(codec.reader_on_thread, schema, version, frame, at)
 
 

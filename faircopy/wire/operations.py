@@ -1,6 +1,6 @@
 """Kafka's operations on each type of resource, as bit sets of their numbers (KIP-430).
 
-There is no authorizer, so whoever asks is told that all of them are allowed.
+There is no authorizer, so a client that asks is told that all of them are allowed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Operation(IntEnum):
-    """What may be done, by Kafka's numbers."""
+    """An operation on a resource, by Kafka's number."""
 
     READ = 3
     WRITE = 4
@@ -52,5 +52,5 @@ ON_THE_CLUSTER = bits(
 
 
 def on_the_cluster(is_asked: bool) -> int:
-    """The operations that a client may do on the cluster, if it asks."""
+    """The operations that a client may perform on the cluster, if it asks for them."""
     return ON_THE_CLUSTER if is_asked else NOT_ASKED

@@ -1,10 +1,10 @@
-"""What every message is made of: varints, texts, lengths and tagged fields (KIP-482), for code written by
-hand.
+"""The building blocks of every message: varints, texts, lengths and tagged fields (KIP-482), for hand-written
+code.
 
-The readers take a buffer and a byte to start at, and return the value and where the next thing starts. A
-length is held against the bytes that remain before they are touched. They raise MalformedMessage; at the end
-of the buffer also IndexError and struct.error, and UnicodeDecodeError: the reader of a whole message makes
-them MalformedMessage.
+The readers take a buffer and the byte to start at, and return the value and the byte where the next one
+starts. They compare a length with the number of bytes that remain before they read them. They raise
+MalformedMessage. They also raise UnicodeDecodeError and, at the end of the buffer, IndexError and
+struct.error: the reader of a whole message turns these into MalformedMessage.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ _INT32 = struct.Struct(">i")
 _VARINT_BITS_MAX = 32
 
 CUT_SHORT = (IndexError, struct.error, UnicodeDecodeError)
-"""What readers raise, besides MalformedMessage, when the bytes are no message."""
+"""The exceptions other than MalformedMessage that readers raise when the bytes are not a message."""
 
 
 ELEMENTS_MAX = 100_000
-"""Most elements that the arrays of one request may have in all: a byte of a request can be an element, an element takes
-a hundred bytes and some microseconds, and its answer takes the same again.
+"""The limit on the elements of all arrays of one request together. A single byte of a request can be an
+element; an element takes a hundred bytes and some microseconds, and its answer takes the same again.
 """
 
 TAGS_MAX = 32
-"""Most tagged fields of one structure."""
+"""The limit on the tagged fields of one structure."""
 
 
 class MalformedMessage(FaircopyError):
-    """Bytes that a client sent as a message do not make one. Nothing of it took effect."""
+    """The bytes that a client sent are not a valid message. Nothing of it took effect."""
 
 
 class TooManyElements(MalformedMessage):
-    """A message whose lists are longer than is allowed, or than its reader wants to take at once."""
+    """The lists of a message are longer than allowed, or too long for its reader to read at once."""
 
 
 class Budget:
-    """Counts the elements of one message against a bound."""
+    """Counts the elements of one message up to a limit."""
 
     __slots__ = ("_left", "_most")
 
@@ -47,11 +47,11 @@ class Budget:
         self._most = self._left = most
 
     def renew(self) -> None:
-        """Begin with another message."""
+        """Start counting for another message."""
         self._left = self._most
 
     def take(self, count: int) -> int:
-        """Return `count`, if so many more elements are allowed. Raises MalformedMessage."""
+        """Return `count` if that many more elements are allowed. Raises TooManyElements."""
         self._left -= count
         if self._left < 0:
             raise TooManyElements(f"more than {self._most} elements in one message")
@@ -72,7 +72,7 @@ def read_varint(buffer: memoryview, at: int) -> tuple[int, int]:
 
 
 def varint(number: int) -> bytes:
-    """An unsigned varint, to be written."""
+    """The bytes of an unsigned varint."""
     if number < 0x80:
         return number.to_bytes(1, "big")
     out = bytearray()
@@ -122,7 +122,7 @@ def read_compact_text(buffer: memoryview, at: int) -> tuple[str | None, int]:
 
 
 def read_view(buffer: memoryview, at: int, size: int) -> tuple[memoryview | None, int]:
-    """`size` bytes as a slice of the buffer; None for a size of -1, which says null."""
+    """`size` bytes as a slice of the buffer; None for a size of -1, which means null."""
     if size < 0:
         return None, at
     end = at + size
@@ -150,7 +150,7 @@ def read_tag_head(buffer: memoryview, at: int) -> tuple[int, int, int]:
 
 
 def skip_tags(buffer: memoryview, at: int) -> int:
-    """Where the section of tagged fields ends that starts at `at`."""
+    """The end of the section of tagged fields that starts at byte `at`."""
     if not (count := buffer[at]):
         return at + 1
     count, at = read_tag_count(buffer, at)

@@ -1,4 +1,4 @@
-"""Produce, the hot path, by hand: requests v0-v12 in, responses v0-v12 out.
+"""Produce, a hot path, coded by hand: requests v0-v12 in, responses v0-v12 out.
 
 Request, non-flexible (v0-v8) and flexible (v9 on, with compact lengths and tagged fields at each end):
 
@@ -62,8 +62,7 @@ ProducedPartition = tuple[str, int, memoryview | None]
 
 
 class ProduceRequest(NamedTuple):
-    """A Produce request. `acks` is -1, 0 or 1 when the client keeps to the protocol; it is not checked
-    here."""
+    """A Produce request. `acks` is -1, 0 or 1 if the client follows the protocol; it is not checked here."""
 
     transactional_id: str | None
     acks: int
@@ -154,10 +153,11 @@ def _named(name: str | None) -> str:
 
 
 def encode_produce_response(version: int, correlation_id: int, results: Iterable[ProduceResult]) -> bytes:
-    """The response, ready to send: length prefix, header and body. Neighbours of one topic are grouped.
+    """The response, ready to send: length prefix, header and body. Neighbouring results of one topic are
+    grouped.
 
-    A plain tuple does for a `ProduceResult`. An error message of more than 32767 bytes is not for versions
-    below 9.
+    A plain tuple can stand in for a `ProduceResult`. Versions below 9 can't carry an error message of more
+    than 32767 bytes.
     """
     grouped = [(topic, list(rows)) for topic, rows in groupby(results, itemgetter(0))]
     parts = _flexible_parts(grouped) if version >= _FLEXIBLE_FROM else _fixed_parts(version, grouped)

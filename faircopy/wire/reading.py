@@ -1,9 +1,10 @@
-"""Bounded readers of Kafka messages, compiled out of their layouts.
+"""Bounded readers of Kafka messages, compiled from their layouts.
 
-A `Step` reads one part of a message, appends what it read to a list and returns where the next part starts.
-Every length and count is held against the bytes that remain before anything is allocated for it. So what a
-message can allocate is bounded by its size, times a few tens: the least element of an array of structures is
-a byte or two on the wire and about a hundred in memory. Of requests, the number of elements is bounded, too.
+A `Step` reads one part of a message, appends the value to a list and returns the byte where the next part
+starts. It compares every length and count with the number of bytes that remain before it allocates anything.
+So a message can allocate at most a few tens of times its size: the smallest element of an array of structures
+takes a byte or two on the wire and about a hundred in memory. In requests, the number of elements is bounded
+as well.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from faircopy.wire.schema import STRUCTURE, Field
 
 Step = Callable[[memoryview, int, list[Any]], int]
 _Elements = Callable[[memoryview, int, int, list[Any]], int]
-"""As a step, for the number of elements that is the third argument."""
+"""Like a step, for as many elements as the third argument says."""
 _Length = Callable[[memoryview, int], tuple[int, int]]
-"""Reads a length or count: (the number, or -1 for null; where the content starts)."""
+"""Reads a length or count. Returns the number, or -1 for null, and the byte where the content starts."""
 
 FIXED = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
 """Primitives of one size, with their codes for `struct`."""
@@ -34,9 +35,9 @@ NO_BOUND = 1 << 62
 if TYPE_CHECKING:
 
     class Message:
-        """What was read: attributes named as in the schema, arrays as lists, structures as messages.
+        """A decoded message: attributes named as in the schema, arrays as lists, structures as messages.
 
-        Immutable; two messages of the same values are equal.
+        Immutable; two messages with the same values are equal.
         """
 
         def __getattr__(self, name: str) -> Any: ...
@@ -57,9 +58,10 @@ else:
 
 
 class Dialect:
-    """What decides how fields look on the wire: the message's version, and if it is flexible (KIP-482).
+    """How fields look on the wire: this depends on the message's version, and on whether it is flexible
+    (KIP-482).
 
-    `budget` is what a reader may still take of elements; who uses the reader renews it for each message.
+    `budget` limits the elements that a reader may take; the caller of the reader renews it for each message.
     """
 
     def __init__(self, version: int, flexible: bool, budget: Budget | None = None) -> None:
@@ -102,7 +104,8 @@ def _message_class(name: str, names: Sequence[str]) -> Callable[[Sequence[Any]],
 
 
 def _plain_steps(name: str, fields: Sequence[Field], dialect: Dialect) -> Iterator[Step]:
-    """Steps for untagged fields; neighbours of a fixed size share one, and so do those that are absent."""
+    """Steps for untagged fields. Neighbouring fields of fixed sizes share a step, and so do neighbouring
+    absent fields."""
     for sort, run in runs(fields, dialect):
         if sort == "absent":
             yield _absent_reader(run)
@@ -134,7 +137,7 @@ def _sort(field: Field, dialect: Dialect) -> str:
 
 
 def fixed_layout(fields: Sequence[Field]) -> struct.Struct:
-    """The one struct of neighbouring fields of fixed sizes."""
+    """One struct for neighbouring fields of fixed sizes."""
     return struct.Struct(">" + "".join(FIXED[f.type] for f in fields))
 
 
@@ -149,7 +152,7 @@ def _absent_reader(fields: Sequence[Field]) -> Step:
 
 
 def _absent_values(fields: Sequence[Field]) -> Callable[[list[Any]], None]:
-    """The function that appends what `fields` hold when they are not on the wire; lists are fresh each
+    """A function that appends the values of `fields` when they are not on the wire, with new lists each
     time."""
     values = tuple(f.absent_value() for f in fields)
     if not any(isinstance(value, list) for value in values):
@@ -296,7 +299,7 @@ def _least_bytes(field: Field, dialect: Dialect) -> int:
 
 
 def _length_bytes(kind: str, dialect: Dialect) -> int:
-    """The fewest bytes of a length: of a value of this kind, or of an array."""
+    """The fewest bytes that the length takes of a value of this kind, or of an array."""
     if dialect.flexible:
         return 1
     return 2 if kind == "string" else 4
@@ -328,7 +331,7 @@ def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:
 
 
 def _tag_value(name: str, tag: int, seen: set[int], step: Step, buffer: memoryview, at: int) -> Any:
-    """The value of a known tagged field, which reaches to the end of `buffer`."""
+    """The value of a known tagged field, which must fill `buffer` to its end."""
     if tag in seen:
         raise MalformedMessage(f"{name}: tagged field {tag} comes twice")
     seen.add(tag)

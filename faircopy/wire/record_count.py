@@ -1,10 +1,13 @@
-"""Whether a batch holds as many records as its header says, without reading them: from length to length.
+"""Checks that a batch holds as many records as its header says. It steps from length to length without
+reading the records.
 
-Consumers count offsets by the header. A batch that says 1,000 and holds one leaves a hole of 999 offsets, which no
-later write can fill, so what Produce takes is counted exactly. (A record's fields are its producer's own affair.)
+Consumers count offsets by the header. A batch that claims 1,000 records and holds one leaves a hole of 999
+offsets, which no later write can fill. So Produce counts the records of each batch exactly. (The fields of a
+record are its producer's own affair.)
 
-Records mostly have one length for some time, the lengths then stand at equal distances, and a slice with that
-stride compares a hundred of them at once. Where they differ, a loop steps over them one by one.
+Consecutive records often have the same length. Their lengths are then at equal distances, and a slice with
+that stride compares a hundred of them at once. Where lengths differ, a loop steps over the records one by
+one.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ _LENGTH_BYTES_MAX = 5
 
 
 class Budget:
-    """What may be counted of one request at once, which takes some milliseconds. The rest is for threads, in steps."""
+    """How much of one request may be counted at once, which takes some milliseconds. Threads count the rest,
+    in steps."""
 
     __slots__ = ("is_exceeded", "records", "section_bytes")
 
@@ -70,7 +74,8 @@ def _decompressed(codec: int, compressed: memoryview, budget: Budget) -> Bytes |
 
 
 def ensure_room(section_bytes: int, records: int) -> None:
-    """Raise InvalidBatch if so many records can't be in so few bytes, however small they are: most lies end here."""
+    """Raise InvalidBatch if that many records can't fit into that many bytes, however small they are. This
+    catches most false counts."""
     if records * SMALLEST_RECORD_BYTES > section_bytes:
         raise InvalidBatch(f"record batch counts {records} records, and holds {section_bytes} bytes of them")
 
@@ -80,8 +85,8 @@ class RecordCounter:
 
     def __init__(self, records: int) -> None:
         self.left = records
-        self._skipped_bytes = 0  # of the next piece, which belong to the last record
-        self._rest = b""  # of the last piece: a part of a length
+        self._skipped_bytes = 0  # of the next piece: the rest of the last record
+        self._rest = b""  # of the last piece: the start of a length
 
     def feed(self, piece: Bytes) -> None:
         """Count the records that begin in a piece. Raises InvalidBatch."""
@@ -93,13 +98,14 @@ class RecordCounter:
             _complain(-len(self._rest), 0)
 
     def finish(self) -> None:
-        """Raise InvalidBatch unless all records were there, and whole."""
+        """Raise InvalidBatch unless all records were there and complete."""
         if self.left or self._skipped_bytes:
             _complain(self._skipped_bytes, self.left)
 
 
 def _complain(beyond_bytes: int, left: int) -> NoReturn:
-    """What is wrong when so many records are left, and the last one ends so far beyond the section."""
+    """Raise the error for a section that ends with `left` records missing, or `beyond_bytes` before its last
+    record."""
     if left:
         raise InvalidBatch(f"record batch counts {left} more records than it holds")
     if beyond_bytes > 0:
@@ -108,9 +114,10 @@ def _complain(beyond_bytes: int, left: int) -> NoReturn:
 
 
 def _skip(section: memoryview, at: int, records: int) -> tuple[int, int]:
-    """Skip up to `records` records, of which the first begins at byte `at`.
+    """Skip up to `records` records, the first of which begins at byte `at`.
 
-    Returns the byte at which the next begins, which may lie beyond the section, and how many are to come.
+    Returns the byte where the next one begins, which may lie beyond the section, and how many were not
+    skipped.
     """
     singly = _SINGLY
     while records > _WORTH_COMPARING and at < len(section):
@@ -122,18 +129,19 @@ def _skip(section: memoryview, at: int, records: int) -> tuple[int, int]:
             records -= stepped - left
             if left:
                 break
-            singly *= 2  # where lengths differ, they mostly go on to differ
+            singly *= 2  # where lengths differ, the next ones mostly differ too
     else:
         return _skip_singly(section, at, records)
     return at, records
 
 
 def _skip_alike(section: memoryview, at: int, records: int) -> tuple[int, int]:
-    """Skip those of the next `records` records that are as long as the first; returns the next byte, and how many."""
-    behind, left = _skip_singly(section, at, 1)
+    """Skip the records, out of the next `records`, that are as long as the first. Returns the next byte, and
+    how many were skipped."""
+    next_at, left = _skip_singly(section, at, 1)
     if left:
         return at, 0
-    stride = behind - at
+    stride = next_at - at
     end = at + records * stride
     alike = _same(section[at:end:stride])
     for byte in range(at + 1, at + _length_bytes(section, at)):
@@ -142,7 +150,7 @@ def _skip_alike(section: memoryview, at: int, records: int) -> tuple[int, int]:
 
 
 def _same(lengths: memoryview) -> int:
-    """How many bytes are the same as the first, from the first on."""
+    """How many bytes at the start are equal to the first one."""
     copied = lengths.tobytes()
     return len(copied) - len(copied.lstrip(copied[:1]))
 
@@ -168,14 +176,14 @@ def _skip_singly(section: memoryview, at: int, records: int) -> tuple[int, int]:
             elif (high := section[at + 1]) < 128:
                 at += (high << 6) + (size >> 1) - 62
             else:
-                at = _behind_long(section, at)
+                at = _after_long(section, at)
     except IndexError:
         return at, length_hint(each) + 1
     return at, 0
 
 
-def _behind_long(section: memoryview, at: int) -> int:
-    """The byte behind a record whose length takes three bytes or more."""
+def _after_long(section: memoryview, at: int) -> int:
+    """The byte after a record whose length takes three bytes or more."""
     size = 0
     for number in range(_LENGTH_BYTES_MAX):
         byte = section[at + number]

@@ -1,4 +1,4 @@
-"""The records inside a Kafka v2 batch: one by one, for cold paths, tools and tests.
+"""The records of a Kafka v2 batch, one by one: for cold paths, tools and tests.
 
 A record, as KIP-98 fixed it; every varint is zigzag, at most 5 bytes for lengths and 10 for the timestamp:
 
@@ -10,7 +10,7 @@ A record, as KIP-98 fixed it; every varint is zigzag, at most 5 bytes for length
     value            varint length, or -1 for none; then the bytes
     headers          varint count; each a key (varint length, UTF-8) and a value (as above)
 
-The hot path, whole runs of batches into Arrow columns, is `faircopy.publish.columns`.
+`faircopy.publish.columns` is the hot path, which turns whole runs of batches into Arrow columns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
-    """One message at its place in the log; `key` and `value` are None where the producer sent none."""
+    """One message at its place in the log; `key` and `value` are None if the producer sent none."""
 
     offset: int
     timestamp_ms: int
@@ -54,7 +54,7 @@ class Record(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What `build_batch` makes a record of."""
+    """The input of `build_batch` for one record."""
 
     value: bytes | None
     key: bytes | None = None
@@ -65,7 +65,7 @@ class Message(NamedTuple):
 def decode_records(batch: Bytes, limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST) -> Iterator[Record]:
     """The records of one whole batch, in order; at most `limit_bytes` are decompressed.
 
-    Raises RecordsError when the records are not what the header says; those before the bad one were yielded.
+    Raises RecordsError if the records do not match the header; those before the bad one have been yielded.
     """
     header = read_header(batch)
     section = decompress(header.attributes & COMPRESSION_MASK, batch[HEADER_BYTES:], limit_bytes)
@@ -111,7 +111,7 @@ def build_batch(
 
 
 def with_crc(batch: Bytes) -> bytes:
-    """A copy of the whole batch, with the CRC that its bytes have."""
+    """A copy of the whole batch with the correct CRC."""
     signed = bytearray(batch)
     struct.pack_into(">I", signed, 17, crc32c(memoryview(signed)[CRC_START:]))
     return bytes(signed)
@@ -179,10 +179,10 @@ def _record(reader: _Reader, header: BatchHeader, index: int) -> Record:
 
 
 def timestamp_of(header: BatchHeader, delta: int) -> int:
-    """The time of a record, whose timestamp delta is this, in milliseconds."""
+    """The time in milliseconds of a record with this timestamp delta."""
     if header.attributes & LOG_APPEND_TIME:
         return header.max_timestamp_ms
-    # As Java's clients add: else a time that a client made up could not be told to others.
+    # Wraps around as in Java's clients; otherwise a time that a client made up might not fit into a response.
     return (header.base_timestamp_ms + delta - _INT64_MIN & _UINT64_MAX) + _INT64_MIN
 
 
@@ -194,7 +194,7 @@ def _headers(reader: _Reader) -> Headers:
 
 
 def _header(reader: _Reader) -> tuple[str, bytes | None]:
-    # Java's clients read a key that is no UTF-8 in the same way.
+    # Java's clients read a key that is not UTF-8 in the same way.
     key = reader.take(reader.varint(_LENGTH_BITS)).decode("utf-8", "replace")
     return key, reader.bytes_or_none()
 

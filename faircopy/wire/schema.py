@@ -1,14 +1,14 @@
 """The layouts of an API's messages: their notation, and its parser.
 
-A schema is a text. It begins with the API's key, name, versions, and the version from which it is flexible (KIP-482:
-compact lengths and tagged fields). Request and response list their fields in wire order; what is indented below a
-field are the fields of its elements:
+A schema is a text. It begins with the API's key, name, versions, and the version from which it is flexible
+(KIP-482: compact lengths and tagged fields). Request and response list their fields in wire order; the lines
+that are indented below a field are the fields of its elements:
 
     api 12 Example 0-4 flexible 4+
       request
         group_id      string                       in all versions
         ids           []int32                      an array of a primitive
-        reason        string?    3+     = null     from version 3; may be null, and is if nothing is given
+        reason        string?    3+     = null     from version 3; may be null, which is the default
         topics        []?1+                        an array of structures; may be null from version 1
             name      string     0-2
         hint          {}         4+     tag 0      one structure, as a tagged field
@@ -16,7 +16,7 @@ field are the fields of its elements:
 
 Types: bool, int8, int16, int32, int64, uuid (16 raw bytes), string, bytes, records (bytes that are not copied
 when read), `[]` an array, `{}` a structure. A field without `= default` must be given to the writer, unless
-the version at hand does not have it. A tagged structure is None when it is not on the wire.
+the version in use does not have it. A tagged structure is None when it is not on the wire.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from faircopy.errors import invariant
 UUID_ZERO: Final = bytes(16)
 STRUCTURE: Final = "{}"
 REQUIRED: Final = object()
-"""The default of a field that has none."""
+"""Marks a field that has no default."""
 
 _VERSIONS = r"\d+(?:\+|-\d+)?"
 _FIELD = re.compile(
@@ -66,7 +66,7 @@ ALL: Final = Versions(0, _NEVER)
 
 
 class Field(NamedTuple):
-    """One field of a structure; `type` is that of the elements when `array` is true."""
+    """One field of a structure; if `array` is true, `type` is the type of the elements."""
 
     name: str
     type: str
@@ -78,7 +78,8 @@ class Field(NamedTuple):
     fields: tuple[Field, ...]
 
     def absent_value(self) -> Any:
-        """What a reader reports in a version without this field: the default, or the type's empty value."""
+        """The value that a reader returns in a version without this field: the default, or the type's empty
+        value."""
         if self.default is not REQUIRED:
             return list(self.default) if self.array and self.default is not None else self.default
         return [] if self.array else _EMPTY.get(self.type, 0)
@@ -132,7 +133,8 @@ def _match(line: str) -> re.Match[str]:
 
 
 def _level(matches: list[re.Match[str]], at: int, indent: int) -> tuple[tuple[Field, ...], int]:
-    """The fields from `at` on that stand at `indent` or deeper, and where the next shallower one stands."""
+    """The fields from `at` on that are indented by `indent` or more, and the index of the next one that is
+    not."""
     fields = []
     while at < len(matches) and len(matches[at]["indent"]) == indent:
         head = matches[at]

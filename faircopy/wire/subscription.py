@@ -1,4 +1,4 @@
-"""What consumers tell each other through a group, protocol type "consumer": here, which partitions a member was given.
+"""The data that consumers exchange through a group of protocol type "consumer": here, a member's assignment.
 
 Layout of an assignment, non-flexible in all versions: version i16, topics: name, partitions i32; then user data.
 """
@@ -14,7 +14,8 @@ _PARTITION = struct.Struct(">i")
 
 
 def assigned_partitions(assignment: bytes) -> list[tuple[str, int]]:
-    """The (topic, partition) pairs of an assignment; none if it can't be understood, since it is a client's affair."""
+    """The (topic, partition) pairs of an assignment. An unreadable one gives none: its content is the
+    clients' own affair."""
     try:
         return list(_read(memoryview(assignment)))
     except (MalformedMessage, struct.error, *CUT_SHORT):

@@ -1,7 +1,7 @@
-"""Writers of Kafka messages, compiled out of their layouts.
+"""Writers of Kafka messages, compiled from their layouts.
 
 A `Put` appends one value to a bytearray. A structure is given as a dict or as a `Message`; names that the
-version does not have are passed over, and names that are missing take the schema's default.
+version does not have are ignored, and missing names take the schema's default.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _UUID_BYTES = 16
 
 
 class UnencodableMessage(FaircopyError):
-    """Values that cannot be said in a message: one is missing, or does not fit its field. Nothing was
-    sent."""
+    """The values cannot be encoded: one is missing, or does not fit its field. Nothing was sent."""
 
 
 def structure_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Put:
@@ -49,7 +48,7 @@ def structure_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Pu
 
 
 def _picker(name: str, fields: Sequence[Field]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """The function that takes the values of `fields` out of what was given, in order."""
+    """A function that takes the values of `fields` from the given mapping, in order."""
     names = [f.name for f in fields]
     defaults = {f.name: f.default for f in fields if f.default is not REQUIRED}
     get: Callable[..., Any] = itemgetter(*names) if names else lambda _: ()
@@ -110,7 +109,7 @@ def _field_writer(what: str, field: Field, dialect: Dialect) -> Put:
 
 
 def _null(field: Field, dialect: Dialect) -> bytes:
-    """How null is said for this field; empty where it may not be."""
+    """The encoding of null for this field; empty if the field may not be null."""
     if not dialect.may_be_null(field):
         return b""
     if dialect.flexible:
@@ -208,7 +207,8 @@ def _array_writer(what: str, field: Field, dialect: Dialect) -> Put:
 
 
 def _tags_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Put | None:
-    """The writer of a structure's tagged fields, lowest tag first; those at their default are left out."""
+    """The writer of a structure's tagged fields, lowest tag first; fields with their default value are left
+    out."""
     if not dialect.flexible:
         return None
     ordered = sorted(fields, key=lambda f: f.tag or 0)
