@@ -59,7 +59,7 @@ def decode_manifest(content: bytes) -> Manifest:
     if version != VERSION:
         raise BadBackup(f"its {FILE} has version {version}, and this faircopy knows {VERSION}: use another faircopy")
     if stored != checksum_of(document):
-        raise BadBackup(f"its {FILE} does not fit its checksum")
+        raise BadBackup(f"its {FILE} does not match its checksum")
     return manifest
 
 

@@ -40,7 +40,7 @@ def flaws_of(backup: Path, manifest: Manifest, advance: Advance) -> Iterator[tup
             elif size_of(path) != copied.size:
                 yield path, f"has {size_of(path)} bytes, and had {copied.size}"
             elif checksum_of_file(path, copied.size, advance) != copied.checksum:
-                yield path, "does not fit its checksum"
+                yield path, "does not match its checksum"
         except StorageFailure as error:
             yield path, str(error)
 
@@ -65,7 +65,7 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
         target = directory / name
         make_directory(target.parent)
         if copy_file(backup / name, target, manifest.files[name].size, advance) != manifest.files[name].checksum:
-            raise BadBackup(f"{backup / name} does not fit its checksum. {directory} is not finished: delete it")
+            raise BadBackup(f"{backup / name} does not match its checksum. {directory} is not finished: delete it")
         sync_directory(target.parent)
 
 

@@ -60,7 +60,7 @@ def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
         raise BadEntry("cut short")
     (crc,) = CRC.unpack_from(buffer, at + CRC_AT)
     if crc32c(memoryview(buffer)[at + CHECKED_AT : at + length], seed) != crc:
-        raise BadEntry("CRC does not fit")
+        raise BadEntry("CRC does not match")
 
 
 def find_headers(piece: bytes, position: int, seed: int) -> Iterator[int]:

@@ -93,7 +93,7 @@ def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int)
         number,
     ) = HEADER.unpack_from(buffer, at)
     if crc32c(memoryview(buffer)[at + CHECKED_AT : at + HEADER_BYTES], seed) != crc or length < HEADER_BYTES:
-        raise BadEntry("no entry, or its header's CRC does not fit")
+        raise BadEntry("no entry, or its header's CRC does not match")
     if there != position:
         raise BadEntry(f"an entry of position {there}")
     transaction = TransactionId(pid, producer_epoch, number)
@@ -107,10 +107,10 @@ def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
     whole = memoryview(buffer)[at : at + length]
     (header_crc,) = _CRC.unpack_from(whole, 0)
     if crc32c(whole[CHECKED_AT:HEADER_BYTES], seed) != header_crc:
-        raise BadEntry("the header's CRC does not fit")
+        raise BadEntry("the header's CRC does not match")
     (payload_crc,) = _CRC.unpack_from(whole, PAYLOAD_CRC_AT)
     if crc32c(whole[HEADER_BYTES:]) != payload_crc:
-        raise BadEntry("the payload's CRC does not fit")
+        raise BadEntry("the payload's CRC does not match")
 
 
 def find_headers(piece: bytes, position: int, seed: int) -> Iterator[int]:

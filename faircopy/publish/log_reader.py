@@ -61,7 +61,7 @@ def _flaw(header: BatchHeader, data: bytes, at: int) -> str | None:
     if header.magic != 2 or not 0 < header.records == header.last_offset_delta + 1:
         return "no record batch of format v2 begins there"
     if crc32c(memoryview(data)[at + CRC_START : at + header.size_bytes]) != header.crc:
-        return f"the record batch of offset {header.base_offset} does not fit its CRC"
+        return f"the record batch of offset {header.base_offset} does not match its CRC"
     return None
 
 

@@ -30,7 +30,7 @@ def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFi
     newest = directory / log.live[-1].name
     # A damaged footer is not only wrong: it can make pyarrow end the process.
     if not is_sound(files, directory, log.live[-1]):
-        raise damaged(directory, f"{newest.name} is damaged: it does not fit the checksum in its name")
+        raise damaged(directory, f"{newest.name} is damaged: it does not match the checksum in its name")
     try:
         return read_footer(files, newest).held
     except (pa.ArrowException, FooterError) as error:

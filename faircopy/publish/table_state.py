@@ -42,5 +42,5 @@ def _parsed(content: bytes, table: str) -> dict[str, int]:
         )
     retired_ms = {str(name): int(since_ms) for name, since_ms in dict(state["retired"]).items()}
     if content != format_state(retired_ms):
-        raise ValueError("it does not fit its checksum")
+        raise ValueError("it does not match its checksum")
     return retired_ms

@@ -54,7 +54,9 @@ class Merger:
     def _merge(self, name: str, inputs: Sequence[DataFile]) -> DataFile:
         for file in inputs:
             if not is_sound(self._files, self._directory, file):
-                raise MergeError(f"{self._directory / file.name} is damaged: it does not fit the checksum in its name")
+                raise MergeError(
+                    f"{self._directory / file.name} is damaged: it does not match the checksum in its name"
+                )
         paths = [self._directory / file.name for file in inputs]
         path = self._directory / name
         return write_data_file(self._files, path, MERGED_TIME_MS, lambda to: merge(self._files, paths, to))[1]

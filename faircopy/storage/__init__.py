@@ -1,1 +1,2 @@
-"""The only doors to disk, threads and time. Everything else takes them as arguments, so that tests can lie."""
+"""The only access to disk, threads and time. All other code takes them as arguments, so that tests can
+replace them."""

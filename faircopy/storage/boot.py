@@ -8,9 +8,10 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id() -> str:
-    """Another string after each boot of the machine; empty where there is no telling.
+    """A string that differs after each boot of the machine; empty if the system does not tell.
 
-    While it stays the same, what a process has written is in the page cache, also if the process was killed.
+    While it stays the same, the bytes that a process has written are in the page cache, even if the process
+    was killed.
     """
     try:
         return BOOT_ID.read_text().strip()

@@ -1,4 +1,5 @@
-"""Time, as the rest of faircopy is given it. docs/TIME.md says which clock each duration uses."""
+"""The clocks that the rest of faircopy gets as arguments. docs/TIME.md says which clock each duration
+uses."""
 
 from __future__ import annotations
 
@@ -8,15 +9,17 @@ from typing import NamedTuple, Protocol
 
 
 class Clock(Protocol):
-    """Three clocks: one that people and timestamps mean, and two that never jump."""
+    """Three clocks: one for people and timestamps, and two that never jump."""
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970, UTC. May jump; never measure a duration with it."""
 
     def steady_ms(self) -> int:
-        """For ages and timeouts that outlive the process: never jumps, never goes back, not over restarts either.
+        """For ages and timeouts that outlive the process: never jumps and never goes back, not even over
+        restarts.
 
-        It began as the wall clock, and has counted since what is known to have passed: see `SteadyClock`.
+        It started at the wall clock's time, and since then counts the time that is known to have passed: see
+        `SteadyClock`.
         """
 
     def monotonic_ms(self) -> float:
@@ -24,7 +27,7 @@ class Clock(Protocol):
 
 
 class MachineClock(Protocol):
-    """The clocks that a machine has."""
+    """The clocks of a machine."""
 
     def wall_ms(self) -> int:
         """As `Clock.wall_ms`."""
@@ -33,7 +36,7 @@ class MachineClock(Protocol):
         """As `Clock.monotonic_ms`."""
 
     def uptime_ms(self) -> int:
-        """Milliseconds since the machine was booted, also those in which it was suspended."""
+        """Milliseconds since the machine was booted, including those in which it was suspended."""
 
 
 class SystemClock:
@@ -50,9 +53,9 @@ class SystemClock:
 
 
 class SteadyNote(NamedTuple):
-    """What is kept of the steady clock, so that it goes on: at this uptime of this boot it showed `steady_ms`.
+    """The stored state of the steady clock: at this uptime of this boot it showed `steady_ms`.
 
-    Until the next note it shows nothing beyond `limit_ms`.
+    Until the next note it shows no time later than `limit_ms`.
     """
 
     boot_id: str
@@ -71,15 +74,17 @@ class SteadyNote(NamedTuple):
 
 
 class SteadyClock:
-    """A machine's clocks, and one that goes on over restarts: it counts only time that is known to have passed.
+    """A machine's clocks, and one that continues over restarts: it counts only time that is known to have
+    passed.
 
-    While the machine stays up, that is all time, whether the broker runs or not. After a boot it goes on from the last
-    note's limit, so that it never goes back; how long the machine was off cannot be known, and does not count. So what
-    has an age goes late rather than early, by as much as the machine was off, or early by the time between two notes.
+    While the machine stays up, it counts all time, whether the broker runs or not. After a boot it continues
+    from the limit of the last note, so that it never goes back. Nobody can know how long the machine was off,
+    so that time does not count. So whatever expires by age may expire late, by as long as the machine was
+    off, or early, by the interval of the note.
     """
 
     def __init__(self, machine: MachineClock, boot_id: str = "", noted: SteadyNote | None = None) -> None:
-        """`boot_id` is another one after each boot of the machine, empty where that is not known."""
+        """`boot_id` differs after each boot of the machine; it is empty if that is not known."""
         self.monotonic_ms = machine.monotonic_ms
         self._machine = machine
         self._boot_id = boot_id
@@ -100,7 +105,7 @@ class SteadyClock:
         return self._machine.uptime_ms() + self._shift_ms
 
     def note(self, interval_ms: int) -> SteadyNote:
-        """What to keep; another note must follow within `interval_ms`."""
+        """The state to store; another note must follow within `interval_ms`."""
         uptime_ms = self._machine.uptime_ms()
         steady_ms = uptime_ms + self._shift_ms
         return SteadyNote(self._boot_id, uptime_ms, steady_ms, steady_ms + interval_ms)

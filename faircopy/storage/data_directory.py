@@ -2,15 +2,16 @@
 
 faircopy-data/
   format.json   {"format": 4, "cluster": "<id>", "crc32c": <of "4 <id>">}
-  lock          held by the broker that runs, or by who looks at the directory from outside
-  doubt         there when a broker ended because the disk failed (I10), until one has written again what may be lost
+  lock          held by the running broker, or by a tool that reads the directory from outside
+  doubt         marks the directory as unclean: a broker ended because the disk failed (I10), and no later one
+                has yet written again what may be lost
   journal/  log/  plain/  state.lmdb/
 
-Format 3 differs in the entries of journals (`journal/format_3.py`). Those that are there are read as they
-are, so an upgrade changes the format file, and nothing else.
+Format 3 differs in the entries of journals (`journal/format_3.py`). Existing entries are read as they are, so
+an upgrade changes nothing but the format file.
 
-All of it is for the broker's own user only, but plain/ where others are to read the tables: what the publisher
-makes there has the permissions of the directory that it is in.
+Only the broker's own user can read the directory, except plain/ if others are allowed to read the tables: the
+files that the publisher makes there get the permissions of their directory.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ LOCK_FILE = "lock"
 LOCK_WAIT_SECONDS = 1.0
 LOCK_POLL_SECONDS = 0.01
 
-# Permissions of the data directory, and of plain/, by who may read plain tables besides the broker's user.
+# Permissions of the data directory and of plain/, for each choice of who else may read plain tables.
 READERS = {"owner": (0o700, 0o700), "group": (0o710, 0o750), "everyone": (0o711, 0o755)}
 RWX_BITS = 0o777
 
@@ -61,7 +62,8 @@ class DataDirectory:
     """An opened and locked data directory."""
 
     def __init__(self, path: Path, new_id: Callable[[], UUID] = uuid4, plain_readers: str = "owner") -> None:
-        """Open and lock the directory, or make it. Raises DataDirectoryError. `plain_readers`: see READERS."""
+        """Open and lock the directory, or create it. Raises DataDirectoryError. `plain_readers`: see
+        READERS."""
         self.path = path.absolute()
         self._system = mounted()
         self._new_id = new_id
@@ -81,17 +83,17 @@ class DataDirectory:
 
     @property
     def journal(self) -> Path:
-        """Where the journals are."""
+        """The directory of the journals."""
         return self.path / "journal"
 
     @property
     def log(self) -> Path:
-        """Where the data logs are."""
+        """The directory of the data logs."""
         return self.path / "log"
 
     @property
     def plain(self) -> Path:
-        """Where the plain tables are."""
+        """The directory of the plain tables."""
         return self.path / "plain"
 
     @property
@@ -103,27 +105,28 @@ class DataDirectory:
 
     @property
     def cluster_id(self) -> str:
-        """Names the cluster, as clients see it."""
+        """The cluster's id, as clients see it."""
         return self._format.cluster
 
     def _announce_upgrade(self) -> None:
         if self._format.version < FORMAT:
             log.warning(
-                "the data directory %s has format %d: this start upgrades it to format %d. What is there is not "
+                "the data directory %s has format %d: this start upgrades it to format %d. Existing data is not "
                 "rewritten, but older versions of faircopy can't read the directory afterwards",
                 self.path, self._format.version, FORMAT,
             )  # fmt: skip
 
     def upgrade(self) -> None:
-        """Give the directory the format that is written. Blocks. To be called before anything is appended to
-        a journal; an older faircopy could still read all that was done until now.
+        """Set the directory's format to the newest one. Blocks. Call it before anything is appended to a
+        journal: until then an older faircopy can still read the directory.
         """
         if self._format.version < FORMAT:
             found, self._format = self._format, self._format._replace(version=FORMAT)
             write_file(self.path / FORMAT_FILE, self._format.encode())
             log.warning("the data directory %s was upgraded from format %d to %d", self.path, found.version, FORMAT)
 
-    # -- doubt ---------------------------------------------------------------------------------------------------
+    # -- unclean ends
+    # --------------------------------------------------------------------------------------------
 
     @property
     def _doubt(self) -> Path:
@@ -131,23 +134,25 @@ class DataDirectory:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a broker ended because the disk failed. What it wrote may be in the page cache only, where it counts
-        as written, and has to be written again. (A machine that starts anew reads what is on disk.)
+        """Whether the directory is unclean: a broker ended because the disk failed. The page cache may count
+        bytes as written that are not on disk, so they have to be written again. (After a boot, the machine
+        reads what is on disk.)
         """
         return exists(self._doubt)
 
     def note_doubt(self) -> None:
-        """The disk has failed. The note itself need not be durable: it matters as long as the page cache lives."""
+        """Mark the directory as unclean, since the disk has failed. The mark does not have to be durable: it
+        matters only as long as the page cache lives."""
         with contextlib.suppress(OSError):
             self._system.close(self._system.lock(self._doubt))
 
     def end_doubt(self) -> None:
-        """All was written again."""
+        """Remove the mark, since everything was written again."""
         if self.is_in_doubt:
             delete_file(self._doubt)
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._lock >= 0:
             self._system.close(self._lock)
             self._lock = -1
@@ -169,7 +174,7 @@ class DataDirectory:
             ) from error
 
     def _is_unfinished(self, child: Path) -> bool:
-        """Whether a broker may have made this, and then a crash came before it had finished the directory."""
+        """Whether a broker may have created this before it crashed, without finishing the directory."""
         return child.name in (LOCK_FILE, "format.tmp") or (child in self._parts and not list_directory(child))
 
     def _take_lock(self) -> int:
@@ -185,7 +190,7 @@ class DataDirectory:
         return lock
 
     def _protect(self, own_mode: int, plain_mode: int) -> None:
-        """Keep other users out, also from what was made by hand or by an older version."""
+        """Keep other users out, even of directories that were made by hand or by an older version."""
         wanted = dict.fromkeys(self._parts, PRIVATE_DIRECTORY) | {self.path: own_mode, self.plain: plain_mode}
         for path, mode in wanted.items():
             found = self._system.permissions(path)
@@ -218,19 +223,19 @@ class DataDirectory:
 
 
 class DirectoryFormat(NamedTuple):
-    """What the format file says."""
+    """The content of the format file."""
 
     version: int
     cluster: str
 
     def encode(self) -> bytes:
-        """The content of the file, to the byte."""
+        """The exact bytes of the file."""
         checksum = crc32c(f"{self.version} {self.cluster}".encode())
         return json.dumps({"format": self.version, "cluster": self.cluster, "crc32c": checksum}).encode()
 
 
 def read_format(path: Path) -> DirectoryFormat:
-    """What a format file says, if this faircopy can read such a directory. Raises DataDirectoryError."""
+    """The content of a format file, if this faircopy can read such a directory. Raises DataDirectoryError."""
     try:
         content = read_file(path)
         found = json.loads(content)
@@ -250,13 +255,14 @@ def read_format(path: Path) -> DirectoryFormat:
             f"made it"
         )
     if content != expected:
-        raise DataDirectoryError(f"{path} is damaged: it does not fit its checksum. Restore it from a backup")
+        raise DataDirectoryError(f"{path} is damaged: it does not match its checksum. Restore it from a backup")
     return sound
 
 
 @contextlib.contextmanager
 def hold_unchanged(path: Path) -> Iterator[None]:
-    """Keep brokers out of a data directory meanwhile, and change nothing. Raises DataDirectoryError."""
+    """Keep brokers out of a data directory within the block, and change nothing. Raises
+    DataDirectoryError."""
     if not exists(path / FORMAT_FILE):
         raise DataDirectoryError(f"{path} is not a faircopy data directory: it has no {FORMAT_FILE}")
     try:
@@ -277,8 +283,8 @@ def hold_unchanged(path: Path) -> Iterator[None]:
 def wait_for_lock(lock: Callable[[Path], int], path: Path) -> int:
     """Lock a data directory. Blocks for up to a second. Raises BlockingIOError, OSError.
 
-    A broker that is killed while it starts its publisher leaves the lock to that process, for the moment that it takes
-    to become another program: who is started at once in the broker's place must not take it for another broker.
+    If a broker is killed while it starts its publisher, that process holds the lock until it has become
+    another program. A broker that is started at once must not mistake it for a running broker.
     """
     until = time.monotonic() + LOCK_WAIT_SECONDS
     while True:

@@ -1,10 +1,11 @@
-"""How many files this process has open at a time: those used longest ago are closed, and opened again when needed.
+"""Limits how many files this process has open: the ones used longest ago are closed, and opened again when
+needed.
 
-Only a file of which all is synced is closed, for an error of the disk that comes later would be lost with the
-descriptor (I10). A few spare descriptors are kept for the moment in which the system has no more to give.
+Only a fully synced file is closed, because a later disk error would be lost with the descriptor (I10). A few
+spare descriptors are kept for the moment when the system has no more to give.
 
-A descriptor lives as long as somebody uses it: an operation holds its `Handle`, so that closing a file elsewhere can't
-have it write to whatever gets the same number next.
+A descriptor lives as long as it is used: each operation holds its `Handle`. So when a file is closed
+elsewhere, the operation can't write to another file that gets the same number.
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ from typing import NamedTuple, Protocol
 from faircopy.storage.system import System
 
 RESERVED = 64
-"""For the state store, the lock, listeners, pipes, directories that are fsynced, and what libraries open."""
+"""For the state store, the lock, listeners, pipes, directories that are fsynced, and files opened by
+libraries."""
 SPARE = 8
 UNLIMITED = 1 << 40
 
 
 class Shares(NamedTuple):
-    """How the descriptors of a process are shared out."""
+    """How the descriptors of a process are divided."""
 
     connections: int
     files: int
 
 
 def share_out(limit: int, connections_max: int) -> Shares:
-    """A connection takes two while an answer is sent past its transport."""
+    """Divide the descriptors. A connection takes two while a response is sent without its transport."""
     left = max(limit - RESERVED, 6)
     connections = min(connections_max, left // 4)
     return Shares(connections, left - 2 * connections)
@@ -57,12 +59,13 @@ class Handle:
 
 
 class Closable(Protocol):
-    """A file, as far as its descriptor is concerned."""
+    """A file whose descriptor can be closed while it is not used."""
 
     was_used: bool
 
     def has_closed(self) -> bool:
-        """Sync what is not synced, and close. False if it was written to meanwhile. Raises WriteFailure."""
+        """Sync the file if necessary, and close it. False if it was written to meanwhile. Raises
+        WriteFailure."""
 
 
 class Descriptors:
@@ -83,14 +86,15 @@ class Descriptors:
         in_background: Callable[[Callable[[], None]], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """Have at most so many files open. `in_background(work)` runs blocking work on some thread; `on_failure` is
-        told, on any thread, when a file could not be synced, and must end the process (I10).
+        """Keep at most `files_max` files open. `in_background(work)` runs blocking work on some thread.
+        `on_failure` is called, on any thread, when a file could not be synced, and must end the process
+        (I10).
         """
         self.files_max, self._in_background, self._on_failure = files_max, in_background, on_failure
         self._refill()
 
     def unlimit(self) -> None:
-        """Have as many files open as there are."""
+        """Remove the limit."""
         self.files_max, self._in_background, self._on_failure = UNLIMITED, lambda work: work(), lambda error: None
         while self._spare:
             os.close(self._spare.pop())
@@ -108,7 +112,8 @@ class Descriptors:
         return handle
 
     def remember(self, file: Closable) -> None:
-        """A file is open. Where there are nearly too many, some are closed, if need be at once."""
+        """A file was opened. If the limit is near, close some in the background; if it is exceeded, at
+        once."""
         self._open[id(file)] = weakref.ref(file)
         opened = len(self._open)
         if opened > self.files_max:
@@ -118,11 +123,11 @@ class Descriptors:
             self._in_background(self._make_room)
 
     def forget(self, file: Closable) -> None:
-        """A file is closed."""
+        """A file was closed."""
         self._open.pop(id(file), None)
 
     def _make_room(self) -> None:
-        """Close a quarter of the files, those first that were not used since this was last done. Blocks."""
+        """Close a quarter of the files, starting with those not used since the last time. Blocks."""
         self._is_due = False
         with self._closing:
             try:
@@ -154,4 +159,4 @@ class Descriptors:
 
 
 DESCRIPTORS = Descriptors()
-"""Of this process, as its limit is."""
+"""The descriptors of this process."""

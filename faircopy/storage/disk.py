@@ -16,10 +16,10 @@ DEFAULT_THREADS = 8
 
 
 class Disk:
-    """A few threads that run blocking functions, and call back on the event loop in batches.
+    """A pool of a few threads that run blocking functions, and call back on the event loop in batches.
 
-    `concurrent.futures` would do; it takes about twice as long for five parallel fdatasyncs (0.23 against 0.13 ms),
-    and that wait is the latency of every commit.
+    `concurrent.futures` would work too, but takes about twice as long for five parallel fdatasyncs (0.23 ms
+    instead of 0.13), and that time is part of the latency of every commit.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = DEFAULT_THREADS) -> None:
@@ -38,7 +38,7 @@ class Disk:
         self._jobs.put((function, arguments, done))
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Run `function(*arguments)` on a thread and return what it returns."""
+        """Run `function(*arguments)` on a thread and return its result."""
         future: asyncio.Future[Result] = self._loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
@@ -53,7 +53,7 @@ class Disk:
         return await future
 
     def close(self) -> None:
-        """Let the threads finish what they were given, and end them."""
+        """Let the threads finish their jobs, and end them."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -67,7 +67,8 @@ class Disk:
                 outcome = (done, function(*arguments), None)
             except BaseException as error:
                 outcome = (done, None, error)
-            # Appended before the flag is read, and the flag is cleared before the queue is drained: no outcome is left.
+            # We append before we read the flag, and the loop clears the flag before it drains: no outcome is
+            # missed.
             self._finished.append(outcome)
             del job, function, arguments, done, outcome
             if not self._wake_is_due:

@@ -1,6 +1,6 @@
-"""What storage refuses, and which refusals can be tried again.
+"""The errors of storage, and which operations can be tried again.
 
-A `Shortage` has changed nothing. After a `WriteFailure` nobody knows what took effect.
+After a `Shortage` nothing has changed. After a `WriteFailure` nobody knows what took effect.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from faircopy.errors import FaircopyError
 
 
 class StorageFailure(FaircopyError):
-    """The operating system refused something."""
+    """The operating system refused an operation."""
 
 
 class WriteFailure(StorageFailure):
     """A write, an fsync or a change of a directory failed.
 
-    Whether it took effect is unknown, so the process must not go on (I10).
+    It is unknown whether it took effect, so the process must not continue (I10).
     """
 
 
 class Shortage(StorageFailure):
-    """The machine lacks something, for now. Nothing was written: it can be tried again."""
+    """The machine lacks a resource for now. Nothing was written, so the operation can be tried again."""
 
 
 class NoSpace(Shortage):
@@ -30,18 +30,18 @@ class NoSpace(Shortage):
 
 
 class NoDescriptors(Shortage):
-    """This process, or the machine, has as many files open as it may."""
+    """This process, or the machine, has reached its limit of open files."""
 
 
 def read_failure(doing: str, error: OSError) -> StorageFailure:
-    """What to raise when the operating system refuses to read."""
+    """The error to raise when the operating system refuses to read."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return no_descriptors(doing, error)
     return StorageFailure(f"{doing}: {error.strerror or error}")
 
 
 def write_failure(doing: str, error: OSError) -> StorageFailure:
-    """What to raise when the operating system refuses to write: a Shortage, or WriteFailure."""
+    """The error to raise when the operating system refuses to write: a Shortage or a WriteFailure."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return no_descriptors(doing, error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -50,5 +50,5 @@ def write_failure(doing: str, error: OSError) -> StorageFailure:
 
 
 def no_descriptors(doing: str, error: OSError) -> NoDescriptors:
-    """What to raise when there are no more descriptors."""
+    """The error to raise when there are no more descriptors."""
     return NoDescriptors(f"{doing}: {error.strerror}: raise the limit of open files (ulimit -n), or close some")

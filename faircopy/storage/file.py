@@ -1,4 +1,4 @@
-"""One open file: positional reads and writes, and what makes them durable.
+"""One open file: positional reads and writes, and syncs that make them durable.
 
 Every method may block; callers decide on which thread. Sizes and positions are bytes.
 """
@@ -18,14 +18,15 @@ MAX_BUFFERS_PER_WRITE = 1024  # IOV_MAX of Linux
 
 
 class NotCached(Exception):
-    """The bytes are not in the page cache: read them on a thread. Never leaves the storage callers."""
+    """The bytes are not in the page cache, so they must be read on a thread. Direct callers of storage handle
+    this."""
 
 
 class File:
     """One open file. It is closed when the last reference goes, so a reader never loses it to a deletion.
 
-    Where more files are in use than may be open (`storage/descriptors.py`), it is closed earlier, and opened
-    again when it is used; then a deletion does take it from a reader.
+    If more files are in use than may be open (`storage/descriptors.py`), it is closed earlier, and opened
+    again when it is used. In that case a reader does lose it to a deletion.
     """
 
     __slots__ = ("__weakref__", "_flags", "_handle", "_is_synced", "_system", "path", "was_used")
@@ -34,7 +35,7 @@ class File:
         self._flags = os.O_RDONLY if read_only else os.O_RDWR
         self.path = path
         self.was_used = True
-        # Who wrote it before may have left it unsynced.
+        # A previous writer may have left it unsynced.
         self._is_synced = read_only
         self._handle: Handle | None = None
         self._system = mounted()
@@ -56,7 +57,8 @@ class File:
         DESCRIPTORS.forget(self)
 
     def has_closed(self) -> bool:
-        """Give the descriptor back, synced. False if somebody writes meanwhile. Raises StorageFailure."""
+        """Sync the file and close the descriptor. False if it was written to meanwhile. Raises
+        StorageFailure."""
         if not self._is_synced:
             self.sync()
         handle, self._handle = self._handle, None
@@ -65,7 +67,7 @@ class File:
         return self._handle is None
 
     def _use(self) -> Handle:
-        """The open file, for one operation; who holds it keeps it open. Raises StorageFailure."""
+        """The open file, for one operation; it stays open while the handle is held. Raises StorageFailure."""
         self.was_used = True
         return self._handle or self._reopen()
 
@@ -77,7 +79,7 @@ class File:
         return handle
 
     def size(self) -> int:
-        """How many bytes it has. Raises StorageFailure."""
+        """The size of the file in bytes. Raises StorageFailure."""
         return self._system.size(self._use().descriptor)
 
     def write(self, buffers: Sequence[Buffer], position: int) -> int:
@@ -97,10 +99,11 @@ class File:
         return total
 
     def _changed(self, handle: Handle) -> None:
-        """Something was changed through this handle: sync that one, whoever has closed the file since.
+        """Something was changed through this handle: the next sync uses it, even if the file was closed
+        since.
 
-        It counts as unsynced once more: a sync that began before the change, and ended after it, may have
-        missed it.
+        The file counts as unsynced again, because a sync that began before the change and ended after it may
+        have missed it.
         """
         self._is_synced = False
         if self._handle is not handle:
@@ -108,7 +111,7 @@ class File:
             DESCRIPTORS.remember(self)
 
     def _write_rest(self, handle: Handle, buffers: Sequence[Buffer], written: int, position: int) -> None:
-        """Finish a write that the system cut short, or that has more buffers than one call takes."""
+        """Finish a write that the system did only in part, or that has more buffers than one call takes."""
         skip = written
         rest: list[memoryview] = []
         for buffer in buffers:
@@ -157,7 +160,8 @@ class File:
         return bytes(buffer[:count])
 
     def send(self, socket_descriptor: int, position: int, size: int) -> int:
-        """Have the kernel send up to `size` bytes to a socket, uncopied (sendfile); return how many it took.
+        """Let the kernel send up to `size` bytes to a socket without copying (sendfile); return how many it
+        sent.
 
         Waits for the disk, never for the socket. Raises BlockingIOError if the socket is full,
         ConnectionError if it is closed, StorageFailure if the file can't be read.
@@ -184,7 +188,7 @@ class File:
         self._changed(handle)
 
     def truncate(self, size: int) -> None:
-        """Cut it to this size, or fill it up with zeros. Raises StorageFailure."""
+        """Cut the file to this size, or extend it with zeros. Raises StorageFailure."""
         handle = self._use()
         self._is_synced = False
         try:
@@ -206,7 +210,7 @@ class File:
 
 
 class FileRange:
-    """Bytes of a file that need not be read: they can be sent as they lie there."""
+    """Bytes of a file that can be sent without reading them into memory."""
 
     __slots__ = ("file", "position", "size")
 

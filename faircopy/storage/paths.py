@@ -1,4 +1,4 @@
-"""Files and directories by their paths: made, renamed, linked, deleted, listed, and read or written whole.
+"""Files and directories by path: create, rename, link, delete, list, and read or write whole files.
 
 Every function may block; callers decide on which thread. They raise StorageFailure.
 """
@@ -16,7 +16,7 @@ from faircopy.storage.system import Space, mounted
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable: needed after a file in it was made, renamed or deleted."""
+    """Make the names in a directory durable: needed after a file in it was created, renamed or deleted."""
     try:
         mounted().sync_directory(path)
     except OSError as error:
@@ -24,7 +24,7 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path, *, durable: bool = True) -> None:
-    """Make a directory, and those above it, durably if asked. Nothing happens if it is there."""
+    """Create a directory and its parents, durably if asked. Nothing happens if it exists."""
     if is_directory(path):
         return
     make_directory(path.parent, durable=durable)
@@ -39,31 +39,31 @@ def make_directory(path: Path, *, durable: bool = True) -> None:
     try:
         sync_directory(path.parent)
     except NoDescriptors:
-        # Else the next try would find it there, and take its name for durable.
+        # Otherwise the next try would find it, and believe that its name is durable.
         with contextlib.suppress(OSError):
             mounted().remove_directory(path)
         raise
 
 
 def is_directory(path: Path) -> bool:
-    """Whether a directory is there."""
+    """Whether a directory exists."""
     status = mounted().status(path)
     return status is not None and status.is_directory
 
 
 def exists(path: Path) -> bool:
-    """Whether a file or a directory is there."""
+    """Whether a file or directory exists."""
     return mounted().status(path) is not None
 
 
 def reaches(path: Path, byte: int) -> bool:
-    """Whether a file is there, and has so many bytes at least."""
+    """Whether a file exists and has at least this many bytes."""
     status = mounted().status(path)
     return status is not None and status.size >= byte
 
 
 def size_of(path: Path) -> int:
-    """Size of a file that is there."""
+    """The size in bytes of an existing file."""
     status = mounted().status(path)
     if status is None:
         raise StorageFailure(f"{path} is gone")
@@ -71,7 +71,7 @@ def size_of(path: Path) -> int:
 
 
 def space_around(path: Path) -> Space:
-    """The size of the disk that holds a path, and what of it is free. Raises StorageFailure."""
+    """The size of the disk that holds a path, and how much of it is free. Raises StorageFailure."""
     try:
         return mounted().space(path)
     except OSError as error:
@@ -79,7 +79,7 @@ def space_around(path: Path) -> Space:
 
 
 def delete_file(path: Path) -> None:
-    """Delete a file; nothing happens if it is gone already."""
+    """Delete a file; nothing happens if it does not exist."""
     try:
         mounted().delete(path)
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def delete_file(path: Path) -> None:
 
 
 def rename_file(old: Path, new: Path) -> None:
-    """Give a file another name in its directory; the caller makes the name durable."""
+    """Rename a file within its directory; the caller makes the name durable."""
     try:
         mounted().rename(old, new)
     except OSError as error:
@@ -97,7 +97,7 @@ def rename_file(old: Path, new: Path) -> None:
 
 
 def link_file(old: Path, new: Path) -> None:
-    """Give a file another name, in whatever directory of the same file system. Raises StorageFailure."""
+    """Give a file an additional name, in any directory of the same file system. Raises StorageFailure."""
     try:
         mounted().link(old, new)
     except OSError as error:
@@ -107,7 +107,8 @@ def link_file(old: Path, new: Path) -> None:
 
 
 def delete_tree(path: Path, *, durable: bool = True) -> None:
-    """Delete a directory of ours with all that is in it, durably if asked; nothing happens if it is gone."""
+    """Delete a directory of ours with all its content, durably if asked; nothing happens if it does not
+    exist."""
     if not is_directory(path):
         return
     for child in list_directory(path):
@@ -124,7 +125,7 @@ def delete_tree(path: Path, *, durable: bool = True) -> None:
 
 
 def list_directory(path: Path) -> list[Path]:
-    """What is in a directory, sorted by name; nothing if it is not there."""
+    """The content of a directory, sorted by name; empty if the directory does not exist."""
     try:
         names = mounted().list(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -135,13 +136,14 @@ def list_directory(path: Path) -> list[Path]:
 
 
 def read_file(path: Path) -> bytes:
-    """All of a file."""
+    """The content of a file."""
     file = File(path, read_only=True)
     return file.read(file.size(), 0)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Make a file with this content, durably; after a crash it is there whole, or as it was before."""
+    """Durably write a file with this content; after a crash the file is either complete or as it was
+    before."""
     temporary = path.with_suffix(".tmp")
     delete_file(temporary)
     file = File(temporary, create=True)
@@ -157,5 +159,5 @@ def list_files(path: Path, suffix: str) -> list[Path]:
 
 
 def with_suffix(suffix: str, paths: Iterable[Path]) -> list[Path]:
-    """Those of the files that have this suffix."""
+    """The files that have this suffix."""
     return [path for path in paths if path.suffix == suffix]

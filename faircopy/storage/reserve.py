@@ -1,7 +1,7 @@
-"""A file that keeps some of the disk's space back, for the day on which the rest is used up.
+"""A file that keeps some of the disk's space in reserve, for the day when the rest is used up.
 
-What frees space needs some first: an entry that says so, a checkpoint behind it, the state store's pages. The file's
-content means nothing, and its loss costs nothing.
+Freeing space needs some space first: for a journal entry, a checkpoint after it, and pages of the state
+store. The file's content means nothing, and losing it costs nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DISK_SHARE = 16
 
 
 class Reserve:
-    """The reserve in a directory: `bytes_wanted`, or less on a small disk. All methods block."""
+    """The reserve in a directory, of `bytes_wanted`, or less on a small disk. All methods block."""
 
     def __init__(self, directory: Path, bytes_wanted: int) -> None:
         self._path = directory / FILE
@@ -27,7 +27,7 @@ class Reserve:
         self.is_there = exists(self._path) and size_of(self._path) > 0
 
     def make(self) -> bool:
-        """Have the file, if the disk has room for that and for going on; return whether it is there."""
+        """Create the file if the disk has room for it and for normal work; return whether it exists."""
         if not self.is_there and self.size_bytes and self.leaves(self.size_bytes, 2 * self.size_bytes):
             self.is_there = self._allocate()
         return self.is_there
@@ -37,21 +37,21 @@ class Reserve:
         file = File(self._path, create=True)
         try:
             file.preallocate(self.size_bytes)
-        except NoSpace:  # somebody was faster, or there is a quota
+        except NoSpace:  # another process was faster, or there is a quota
             delete_file(self._path)
             return False
         return True
 
     def give_up(self) -> None:
-        """Give the space back to the disk. Takes no time: the file is one piece that was never written."""
+        """Give the space back to the disk. This is fast: the file is one extent that was never written."""
         self.is_there = False
         with contextlib.suppress(StorageFailure):
             delete_file(self._path)
 
     def leaves(self, size: int, rest: int) -> bool:
-        """Whether something of this size can be written, and so much is left."""
+        """Whether `size` bytes can be written so that `rest` bytes stay free."""
         return self.usable_bytes() >= size + rest
 
     def usable_bytes(self) -> int:
-        """What is free on the disk. Raises StorageFailure."""
+        """The free bytes of the disk. Raises StorageFailure."""
         return space_around(self._path.parent).usable_bytes

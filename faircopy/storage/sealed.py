@@ -1,9 +1,9 @@
-"""What stands in the state store, sealed: LMDB keeps no checksums, so each value brings its own.
+"""The values of the state store, sealed: LMDB keeps no checksums, so each value has its own.
 
     0  crc    u32 little-endian  CRC32C of table name, length of the key, key and value
     4  value
 
-The table and the key are in it: a value that turns up elsewhere does not fit either.
+The checksum covers the table and the key, so a value in the wrong place does not match either.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CRC_BYTES = _CRC.size
 
 
 class DamagedState(FaircopyError):
-    """A record of the state store does not fit its checksum: `table` and `key` say which."""
+    """A record of the state store does not match its checksum: `table` and `key` say which."""
 
     def __init__(self, path: Path, table: str, key: bytes) -> None:
         super().__init__(
-            f"{path} is damaged: in table {table or 'of tables'}, the record of key {key.hex()} does not fit its "
+            f"{path} is damaged: in table {table or 'of tables'}, the record of key {key.hex()} does not match its "
             f"checksum. Restore the directory from a backup"
         )
         self.path = path
@@ -33,12 +33,12 @@ class DamagedState(FaircopyError):
 
 
 def seal(table: bytes, key: bytes, value: bytes) -> bytes:
-    """What is stored for a value."""
+    """The bytes to store for a value."""
     return _CRC.pack(_checksum(table, key, value)) + value
 
 
 def is_sound(table: bytes, key: bytes, sealed: bytes) -> bool:
-    """Whether what was stored still fits its checksum."""
+    """Whether the stored bytes still match their checksum."""
     if len(sealed) < CRC_BYTES:
         return False
     stored: int = _CRC.unpack_from(sealed)[0]
@@ -46,5 +46,5 @@ def is_sound(table: bytes, key: bytes, sealed: bytes) -> bool:
 
 
 def _checksum(table: bytes, key: bytes, value: bytes) -> int:
-    # The length keeps the end of a key from counting as the begin of a value.
+    # The length keeps the end of a key from being read as the start of a value.
     return int(crc32c(value, crc32c(key, crc32c(table) ^ len(key))))

@@ -1,9 +1,11 @@
-"""How much space a disk has left, and what to do when that is nearly none: said once each, however many writes wait.
+"""Watches how much space a disk has left, and limits writes when that is nearly none. Each state is logged
+once, however many writes wait.
 
-Besides the reserve (`storage.reserve`), as much again is left free: with less, new messages and topics are refused,
-while what was taken before is written, and all that frees space. Between two looks at most a quarter of what is free
-is taken, so what is on its way fits. Only where others fill the disk, or a quota ends it, a write finds no space: then
-the reserve is given up. It is over when nothing waits, the reserve is there again, and there is room.
+Besides the reserve (`storage.reserve`), the same amount of space is left free. With less, new messages and
+topics are refused, while accepted messages are still written, and so is everything that frees space. Between
+two looks at the disk at most a quarter of the free space is used, so that accepted messages fit. A write
+finds no space only if something else fills the disk, or a quota is reached: then the reserve is given up. The
+shortage is over when no write waits, the reserve exists again, and there is room.
 """
 
 from __future__ import annotations
@@ -23,16 +25,17 @@ log = logging.getLogger(__name__)
 
 
 class Look(NamedTuple):
-    """What there was to see on the disk: whether the reserve is there, and what is free besides."""
+    """The state of the disk: whether the reserve exists, and how many bytes are free besides."""
 
     has_reserve: bool
     usable_bytes: int
 
 
 class SpaceWatch:
-    """Who waits for space on a disk. For one event loop, but `give_up` and `look` are for any thread.
+    """The writers that wait for space on a disk. For one event loop, but `give_up` and `look` may run on any
+    thread.
 
-    `lacking` is why nothing new may be taken; None as long as there is space.
+    `lacking` is the reason why new messages are refused; None as long as there is space.
     """
 
     def __init__(self, reserve: Reserve | None = None) -> None:
@@ -46,30 +49,32 @@ class SpaceWatch:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def spend(self, size: int) -> None:
-        """So many bytes are about to be written to a journal, and to a log later."""
+        """Account for `size` bytes that are about to be written to a journal, and later to a log."""
         if self._budget_bytes is not None:
             self._budget_bytes -= 2 * size
             if self._budget_bytes < 0 and self.lacking is None:
-                self.lacking = NoSpace("the disk is nearly full: new messages are taken slowly")
+                self.lacking = NoSpace("the disk is nearly full: new messages are accepted slowly")
 
     def waits(self, who: object, error: Shortage) -> bool:
-        """A write found the disk full, and is tried again until it succeeds. Return whether to try at once."""
+        """A write found the disk full, and is repeated until it succeeds. Return whether to try again at
+        once."""
         self._waiting.add(id(who))
         return self.give_up(error)
 
     @property
     def is_full(self) -> bool:
-        """Whether somebody waits."""
+        """Whether a writer waits."""
         return bool(self._waiting)
 
     def goes_on(self, who: object) -> None:
-        """The write has succeeded, or is given up."""
+        """The write has succeeded, or was given up."""
         self._waiting.discard(id(who))
         if self._reserve is None:
             self._end()
 
     def has_room_for(self, size: int) -> bool:
-        """Whether a large write may be tried: on a full disk, half of what was given up is left to small ones."""
+        """Whether a large write may be tried: on a full disk, half of the reserve's space is left to small
+        writes."""
         reserve = self._reserve
         return self._full is None or reserve is None or reserve.leaves(size, reserve.size_bytes // 2)
 
@@ -90,14 +95,15 @@ class SpaceWatch:
     # -- looking -------------------------------------------------------------------------------------------------
 
     def look(self) -> Look | None:
-        """See how it is, and make the reserve if it is not there and nothing waits. Blocks. Raises StorageFailure."""
+        """Look at the disk, and create the reserve if it is missing and no write waits. Blocks. Raises
+        StorageFailure."""
         if self._reserve is None:
             return None
         has_reserve = self._reserve.is_there or (not self._waiting and self._reserve.make())
         return Look(has_reserve, self._reserve.usable_bytes())
 
     def looked(self, look: Look | None) -> None:
-        """Draw the conclusions from it."""
+        """Update the state after a look at the disk."""
         if look is None or self._reserve is None:
             return
         margin = self._reserve.size_bytes

@@ -1,10 +1,12 @@
 """Ordered, transactional state in one LMDB environment: checkpoints, indexes, group offsets, cluster store.
 
-Reads run where they are asked for, on the memory map. Writes run on one thread of their own, one transaction for each
-call, durable when the call is done (LMDB's default durability; no WRITEMAP, no NOSYNC).
+Reads run on the calling thread, on the memory map. Writes run on one thread of their own. A call returns when
+its transaction is durable (LMDB's default durability; no WRITEMAP, no NOSYNC); calls that wait together share
+one.
 
-Values are stored with a checksum (`storage.sealed`), and each read checks it. Each transaction also writes its own
-number (the *stamp*) beside the tables, so that an older state is not taken for the newest when LMDB's head is damaged.
+Values are stored with a checksum (`storage.sealed`), and each read checks it. Each transaction also writes
+its own number (the *stamp*) beside the tables, so that an older state is not mistaken for the newest if one
+of LMDB's heads is damaged.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, che
 from faircopy.storage.store_pages import Record
 from faircopy.storage.system import PRIVATE_FILE
 
-KEY_BYTES_MAX = 511  # LMDB's bound
-SPARE_BYTES = 512 << 10  # for the pages above those that change, and the list of free ones
+KEY_BYTES_MAX = 511  # LMDB's limit
+SPARE_BYTES = 512 << 10  # for the parents of the pages that change, and the list of free pages
 TABLES = (
     "checkpoints",
     "producers",
@@ -51,7 +53,7 @@ class StateStoreFailure(FaircopyError):
 
 
 class Put(NamedTuple):
-    """Store a value under a key, in place of what was there."""
+    """Store a value under a key; an existing value is replaced."""
 
     table: str
     key: bytes
@@ -59,7 +61,7 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Remove a key; it need not be there."""
+    """Remove a key, which may be missing."""
 
     table: str
     key: bytes
@@ -73,7 +75,7 @@ class DeletePrefix(NamedTuple):
 
 
 class DeleteRange(NamedTuple):
-    """Delete keys from `first` (included) to `end` (not included)."""
+    """Remove keys from `first` (included) to `end` (not included)."""
 
     table: str
     first: bytes
@@ -84,7 +86,8 @@ Change = Put | Delete | DeletePrefix | DeleteRange
 
 
 def key_of_name(prefix: bytes, name: bytes) -> bytes:
-    """A key for a name that a client chose: with its hash in place of a long one, so the value must hold the name."""
+    """A key for a name that a client chose. A long name is replaced by its hash, so the value must hold the
+    name."""
     key = prefix + name
     if len(key) <= KEY_BYTES_MAX and not name.startswith(b"\0"):
         return key
@@ -92,14 +95,14 @@ def key_of_name(prefix: bytes, name: bytes) -> bytes:
 
 
 class Waiting(NamedTuple):
-    """Changes that wait to be written, and who waits for them."""
+    """Changes that wait to be written, and the future of the caller that waits for them."""
 
     decide: Callable[[], Iterable[Change]]
     done: asyncio.Future[None]
     is_checked: bool
 
     def tell(self, error: BaseException | None) -> None:
-        """They are durable, or were not written."""
+        """Tell the caller that the changes are durable, or the error if they were not written."""
         if self.done.done():
             return
         if error is None:
@@ -111,9 +114,9 @@ class Waiting(NamedTuple):
 class StateStore:
     """Tables of bytes to bytes, sorted by key.
 
-    `on_write_failure` is told when a write fails for another reason than space, and must end the process (I10);
-    `on_no_space` when it fails for that, and says whether to try again.
-    `damaged` are records that did not fit their checksums when the store was opened; reading one raises DamagedState.
+    `on_write_failure` is called when a write fails for a reason other than space, and must end the process
+    (I10). `on_no_space` is called when there is no space, and returns whether to try again. `damaged` has the
+    records that did not match their checksums when the store was opened; reading one raises DamagedState.
     """
 
     on_write_failure: Callable[[WriteFailure], None] = staticmethod(lambda error: None)
@@ -123,7 +126,7 @@ class StateStore:
     _is_writing = False
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
-        """Open the store in directory `path`, or make it. Reads all of it. Raises StateStoreFailure."""
+        """Open the store in directory `path`, or create it. Reads all of it. Raises StateStoreFailure."""
         self._path = path
         self._waiting: deque[Waiting] = deque()
         self.damaged = ensure_sound_pages(path, check_store(path, TABLES)).damaged
@@ -132,7 +135,8 @@ class StateStore:
                 str(path), map_size=MAP_BYTES, max_dbs=len(TABLES), subdir=True, max_spare_txns=4, mode=PRIVATE_FILE
             )
             self._tables = self._open_tables()
-            # LMDB fsyncs its file, and not the file's name: a loss of power could take that, and all topics with it.
+            # LMDB fsyncs its file, but not the file's name: a power failure could lose the name, and all
+            # topics.
             sync_directory(path)
             self._file = File(path / FILE)
         except lmdb.Error as error:
@@ -144,7 +148,8 @@ class StateStore:
 
     @classmethod
     def open_to_read(cls, path: Path) -> StateStore:
-        """An existing store whose pages are sound (`check_store`), and which nothing writes; no file is changed.
+        """Open an existing store whose pages are sound (`check_store`) and that nobody writes to; no file is
+        changed.
 
         Raises StateStoreFailure.
         """
@@ -167,7 +172,7 @@ class StateStore:
         return tables
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        """The value of a key, or None. Raises DamagedState, as all that reads."""
+        """The value of a key, or None. Raises DamagedState, like all methods that read."""
         with self._environment.begin(db=self._tables[table]) as transaction:
             sealed: bytes | None = transaction.get(key)
             return None if sealed is None else self._unsealed(table, key, sealed)[1]
@@ -200,7 +205,7 @@ class StateStore:
                 raise DamagedState(self._path / FILE, record.table.decode(), record.key)
 
     async def write(self, changes: Iterable[Change]) -> None:
-        """Make all changes in one durable transaction, which may hold those of others who write meanwhile, too.
+        """Make all changes in one durable transaction, which may include changes of concurrent calls.
 
         Raises NoSpace.
         """
@@ -208,8 +213,8 @@ class StateStore:
         await self._queue(Waiting(lambda: listed, self._new_future(), is_checked=False))
 
     async def write_checked(self, decide: Callable[[], Iterable[Change]]) -> None:
-        """Make the changes that `decide` returns. It runs with no other write under way, and may raise to write
-        nothing; on a full disk it runs twice. Raises NoSpace.
+        """Make the changes that `decide` returns. No other write is in progress while it runs; it may raise
+        in order to write nothing. On a full disk it runs twice. Raises NoSpace.
         """
         await self._queue(Waiting(decide, self._new_future(), is_checked=True))
 
@@ -222,7 +227,7 @@ class StateStore:
         await waiting.done
 
     def _start_writing(self) -> None:
-        """One transaction at a time; those who come meanwhile share the next, and its fsync."""
+        """Write one transaction at a time; calls that arrive meanwhile share the next one and its fsync."""
         writer = self._writer
         assert writer is not None, "a store that is opened to read is not written"
         if self._is_writing or not self._waiting:
@@ -266,8 +271,8 @@ class StateStore:
             raise WriteFailure(f"writing to the state store {self._path}: {error}") from error
 
     def _have_space_for(self, changes: Sequence[Change]) -> None:
-        """Have the disk's space before LMDB writes: it takes a write that the end of the disk cuts short for an error
-        of the disk. Raises NoSpace, and nothing is written.
+        """Reserve disk space before LMDB writes: LMDB reports a short write on a full disk as a disk error.
+        Raises NoSpace, and nothing is written.
         """
         used = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
         wanted = used + SPARE_BYTES + sum(map(room_for, changes))
@@ -288,7 +293,7 @@ class StateStore:
                 delete_while(transaction, database, change.first, lambda key: key < change.end)
 
     async def copy_to(self, directory: Path) -> None:
-        """Put a copy of the store, as it is between two writes, into a new directory. Raises NoSpace."""
+        """Copy the store, in its state between two writes, into a new directory. Raises NoSpace."""
         assert self._writer is not None, "a store that is opened to read is not copied"
         await self._writer.run(self._copy, directory)
 
@@ -307,7 +312,8 @@ class StateStore:
 
 
 def room_for(change: Change) -> int:
-    """About how many bytes of new pages a change needs; those of one transaction stand mostly side by side."""
+    """Roughly how many bytes of new pages a change needs; changes of one transaction are mostly close
+    together."""
     return 1024 + (2 * len(change.value) if isinstance(change, Put) else 0)
 
 

@@ -1,4 +1,4 @@
-"""Whether the state store's file is whole: its pages, its tables, and the checksum of every record."""
+"""Checks that the state store's file is sound: its pages, its tables, and the checksum of every record."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ MAP_BYTES = 64 << 30  # address space, not memory or disk
 
 
 class StoreCheck(NamedTuple):
-    """What was found. With `flaws` LMDB must not be given the file; `damaged` records can be told from sound ones."""
+    """The result of a check. If there are `flaws`, LMDB must not open the file; `damaged` records do not
+    prevent it."""
 
     flaws: list[Flaw]
     damaged: list[Record]
 
 
 def encode_stamp(transaction: int) -> bytes:
-    """What is stored for STAMP, beside the tables, by the transaction of this number."""
+    """The value that the transaction with this number stores for STAMP, beside the tables."""
     return seal(BESIDE_TABLES, STAMP, NUMBER.pack(transaction))
 
 
 def check_store(
     directory: Path, tables: Iterable[str], advance: Callable[[int], None] = lambda _bytes: None
 ) -> StoreCheck:
-    """Read all of the state store in `directory`, which should have these tables; nothing may write meanwhile.
+    """Read all of the state store in `directory`, which should have these tables; nobody may write to it
+    meanwhile.
 
-    One that is not there yet, or empty, is sound. `advance(bytes)` is called on the way. Raises StorageFailure.
+    A missing or empty store is sound. `advance(bytes)` reports progress. Raises StorageFailure.
     """
     path = directory / FILE
     if not exists(path) or not size_of(path):
@@ -50,5 +52,5 @@ def check_store(
         pages.flaws.extend(Flaw(0, f"table {name.decode()!r} is missing") for name in sorted(missing))
     for record in damaged:
         if record.table == BESIDE_TABLES:
-            pages.flaws.append(Flaw(record.byte, "what stands beside the tables does not fit its checksum"))
+            pages.flaws.append(Flaw(record.byte, "the record beside the tables does not match its checksum"))
     return StoreCheck(pages.flaws, damaged)

@@ -1,4 +1,4 @@
-"""Pages of the state store's file, as LMDB 0.9 lays them out on 64 bits (format 1): bytes in, what they say out.
+"""A parser for pages of the state store's file, as LMDB 0.9 lays them out on 64 bits (format 1). No I/O.
 
 Little-endian. A page:
 
@@ -6,17 +6,17 @@ Little-endian. A page:
      8  pad          u16
     10  flags        u16  1 branch, 2 leaf, 4 overflow, 8 head
     12  lower        u16  end of the pointers; of an overflow page u32, the number of pages in its run
-    14  upper        u16  begin of the nodes, which reach to the page's end without a gap
+    14  upper        u16  start of the nodes, which reach to the page's end without a gap
     16  pointers     u16  to each node, in the order of their keys
 
 A node begins at an even byte: size of its value u32, or in a branch the child's page number in 48 bits; flags u16 (1
 the value is on overflow pages, 2 it is a tree); size of its key u16; key; value. The key of a branch's first node
-counts for nothing.
+has no meaning.
 
-The first two pages are heads. Transaction n writes that of page n % 2. From byte 16: magic u32, version u32, address
-u64, size of the map u64, two trees (of free pages, of tables), last page u64, number of the transaction u64. A tree:
-pad u32 (in the first: the size of a page), flags u16, depth u16, numbers of branch, leaf and overflow pages and of
-entries u64 each, root page u64.
+The first two pages are heads. Transaction n writes the one on page n % 2. From byte 16: magic u32, version
+u32, address u64, size of the map u64, two trees (of free pages, of tables), last page u64, number of the
+transaction u64. A tree: pad u32 (in the first: the size of a page), flags u16, depth u16, numbers of branch,
+leaf and overflow pages and of entries u64 each, root page u64.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PAGE_SIZES = tuple(1 << power for power in range(8, 16))
 
 
 class BadPage(Exception):
-    """A page is not what it should be. `byte` is where in the page."""
+    """A page is invalid at `byte`."""
 
     def __init__(self, byte: int, what: str) -> None:
         super().__init__(what)
@@ -55,7 +55,7 @@ class BadPage(Exception):
 
 
 class Tree(NamedTuple):
-    """Where a B+tree begins, and what is told of it."""
+    """The root of a B+tree, and what its head says about it."""
 
     pad: int
     flags: int
@@ -80,7 +80,7 @@ class Head(NamedTuple):
 
 class Node(NamedTuple):
     """A node of a leaf or a branch: `link` is the size of its value, or the child's page; `byte` and `value_at` are
-    bytes of the page. Of a value on overflow pages, `value` is the number of the first.
+    bytes of the page. If the value is on overflow pages, `value` is the number of the first one.
     """
 
     byte: int
@@ -92,7 +92,7 @@ class Node(NamedTuple):
 
 
 def page_bytes_of(head: bytes) -> int:
-    """The size of pages, from the begin of the file. Raises BadPage."""
+    """The size of pages, from the first bytes of the file. Raises BadPage."""
     if len(head) < HEAD_BYTES:
         raise BadPage(len(head), "the file ends within its head")
     size: int = RUN.unpack_from(head, TREES_AT)[0]
@@ -111,7 +111,7 @@ def read_head(page: bytes, number: int, map_bytes_at_most: int) -> Head:
     tables = Tree(*TREE.unpack_from(page, TREES_AT + TREE.size))
     last_page, transaction = HEAD_END.unpack_from(page, TREES_AT + 2 * TREE.size)
     if (there, flags, magic, version) != (number, HEAD, MAGIC, VERSION):
-        raise BadPage(0, "it does not begin as a head does")
+        raise BadPage(0, "it does not start like a head")
     if (free.pad, free.flags, tables.pad, tables.flags) != (len(page), INTEGER_KEYS, 0, 0):
         raise BadPage(TREES_AT, "it has trees of other kinds")
     if not 0 < map_bytes <= map_bytes_at_most:
@@ -122,10 +122,10 @@ def read_head(page: bytes, number: int, map_bytes_at_most: int) -> Head:
 
 
 def check_number(page: bytes, number: int) -> None:
-    """Raise BadPage unless the page bears this number."""
+    """Raise BadPage unless the page has this number."""
     there = PAGE.unpack_from(page)[0]
     if there != number:
-        raise BadPage(0, f"it bears the number {there}")
+        raise BadPage(0, f"it has the number {there}")
 
 
 def read_nodes(page: bytes, kind: int) -> list[Node]:

@@ -1,8 +1,9 @@
-"""A walk through the file of the state store, without LMDB: every page that it uses, or lists as free, is checked.
+"""A walk through the file of the state store, without LMDB: it checks every page that is used or listed as
+free.
 
-LMDB trusts its file: a changed byte may end the process, have it find nothing where something stands, or have it write
-over what is in use. So all pages are looked at before LMDB gets to see the file. A page is either used once or free, so
-a link that leads astray always meets a page that it must not.
+LMDB trusts its file: a changed byte can make it crash the process, miss existing data, or overwrite pages
+that are in use. So all pages are checked before LMDB opens the file. Each page is either used exactly once or
+free, so a wrong link always leads to a page that something else uses, or that is free.
 """
 
 from __future__ import annotations
@@ -42,14 +43,15 @@ ROOT_AT = TREE.size - NUMBER.size
 
 
 class Flaw(NamedTuple):
-    """Something that is wrong with the file, and at which byte."""
+    """A fault in the file, and its byte."""
 
     byte: int
     what: str
 
 
 class Record(NamedTuple):
-    """A key and what is stored for it in a table, or with the name b"" beside the tables; it stands at a byte."""
+    """A key and its stored value in a table, or beside the tables if `table` is b""; and the byte of the
+    record."""
 
     table: bytes
     key: bytes
@@ -58,20 +60,20 @@ class Record(NamedTuple):
 
 
 class BadLink(BadPage):
-    """A link leads to a page that can't be meant."""
+    """A link leads to a page that it must not lead to."""
 
 
 class StorePages:
-    """One walk. Exhaust `records`; then `flaws` are all that was found, and `tables` all tables: the tree of each, and
-    the byte where its root is named.
+    """One walk. Exhaust `records`; then `flaws` has all faults that were found, and `tables` all tables: the
+    tree of each, and the byte that names its root.
     """
 
     def __init__(
         self, path: Path, stamp: bytes, map_bytes: int, advance: Callable[[int], None] = lambda _bytes: None
     ) -> None:
-        """`stamp` is the key beside the tables whose value ends in the number of the transaction that wrote last.
+        """`stamp` is the key beside the tables whose value ends with the number of the last transaction.
 
-        `advance(bytes)` is called as the file is read. Raises StorageFailure, here and in `records`.
+        `advance(bytes)` reports progress. Raises StorageFailure, here and in `records`.
         """
         self.flaws: list[Flaw] = []
         self.tables: dict[bytes, tuple[Tree, int]] = {}
@@ -104,7 +106,7 @@ class StorePages:
     # -- heads ---------------------------------------------------------------------------------------------------
 
     def _heads(self) -> tuple[Head, Head]:
-        """The older and the newest."""
+        """The older and the newer head."""
         self._page_bytes = page_bytes_of(self._file.read(4096, 0))
         older, newest = sorted((self._head(number) for number in range(HEADS)), key=lambda head: head.transaction)
         is_new = newest.transaction == 0
@@ -125,7 +127,7 @@ class StorePages:
             raise BadPage(at + bad.byte, str(bad)) from None
 
     def _check_stamp(self, head: Head, beside: list[Record]) -> None:
-        """A head that counts too low makes the older state the valid one."""
+        """Check the stamp: a head with too low a number would make the older state the valid one."""
         stamps = [NUMBER.unpack(record.value[-NUMBER.size :])[0] for record in beside if record.key == self._stamp]
         if head.transaction and stamps != [head.transaction]:
             self.flaws.append(
@@ -137,7 +139,8 @@ class StorePages:
             )
 
     def _check_older(self, older: Head) -> None:
-        """What was written last before must still be there: else that head may have been the newest."""
+        """Check the state before the newest, which must still be there: otherwise its head may be the newest
+        one."""
         if older.transaction:
             beside = list(self._find_tables(older, is_current=False))
             self._check_stamp(older, beside)
@@ -145,7 +148,7 @@ class StorePages:
     # -- tables and free pages -----------------------------------------------------------------------------------
 
     def _find_tables(self, head: Head, *, is_current: bool = True) -> Iterator[Record]:
-        """Note the tables, and return what else stands beside them."""
+        """Note the tables, and yield the other records beside them."""
         root_at = self.root_at(head, is_free=False)
         for node, record in Walk(self, b"", head.tables, root_at, is_current=is_current).nodes():
             is_tree = node.flags == IS_TREE and len(record.value) == TREE.size
@@ -157,8 +160,8 @@ class StorePages:
                 self.tables[node.key] = (tree, record.byte + ROOT_AT)
 
     def _check_free(self, record: Record, head: Head) -> None:
-        """A list of free pages: how many, then their numbers from the greatest to the least. One that was reserved and
-        not needed has zeros only.
+        """Check a list of free pages: their count, then their numbers in descending order. A list that was
+        reserved but not needed has only zeros.
         """
         numbers = [number for (number,) in NUMBER.iter_unpack(record.value[: len(record.value) & ~7])]
         is_new = BIG_ENDIAN.unpack(record.key)[0] > head.transaction
@@ -177,9 +180,9 @@ class StorePages:
     # -- pages ---------------------------------------------------------------------------------------------------
 
     def page(self, number: int, *, is_current: bool = True) -> bytes:
-        """A page to which no other link has led. Raises BadLink, BadPage."""
+        """A page that no other link has led to. Raises BadLink, BadPage."""
         if number >= len(self._taken):
-            raise BadLink(0, f"a link leads to page {number}, behind the last one")
+            raise BadLink(0, f"a link leads to page {number}, beyond the last one")
         if is_current and self._taken[number]:
             raise BadLink(0, f"a second link leads to page {number}")
         self._taken[number] |= is_current
@@ -191,10 +194,11 @@ class StorePages:
         return page
 
     def value_of_run(self, number: int, size: int) -> tuple[bytes, int]:
-        """A value of so many bytes that begins on overflow page `number`, and how many pages it has. Raises BadPage."""
+        """The value of `size` bytes that begins on overflow page `number`, and how many pages it has. Raises
+        BadPage."""
         page = self.page(number)
         pages: int = RUN.unpack_from(page, 12)[0]
-        # A value that was written over a larger one keeps the pages of that.
+        # A value that was written over a larger one keeps the pages of the larger one.
         if PAGE.unpack_from(page)[2] != OVERFLOW or pages * self._page_bytes < HEADER_BYTES + size:
             raise BadPage(10, f"it does not begin a run of pages for {size} bytes")
         if number + pages > len(self._taken) or any(self._taken[number + 1 : number + pages]):
@@ -204,25 +208,26 @@ class StorePages:
         return self._file.read(size, self.byte_of(number, HEADER_BYTES)), pages
 
     def root_at(self, head: Head, *, is_free: bool) -> int:
-        """The byte where a head names the root of one of its trees."""
+        """The byte at which a head names the root of one of its trees."""
         return self.byte_of(head.number, TREES_AT + (0 if is_free else TREE.size) + ROOT_AT)
 
     def byte_of(self, number: int, byte: int) -> int:
-        """Where in the file a byte of a page is."""
+        """The byte of the file for a byte of a page."""
         return number * self._page_bytes + byte
 
     def note(self, number: int, link_at: int, bad: BadPage) -> None:
-        """Page `number`, or the link to it at byte `link_at`, is not as it should be."""
+        """Page `number`, or the link to it at byte `link_at`, is damaged."""
         is_link = isinstance(bad, BadLink)
         number, at = (link_at // self._page_bytes, link_at) if is_link else (number, self.byte_of(number, bad.byte))
         self.flaws.append(Flaw(min(at, self._file.size()), f"page {number} of the state store is damaged: {bad}"))
 
 
 class Walk:
-    """A walk through one tree, left to right. What is wrong goes to the flaws, and what hangs below is left out."""
+    """A walk through one tree, from left to right. Faults are added to the flaws, and the pages below them
+    skipped."""
 
     def __init__(self, pages: StorePages, table: bytes, tree: Tree, root_at: int, *, is_current: bool = True) -> None:
-        """`root_at` is the byte of the file where the tree's root is named."""
+        """`root_at` is the byte of the file that names the tree's root."""
         self._pages = pages
         self._root_at = root_at
         self._table = table
@@ -256,7 +261,7 @@ class Walk:
     def _below(
         self, number: int, link_at: int, depth: int, low: bytes, high: bytes | None
     ) -> Iterator[tuple[Node, Record]]:
-        """What hangs below a page: its keys are at least `low`, and below `high`."""
+        """The nodes below a page, whose keys are at least `low` and less than `high`."""
         try:
             page = self._pages.page(number, is_current=self._is_current)
             nodes = read_nodes(page, BRANCH if depth > 1 else LEAF)
@@ -270,9 +275,9 @@ class Walk:
         if depth > 1:
             self._branches += 1
             bounds = [low, *(node.key for node in nodes[1:]), high]
-            for node, first, behind in zip(nodes, bounds, bounds[1:], strict=False):
+            for node, first, end in zip(nodes, bounds, bounds[1:], strict=False):
                 assert first is not None
-                yield from self._below(node.link, self._pages.byte_of(number, node.byte), depth - 1, first, behind)
+                yield from self._below(node.link, self._pages.byte_of(number, node.byte), depth - 1, first, end)
             return
         self._leaves += 1
         for node in nodes:
@@ -307,5 +312,5 @@ class FreePages(Walk):
 
     def order(self, node: Node) -> Node:
         if len(node.key) != NUMBER.size:
-            raise BadPage(node.byte, "a key is no number of a transaction")
+            raise BadPage(node.byte, "a key is not the number of a transaction")
         return node._replace(key=node.key[::-1])

@@ -1,7 +1,9 @@
-"""The calls to the operating system that touch files: one door, so that tests can put a lying disk behind it.
+"""The calls to the operating system that touch files, all in one place, so that tests can substitute a lying
+disk.
 
-`System` is the real one. Its methods raise OSError, as the calls do. All others go through `storage/file.py` and
-`storage/paths.py`, which say what was being done and raise errors of ours (`storage/failures.py`).
+`System` is the real one. Its methods raise OSError, like the calls themselves. All other code uses
+`storage/file.py` and `storage/paths.py`, which say what was being done and raise errors of ours
+(`storage/failures.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
-# What the broker keeps is for its own user, whatever the umask.
+# The broker's files are for its own user, whatever the umask.
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 
 
 class Status(NamedTuple):
-    """What is known of a path; `modified_ns` by the wall clock."""
+    """The status of a path; `modified_ns` is by the wall clock."""
 
     is_directory: bool
     size: int
@@ -30,17 +32,18 @@ class Status(NamedTuple):
 
 
 class Space(NamedTuple):
-    """The size of the disk that holds a path, and what of it is free for us."""
+    """The size of the disk that holds a path, and how much of it is free for us."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class System:
-    """The machine's own. Files are known by descriptors, positions and sizes are bytes."""
+    """The machine's real operating system. Files are given by descriptors; positions and sizes are bytes."""
 
     def open(self, path: Path, flags: int) -> int:
-        """A descriptor of the file, which no child process inherits. Raises OSError, as all of these do."""
+        """A descriptor of the file, which no child process inherits. Raises OSError, like all methods
+        here."""
         return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
     def close(self, descriptor: int) -> None:
@@ -69,7 +72,7 @@ class System:
         return os.sendfile(socket_descriptor, descriptor, position, size)
 
     def allocate(self, descriptor: int, end: int) -> None:
-        """Have the disk hold space for the file up to byte `end`; the file grows to that size."""
+        """Reserve disk space for the file up to byte `end`; the file grows to that size."""
         os.posix_fallocate(descriptor, 0, end)
 
     def truncate(self, descriptor: int, size: int) -> None:
@@ -88,7 +91,7 @@ class System:
             os.close(descriptor)
 
     def make_directory(self, path: Path) -> None:
-        """Make one directory, which only its owner may read."""
+        """Create one directory, which only its owner may read."""
         path.mkdir(PRIVATE_DIRECTORY)
 
     def permissions(self, path: Path) -> int:
@@ -104,22 +107,22 @@ class System:
         path.rmdir()
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file or directory a new name, in place of a file that has it."""
+        """Rename a file or directory; an existing file of the new name is replaced."""
         old.rename(new)
 
     def link(self, old: Path, new: Path) -> None:
-        """Give a file another name, in whatever directory of the same file system."""
+        """Give a file an additional name, in any directory of the same file system."""
         new.hardlink_to(old)
 
     def delete(self, path: Path) -> None:
         path.unlink()
 
     def list(self, path: Path) -> list[str]:
-        """The names in a directory, in no order."""
+        """The names in a directory, in no particular order."""
         return os.listdir(path)  # noqa: PTH208 - a path for each name costs more than the names
 
     def status(self, path: Path) -> Status | None:
-        """None if nothing is there."""
+        """The status of a path; None if it does not exist."""
         try:
             found = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -127,12 +130,13 @@ class System:
         return Status(stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns)
 
     def space(self, path: Path) -> Space:
-        """The space of the file system that `path` is on, and what of it others than root may use."""
+        """The size of the file system of `path`, and how much of it is free for users other than root."""
         disk = os.statvfs(path)
         return Space(disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize)
 
     def lock(self, path: Path) -> int:
-        """Make the file if need be, and keep other processes out until it is closed. Raises BlockingIOError."""
+        """Create the file if necessary, and lock out other processes until it is closed. Raises
+        BlockingIOError."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -142,7 +146,8 @@ class System:
         return descriptor
 
     def lock_shared(self, path: Path) -> int:
-        """Keep those out who want to lock a file that is there, until this is closed. Raises BlockingIOError."""
+        """Keep processes out that want to lock an existing file, until this is closed. Raises
+        BlockingIOError."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -156,13 +161,13 @@ _mounted = System()
 
 
 def mounted() -> System:
-    """The system that files are on."""
+    """The system that is in use."""
     return _mounted
 
 
 @contextlib.contextmanager
 def mount(system: System) -> Iterator[None]:
-    """Have all files that are opened meanwhile be on another system. For tests: it holds for the whole process."""
+    """Open all files on another system within the block. For tests: this affects the whole process."""
     global _mounted
     before, _mounted = _mounted, system
     try:

@@ -155,7 +155,7 @@ class PlainTableCheck:
             return None, [Finding(path, None if size is None else min(size, file.size), has)]
         if not is_sound(self._files, self._directory, file):
             byte, where = in_child(lambda: where_damaged(path)) or (None, ", and reading it ends a process")
-            return None, [Finding(path, byte, f"it does not fit the checksum in its name{where}")]
+            return None, [Finding(path, byte, f"it does not match the checksum in its name{where}")]
         try:
             return self._footer(path), []
         except (FooterError, pa.ArrowException, OSError) as error:

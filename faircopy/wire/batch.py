@@ -123,7 +123,7 @@ def check_produced(batch: memoryview) -> BatchHeader:
             raise InvalidBatch("more than one record batch for one partition in a Produce request")
         raise CorruptBatch(f"record batch says {header.size_bytes} bytes, {len(batch)} came")
     if crc32c(batch[CRC_START:]) != header.crc:
-        raise CorruptBatch("record batch does not fit its CRC")
+        raise CorruptBatch("record batch does not match its CRC")
     if header.attributes & CONTROL:
         raise InvalidBatch("control batches are not for producers to send")
     if header.records <= 0 or header.last_offset_delta != header.records - 1:
@@ -151,7 +151,7 @@ def check_logged(batch: bytes | memoryview, base_offset: int, leader_epochs: ran
     if header.size_bytes != len(batch):
         raise CorruptBatch(f"record batch says {header.size_bytes} bytes, and has {len(batch)}")
     if crc32c(memoryview(batch)[CRC_START:]) != header.crc:
-        raise CorruptBatch("record batch does not fit its CRC")
+        raise CorruptBatch("record batch does not match its CRC")
     if header.magic != 2 or header.records <= 0 or header.last_offset_delta != header.records - 1:
         raise InvalidBatch("no record batch of format v2 with contiguous offsets")
     if header.base_offset != base_offset or header.leader_epoch not in leader_epochs:

@@ -2,8 +2,9 @@
 
 A frame here does not include its four bytes of length. Headers (KIP-482):
 
-    request  v1   api key i16, version i16, correlation id i32, client id as a nullable string with an i16
-    length request  v2   the same, then tagged fields; for flexible versions response v0   correlation id i32
+    request  v1   api key i16, version i16, correlation id i32, client id as a nullable string of i16 length
+    request  v2   the same, then tagged fields; for flexible versions
+    response v0   correlation id i32
     response v1   the same, then tagged fields; for flexible versions, but never for ApiVersions (KIP-511)
 """
 

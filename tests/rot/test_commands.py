@@ -61,7 +61,7 @@ def test_findings_name_file_and_byte(stopped: Made) -> None:
     (path,) = stopped.files("log", "orders", 0)
     with flipped(path, Flip(100, 1)):
         (row,) = [row for row in rows("verify", stopped.data, code=1) if row["file"] == str(path)]
-        assert row == {"file": str(path), "byte": 0, "what": "record batch does not fit its CRC"}
+        assert row == {"file": str(path), "byte": 0, "what": "record batch does not match its CRC"}
         table = run("verify", stopped.data, code=1).output
     assert f"log/{path.parent.parent.name}/0/{path.name}" in table
     assert "finding" in table

@@ -357,7 +357,7 @@ def test_a_draft_that_has_rotted_is_not_copied(tmp_path: Path, drafts: int) -> N
         await bench.apply(T1)
         while not bench.damages and not bench.log.end_offset:
             await asyncio.sleep(0)
-        assert "CRC does not fit" in str(bench.damages)
+        assert "CRC does not match" in str(bench.damages)
         assert (bench.log.end_offset, bench.log.plan_read(0)) == (0, None)
 
     run(tmp_path, test)
