@@ -15,7 +15,7 @@ from faircopy.wire.schema import Schema
 CLIENT_ID = "faircopy-cli"
 FRAME_BYTES_MAX = 256 << 20
 
-# What to do when something is asked for that there is not.
+# What to do when a request names something that does not exist.
 ABSENT = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is none; faircopy topics list shows what there is",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is none; faircopy groups list shows what there is",
@@ -67,7 +67,7 @@ class Connection:
             self._socket.sendall(encode_request(schema, version, self._correlation_id, CLIENT_ID, body))
             size = int.from_bytes(self._receive(4), "big")
             if size > FRAME_BYTES_MAX:
-                raise ConnectionFailed(f"{self._address} does not answer as a Kafka broker does")
+                raise ConnectionFailed(f"{self._address} does not answer like a Kafka broker")
             frame = self._receive(size)
         except OSError as error:
             raise ConnectionFailed(f"the connection to {self._address} broke: {error.strerror or error}") from error
@@ -84,13 +84,14 @@ class Connection:
 
 
 def ensure_reachable(address: str) -> None:
-    """Raise ConnectionFailed at once if nothing accepts connections there, where a Kafka client would try for long."""
+    """Raise ConnectionFailed at once if nothing accepts connections there; a Kafka client would keep
+    trying."""
     with Connection(address):
         pass
 
 
 def ensure_ok(code: int, message: str | None, doing: str) -> None:
-    """Raise RequestFailed if a response holds an error."""
+    """Raise RequestFailed if a response has an error."""
     if code:
         known = ErrorCode(code) if code in list(ErrorCode) else ErrorCode.UNKNOWN_SERVER_ERROR
         reason = ABSENT.get(known) or message or known.name.lower().replace("_", " ")

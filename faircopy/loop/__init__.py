@@ -1,1 +1,1 @@
-"""Sharing the event loop: turns for long work, work that repeats itself, and telling those who wait."""
+"""Sharing the event loop: turns for long work, periodic work, and notifying waiters."""

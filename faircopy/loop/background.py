@@ -1,4 +1,4 @@
-"""What a broker does again and again without being asked."""
+"""Periodic work of a broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 async def repeat(
     interval_ms: int, work: Callable[[], Awaitable[None]], on_write_failure: Callable[[WriteFailure], None]
 ) -> None:
-    """Do this each `interval_ms`, for ever. What fails is tried again, and told once, however long it lasts."""
+    """Do this every `interval_ms`, for ever. A failure is tried again, and logged once, however long it
+    lasts."""
     told = ""
     while True:
         await asyncio.sleep(interval_ms / 1000)
@@ -28,7 +29,7 @@ async def repeat(
                 log.error("%s", error)
             told = str(error)
         except Exception:
-            log.exception("work in the background failed; it is tried again")
+            log.exception("work in the background failed; it will be tried again")
         else:
             if told:
                 log.info("it is over: %s", told)

@@ -1,4 +1,4 @@
-"""Sharing the event loop between requests that ask for much: each works for a moment, then lets the others go on."""
+"""Sharing the event loop between large requests: each works for a moment, then lets the others continue."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Made = TypeVar("Made")
 
 
 class ClientGone(FaircopyError):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer."""
 
 
 class Turns:
-    """Gives turns: in one tick of the loop one long request goes on, the one that has waited longest.
+    """Gives turns: in each tick of the loop one long request continues, the one that has waited longest.
 
-    A connection has one request at a time in the works, so connections share the loop, however much each asks for.
+    A connection has one request at a time in progress, so all connections share the loop, however large their
+    requests are.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -56,8 +57,9 @@ class Turns:
 class Pace:
     """The pace of one request: after each millisecond of work it waits for its next turn.
 
-    Only work counts: what passed before a list is gone over, such as the wait for the disk, does not. With it, each
-    request that had waited would wait again, for a turn of its own, and commits would come one by one to the disk.
+    Only work counts, not the time before a list is iterated, such as a wait for the disk. Otherwise each
+    request that had waited would wait again, for a turn of its own, and commits would reach the disk one by
+    one.
     """
 
     def __init__(self, turns: Turns, clock: Clock, is_wanted: Callable[[], bool]) -> None:
@@ -68,14 +70,15 @@ class Pace:
         self._lists = 0
 
     async def over(self, items: Iterable[Item]) -> AsyncIterator[Item]:
-        """The items, with a rest between two of them where it is time. Raises ClientGone if the client did not wait."""
+        """The items, with a pause between two of them when it is due. Raises ClientGone if the client has
+        gone."""
         async for item in self.through(items):
             self.ensure_wanted()
             yield item
 
     async def through(self, items: Iterable[Item]) -> AsyncIterator[Item]:
-        """The same for changes, which are made to the end, whether or not their client waits."""
-        if not self._lists:  # else it is a list within a list
+        """The same for changes, which are completed whether or not their client waits."""
+        if not self._lists:  # otherwise it is a list within a list
             self._begin()
         self._lists += 1
         try:
@@ -88,7 +91,7 @@ class Pace:
             self._lists -= 1
 
     async def each(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
-        """What `work` makes of each item, as `through` goes over them; for small requests this costs less."""
+        """The result of `work` for each item, iterated like `through`; for small requests this costs less."""
         if not self._lists:
             self._begin()
         made = []
@@ -103,13 +106,13 @@ class Pace:
         self._until_ms = self._clock.monotonic_ms() + TURN_MS
 
     def ensure_wanted(self) -> None:
-        """Raise ClientGone if the client did not wait."""
+        """Raise ClientGone if the client has gone."""
         if not self._is_wanted():
             raise ClientGone("the client did not wait for the answer")
 
 
 class NoPace(Pace):
-    """For what is not asked by a client of a broker: no rest."""
+    """The pace of work that no client has requested: without pauses."""
 
     def __init__(self) -> None:
         pass

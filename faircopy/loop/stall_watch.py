@@ -1,4 +1,4 @@
-"""A watchdog of the event loop: how long it was kept from its work, at worst and how often."""
+"""A watchdog of the event loop: how often it stalled, and for how long at worst."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StallWatch:
         self.stalls = 0
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start watching."""
         self._due_ms = self._clock.monotonic_ms() + INTERVAL_SECONDS * 1000
         self._timer = self._loop.call_later(INTERVAL_SECONDS, self._fired)
 
@@ -33,6 +33,6 @@ class StallWatch:
         self.start()
 
     def stop(self) -> None:
-        """Watch no more; what was counted stays."""
+        """Stop watching; the counts stay."""
         if self._timer is not None:
             self._timer.cancel()

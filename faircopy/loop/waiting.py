@@ -1,4 +1,4 @@
-"""Telling one who waits on the event loop, and may be gone: a stop cancels what is in the works."""
+"""Notifying a waiter on the event loop that may be gone: a stop cancels work in progress."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import asyncio
 
 
 def tell(waiting: asyncio.Future[None]) -> None:
-    """What was waited for has come. Without one who waits any more, this does nothing."""
+    """Notify the waiter that its event has happened. Does nothing if the wait was cancelled or is over."""
     if not waiting.done():
         waiting.set_result(None)

@@ -1,6 +1,7 @@
-"""`python -m faircopy.publish`: the process that writes plain tables, for one broker, by way of its pipes.
+"""`python -m faircopy.publish`: the process that writes plain tables for one broker, which it talks to over
+pipes.
 
-It ends when the broker closes its end of standard input, be it by dying.
+It ends when the broker closes its end of standard input, even if the broker just dies.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ FSYNC_FAILED = 5  # exit status
 def main() -> int:
     """Serve standard input; return the exit status."""
     os.nice(NICENESS)
-    os.umask(0o022)  # who may read tables is said by the permissions of their directory
+    os.umask(0o022)  # the permissions of a table's directory decide who may read it
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # What a terminal or a service manager sends to all processes is for the broker; then stdin ends.
+        # Signals that a terminal or a service manager sends to all processes are for the broker; then stdin
+        # ends.
         signal.signal(number, signal.SIG_IGN)
     _raise_limit_of_open_files()
     logging.basicConfig(stream=sys.stderr, format="faircopy.publish: %(levelname)s: %(message)s")
     replies = _private_stdout()
     try:
-        # A broker that is gone waits for no reply.
+        # A dead broker does not wait for a reply.
         with contextlib.suppress(BrokenPipeError):
             _serve(sys.stdin.buffer, replies)
     except FsyncError as error:
@@ -56,7 +58,8 @@ def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
 
 class _WithoutPandas(MetaPathFinder):
-    """Arrow imports pandas, where it is installed, only to see that what it is given is not of it: 40 MB."""
+    """Keeps Arrow from importing pandas. If pandas is installed, Arrow imports it only to check that its
+    arguments are not pandas objects, which takes 40 MB."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
@@ -64,14 +67,14 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _private_stdout() -> BinaryIO:
-    """Standard output, for replies only: whatever else is printed goes to standard error."""
+    """Standard output, for replies only: all other output goes to standard error."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
 
 
 def _raise_limit_of_open_files() -> None:
-    """Each open table has a file open, its lock."""
+    """Each open table keeps one file open, its lock."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

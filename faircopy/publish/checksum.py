@@ -1,7 +1,9 @@
-"""The checksum of a data file, which is part of its name: so the table's log, which lists names, vouches for bytes.
+"""The checksum of a data file. It is part of the file's name, so the table's log, which lists names, covers
+the bytes.
 
-CRC32C of the file's modification time in that log (milliseconds, in decimal digits) and then of its content. It covers
-what Parquet's own checksums of pages leave out, and is there for rows that the broker's log has long dropped.
+It is the CRC32C of the file's modification time in that log (milliseconds, in decimal digits) followed by the
+file's content. It covers the parts that Parquet's own page checksums leave out, and still protects rows that
+the broker's log has long dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ PIECE_BYTES = 1 << 20
 
 
 class SummedFile(io.RawIOBase):
-    """A file that is being written, and the checksum of what it has so far."""
+    """A file that is being written, and the checksum of its content so far."""
 
     def __init__(self, file: NewFile, modified_ms: int) -> None:
         self._file = file
@@ -46,7 +48,7 @@ def first_checksum(modified_ms: int) -> int:
 
 
 def is_sound(files: Files, directory: Path, listed: DataFile) -> bool:
-    """Whether a file's bytes, and its time in the log, fit the checksum in its name. Raises OSError."""
+    """Whether a file's bytes, and its time in the log, match the checksum in its name. Raises OSError."""
     checksum = first_checksum(listed.modified_ms)
     with files.open_to_read(directory / listed.name) as file:
         while piece := file.read(PIECE_BYTES):

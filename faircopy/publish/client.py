@@ -1,7 +1,8 @@
-"""The broker's side of the publisher: starts its process, asks it, and starts it again when it has died.
+"""The broker's side of the publisher: starts its process, sends it requests, and starts it again when it has
+died.
 
-Nothing here imports Arrow: its memory is the process's, which ends when there has been nothing to do for a
-while.
+Nothing here imports Arrow: its memory belongs to the process, which ends when there has been nothing to do
+for a while.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from faircopy.publish.requests import (
 
 _REPLY_BYTES_AT_MOST = 64 * 1024 * 1024
 _SECONDS_TO_END = 10.0
-# -P: what lies in the directory that the broker was started in is not imported.
+# -P: nothing is imported from the directory that the broker was started in.
 COMMAND = (sys.executable, "-P", "-m", "faircopy.publish")
 
 _Reply = tuple[str, dict[str, Any]]  # verb and body
 
 
 class PublishError(FaircopyError):
-    """The publisher did not do what it was asked.
+    """The publisher did not carry out a request.
 
-    With `retry`, the same request may succeed later; it may also have been done already, and asking for it
-    again does no harm. Without, somebody has to look at the table.
+    With `retry`, the same request may succeed later. It may also have been carried out already; repeating it
+    does no harm. Without `retry`, somebody has to look at the table.
     """
 
     def __init__(self, message: str, *, retry: bool) -> None:
@@ -46,7 +47,8 @@ class PublishError(FaircopyError):
 
 
 class Publisher(Protocol):
-    """Who publishes tables. All methods raise PublishError. Requests are done in the order in which they were made."""
+    """Publishes tables. All methods raise PublishError. Requests are carried out in the order in which they
+    were made."""
 
     async def open_table(self, table: str, directory: str) -> Held:
         """Make the table in `directory` (absolute) if need be, and tell what it holds."""
@@ -58,20 +60,20 @@ class Publisher(Protocol):
         """Delete the table, if it is there."""
 
     async def stop(self) -> None:
-        """End, once what was asked is done."""
+        """Finish all requests, and end."""
 
 
 class PublisherProcess:
     """The publisher, as a process that runs while it is needed. All methods raise PublishError.
 
-    For one event loop. Requests are done in the order in which they were made.
+    For one event loop. Requests are carried out in the order in which they were made.
     """
 
     def __init__(
         self, now_ms: Callable[[], int], *, idle_seconds: float = 60.0, command: Sequence[str] = COMMAND
     ) -> None:
-        """`now_ms` is the steady clock. With nothing to do for `idle_seconds`, the process is ended; the next request
-        starts another.
+        """`now_ms` is the steady clock. After `idle_seconds` without a request the process is ended; the next
+        request starts another one.
         """
         self._now_ms = now_ms
         self._idle_seconds = idle_seconds
@@ -99,7 +101,7 @@ class PublisherProcess:
         await self._ask(Drop(table, directory), "dropped")
 
     async def stop(self) -> None:
-        """End the process once it has done what it was asked, or after some seconds in any case."""
+        """End the process when it has finished all requests, or after some seconds in any case."""
         self._stay()
         async with self._starting:
             if self._running:
@@ -138,7 +140,7 @@ class PublisherProcess:
 
 
 class _Running:
-    """One process, and those who wait for its replies, by the ids of their requests."""
+    """One process, and the callers that wait for its replies, by the ids of their requests."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -160,14 +162,14 @@ class _Running:
         reply: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
         self._waiting[self._last_id] = reply
         assert self.process.stdin
-        # If the process has died, the reader sees it, and fails the reply.
+        # If the process has died, the reader notices, and fails the reply.
         with contextlib.suppress(ConnectionError):
             self.process.stdin.write(format_request(self._last_id, now_ms, request))
             await self.process.stdin.drain()
         return await reply
 
     def close(self) -> None:
-        """Let the process end when it has answered all."""
+        """Let the process end when it has answered all requests."""
         assert self.process.stdin
         self._closed = True
         self.process.stdin.close()
@@ -190,7 +192,7 @@ class _Running:
                 waiter = self._waiting.pop(number, None)
                 if waiter and not waiter.done():
                     waiter.set_result((verb, body))
-        except (RequestError, ValueError):  # what it writes is not replies, or too long
+        except (RequestError, ValueError):  # its output is not a reply, or too long
             self._kill()
         finally:
             self._fail_all()

@@ -1,14 +1,13 @@
 """Record batches of the log, as Arrow record batches with the columns of a plain table.
 
-Batches are gathered into runs of a few megabytes, each of which becomes columns all at once.
+Batches are gathered into runs of a few megabytes, each of which is converted to columns at once.
 
-The broker keeps batches opaque, so any of them may be poisoned: the header promises records that the
-payload does not hold. Such records are left out; whoever asks for the rows sees how many fewer they are
-than offsets.
+The broker does not look inside batches, so any of them may be poisoned: the header promises records that the
+payload does not hold. Such records are left out; the caller sees that there are fewer rows than offsets.
 
-Timestamps beyond what Spark can show would make a whole table unreadable (milliseconds become microseconds,
-and that overflows): those past the year 9999 are shown as its end, negative ones as -1, Kafka's "no
-timestamp".
+Timestamps that Spark can't represent would make a whole table unreadable (converting milliseconds to
+microseconds overflows). So times after the year 9999 are shown as its end, and negative ones as -1, Kafka's
+"no timestamp".
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ LAST_TIMESTAMP_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 
 class Rows(NamedTuple):
-    """Rows of a plain table, and how many of them are of which partition, in their order."""
+    """Rows of a plain table, and how many of them belong to which partition, in their order."""
 
     batch: pa.RecordBatch
     slices: list[Slice]
 
 
 def decode(batches: Iterable[LoggedBatch], limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST) -> Iterator[Rows]:
-    """The rows of `batches`, in their order; undecodable ones, and ones not wanted, are left out.
+    """The rows of `batches`, in order; rows that can't be decoded or are not wanted are left out.
 
-    A batch that decompresses to more than `limit_bytes` is undecodable. Rows come up to ROWS_AT_MOST at a
-    time and about RUN_BYTES, unless a single record is larger.
+    A batch that decompresses to more than `limit_bytes` can't be decoded. At most ROWS_AT_MOST rows and about
+    RUN_BYTES are yielded at a time, unless a single record is larger.
     """
     run = Run()
     for batch in batches:
@@ -59,7 +58,7 @@ def decode(batches: Iterable[LoggedBatch], limit_bytes: int = DECOMPRESSED_BYTES
 
 
 def _records_section(batch: LoggedBatch, limit_bytes: int) -> tuple[Bytes, int, int]:
-    """The decompressed records: bytes, where in them they begin, and where they end."""
+    """The decompressed records: a buffer, and where in it they begin and end."""
     begin, stop = batch.at + HEADER_BYTES, batch.at + batch.header.size_bytes
     codec = batch.header.attributes & COMPRESSION_MASK
     if not codec:
@@ -118,7 +117,7 @@ def _of_sources(run: Run, sources: pa.Array, name: str, kind: pa.DataType) -> pa
 
 
 class _OriginColumns:
-    """What the rows of a run have from their batches."""
+    """The columns that rows of a run get from their batches."""
 
     def __init__(self, run: Run) -> None:
         self._origin = pa.Array.from_buffers(pa.int32(), len(run.origin), [None, pa.py_buffer(run.origin)])

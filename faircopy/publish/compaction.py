@@ -1,12 +1,12 @@
-"""What to merge, what to delete, and how fast to publish, so that a table stays quick to read.
+"""What to merge, what to delete, and how often to publish, so that a table stays fast to read.
 
-Spark parses a table's log at each trigger, so small files must become large ones, but never while a stream
-may still have to read the small ones: a stream that has fallen behind the *horizon* loses rows silently,
-since it skips merged files. Hence only files older than the horizon are merged, and files that were merged
-away stay on disk for the *grace*, for readers that planned to read them.
+Spark parses a table's log at each trigger, so small files must be merged into large ones. But a stream may
+still have to read the small ones: if it lags by more than the *horizon*, it loses rows silently, since it
+skips merged files. So only files older than the horizon are merged. The small files stay on disk for the
+*grace* after the merge, for readers that planned to read them.
 
-Files are of tiers by size. Files that stand next to each other are merged when together they reach the next
-tier, or are many, or can't become more; so each byte is rewritten about once a tier.
+Files belong to tiers by size. Neighbouring files are merged when together they reach the next tier, or are
+many, or can't become more; so each byte is rewritten about once for each tier.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def plan(files: Sequence[DataFile], now_ms: int, upkeep: Upkeep) -> list[Merge]:
 
 
 def settled_files(files: Sequence[DataFile], now_ms: int, upkeep: Upkeep) -> int:
-    """How many of the oldest live files lie behind the horizon."""
+    """How many of the oldest live files are older than the horizon."""
     horizon_ms = now_ms - upkeep.horizon_ms
     return next((i for i, file in enumerate(files) if file.modified_ms >= horizon_ms), len(files))
 
 
 def _runs(sizes: Sequence[int], tier_bytes: int, taken: set[int]) -> Iterator[Merge]:
-    """The longest runs of neighbours below the tier's size that no merge has taken."""
+    """The longest runs of neighbours that are smaller than the tier and that no merge has taken."""
     start = 0
     for number in range(len(sizes) + 1):
         if number == len(sizes) or number in taken or sizes[number] >= tier_bytes:
@@ -110,15 +110,15 @@ def _affordable(sizes: Sequence[int], merges: Sequence[Merge]) -> list[Merge]:
 
 
 def expired(retired_ms: Mapping[str, int], now_ms: int, upkeep: Upkeep) -> list[str]:
-    """Which of the files, by the time when each was taken off the list, may be deleted."""
+    """The files that may be deleted, given when each was taken off the list."""
     return [name for name, since_ms in retired_ms.items() if since_ms + upkeep.grace_ms <= now_ms]
 
 
 def pace_ms(files: int, upkeep: Upkeep) -> int:
-    """How long to wait from one publication to the next, so that live files stay below `files_at_most`.
+    """How long to wait between publications, so that there are fewer than `files_at_most` live files.
 
-    0 while fewer than half of them are live. From then on, at most 4 tenths more come within one horizon, and
-    after that the first ones can be merged; the last tenth is for merges that come a little later.
+    0 while there are fewer than half that many. From then on, at most 4 tenths more are added within one
+    horizon, after which the first ones can be merged; the last tenth is for merges that come a little later.
     """
     if 2 * files < upkeep.files_at_most:
         return 0

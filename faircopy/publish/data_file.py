@@ -1,4 +1,5 @@
-"""One Parquet file, written as rows come: memory holds one row group at a time, however large the file gets."""
+"""One Parquet file, written as rows arrive: memory holds one row group at a time, however large the file
+gets."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ ROW_GROUP_BYTES = 8 * 1024 * 1024
 
 
 class DataFileWriter:
-    """Writes rows, which come sorted by (topic, partition, offset), to `file`; then `finish`, or `abandon`."""
+    """Writes rows to `file`, sorted by (topic, partition, offset). Call `finish` or `abandon` in the end."""
 
     def __init__(self, file: SummedFile) -> None:
         self._writer = pq.ParquetWriter(file, SCHEMA, **WRITER_OPTIONS)
@@ -30,7 +31,7 @@ class DataFileWriter:
         self.rows = 0
 
     def add(self, rows: pa.RecordBatch, slices: Iterable[Slice]) -> None:
-        """Rows, which are those of `slices`; the rows of a partition come one after the other."""
+        """Add the rows of `slices`; the rows of a partition must be added one after the other."""
         for one in slices:
             self._count(one)
         self._waiting.append(rows)
@@ -39,14 +40,15 @@ class DataFileWriter:
             self._write_row_group()
 
     def finish(self, held: Held) -> None:
-        """Write what is left, and the footer with what the table holds; the file is complete, not synced."""
+        """Write the remaining rows, and the footer that says what the table holds. The file is then complete,
+        but not synced."""
         if self._waiting or not self.rows:
-            self._write_row_group()  # older readers stumble over a file without any row group
+            self._write_row_group()  # older readers fail on a file without any row group
         self._writer.add_key_value_metadata(footer_metadata(Footer(held, self._slices)))
         self._writer.close()
 
     def abandon(self) -> None:
-        """Let go of a file that won't be finished; what is in it is worthless."""
+        """Close a file that won't be finished; its content is worthless."""
         with contextlib.suppress(Exception):
             self._writer.close()
 
@@ -69,9 +71,10 @@ Fill = Callable[[DataFileWriter], Held]
 
 
 def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> tuple[int, DataFile]:
-    """Write a data file durably, which no entry lists yet: (rows, the file). Its name gets its checksum.
+    """Durably write a data file that no entry lists yet, with its checksum in its name. Returns (rows, the
+    file).
 
-    `fill` adds the rows, and returns what the table holds after them. If it fails, there is no file.
+    `fill` adds the rows, and returns what the table holds after them. If `fill` fails, there is no file.
     """
     unfinished = path.with_name(names.temporary(path.name))
     with files.create(unfinished) as file:

@@ -12,10 +12,10 @@ _OURS = {names.SPARK_LOG, names.STATE, names.LOCK}
 
 
 def drop_table(files: Files, directory: Path) -> None:
-    """Delete the table in `directory`, all at once for readers; nothing happens if it is gone already.
+    """Delete the table in `directory`, at once for readers; nothing happens if it does not exist.
 
-    What a crash leaves goes with the next drop of the same name. Raises TableDamagedError for a directory
-    that holds something else, LockedError, FsyncError or OSError.
+    The next drop of the same name deletes what a crash leaves. Raises TableDamagedError for a directory that
+    holds something else, LockedError, FsyncError or OSError.
     """
     found = files.list_directory(directory)
     if found and not _OURS.intersection(found):

@@ -1,9 +1,9 @@
-"""The fields of many Kafka records at once, with Arrow's kernels in place of a loop over messages.
+"""The fields of many Kafka records at once, with Arrow's kernels instead of a loop over messages.
 
-Only the places where records end are found one by one (`walk`), since each stands behind the length of the
-one before. All else is done for thousands of records by one kernel: "the byte at each of these positions",
-"add", "choose". Nothing is trusted: a record whose fields don't fill it exactly is marked bad, and reading
-never leaves the bytes given.
+Only the ends of records are found one by one (`walk`), since each one follows from the length of the record
+before. All else is done for thousands of records by one kernel: "the byte at each of these positions", "add",
+"choose". Nothing is trusted: a record whose fields don't fill it exactly is marked bad, and nothing outside
+the given bytes is read.
 
 The layout of a record is in `faircopy.wire.records`. Positions and lengths are bytes.
 """
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from faircopy.wire.compression import Bytes
 
-PADDING_BYTES = 32  # behind the last record: more than the fields between two checks can take
+PADDING_BYTES = 32  # after the last record: more than the fields between two checks can take
 _SMALLEST_ZIGZAG_LENGTH = 12  # 6 bytes follow the length of the smallest record
 _ZIGZAG_NO_LENGTH = 3  # -2: lengths go down to -1, which is null
 _LENGTH_BYTES = 5
@@ -27,7 +27,7 @@ _TIMESTAMP_BYTES = 10
 _INT64_MAX = 2**63 - 1
 _SHIFT_MOST = 62
 
-# A look-up in a small table is the cheapest of kernels.
+# A look-up in a small table is the cheapest kernel.
 _LOW_BITS = pa.array([byte & 127 for byte in range(256)], pa.int64())
 _SIGNED = pa.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], pa.int64())
 
@@ -37,7 +37,8 @@ ROW_NUMBERS = pa.array(array("q", range(ROWS_AT_MOST)))
 
 
 class Places(NamedTuple):
-    """Where the parts of records are, in arrays of int64, an element a record. Nulls have length -1."""
+    """The places of the parts of records, in arrays of int64 with one element for each record. Nulls have
+    length -1."""
 
     key_at: pa.Array
     key_length: pa.Array
@@ -58,10 +59,10 @@ class Fields(NamedTuple):
 
 
 def walk(data: Bytes, at: int, stop: int, records: int, ends: list[int]) -> None:
-    """Append to `ends` where each of up to `records` records ends that begin at `at` and end by `stop`.
+    """Append to `ends` the end of each of up to `records` records that begin at `at` and end by `stop`.
 
-    Fewer are appended when a length can't be one: what follows has no known beginning, so it is not
-    decodable.
+    Fewer are appended if a length is invalid: then the start of the following records is not known, so they
+    can't be decoded.
     """
     before, append = len(ends), ends.append
     try:
@@ -84,7 +85,7 @@ def walk(data: Bytes, at: int, stop: int, records: int, ends: list[int]) -> None
 
 
 def long_varint(data: Bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, still in zigzag, and where it ends; one that is too long comes out as -2."""
+    """The varint at `at`, still in zigzag, and where it ends; -2 stands for one that is too long."""
     value = 0
     for shift in range(0, 7 * _LENGTH_BYTES, 7):
         byte = data[at]
@@ -103,16 +104,16 @@ def as_bytes(data: pa.Buffer) -> pa.Array:
 def read_fields(data: pa.Buffer, begins: pa.Array, ends: pa.Array) -> Fields:
     """The fields of the records in `data` that lie from `begins` (at their lengths) to `ends`.
 
-    `data` has PADDING_BYTES behind the last of at most ROWS_AT_MOST records, which lie in ascending order.
+    `data` has PADDING_BYTES after the last of at most ROWS_AT_MOST records, which are in ascending order.
     """
     source = as_bytes(data)
     _, at = lengths(source, begins)
     timestamp_delta_ms, at, too_long = _varints(source, pc.add(at, 1), _TIMESTAMP_BYTES)
     offset_delta, at = lengths(source, at)
     key_length, key_at = lengths(source, at)
-    key_good, at = behind(key_at, key_length, ends)
+    key_good, at = ends_within(key_at, key_length, ends)
     value_length, value_at = lengths(source, at)
-    value_good, at = behind(value_at, value_length, ends)
+    value_good, at = ends_within(value_at, value_length, ends)
     header_count, at = lengths(source, at)
     headers_good = pc.or_(
         pc.and_(pc.equal(header_count, 0), pc.equal(at, ends)),
@@ -144,20 +145,21 @@ def _varints(source: pa.Array, at: pa.Array, bytes_at_most: int) -> tuple[pa.Arr
 
 
 def _shifted(bits: pa.Array, shift: int) -> pa.Array:
-    """`bits`, shifted left; Arrow shifts an int64 by 62 at most, and leaves it as it is for more."""
+    """`bits`, shifted left; Arrow shifts an int64 by at most 62, and returns it unchanged for more."""
     if shift > _SHIFT_MOST:
         return _shifted(pc.shift_left(bits, _SHIFT_MOST), shift - _SHIFT_MOST)
     return pc.shift_left(bits, shift)
 
 
 def lengths(source: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The lengths or counts that stand at each of `at`, and where they end. One too long is -2."""
+    """The length or count at each of `at`, and where it ends. -2 stands for one that is too long."""
     length, at, too_long = _varints(source, at, _LENGTH_BYTES)
     return pc.if_else(too_long, -2, length), at
 
 
-def behind(at: pa.Array, length: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Whether `length` bytes (or a null) at `at` end before `ends`, and where they end (else: `ends`)."""
+def ends_within(at: pa.Array, length: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Whether `length` bytes (or a null) at `at` end before `ends`, and where they end (`ends` if they
+    don't)."""
     stops = pc.add(at, pc.max_element_wise(length, 0))
     good = pc.and_(pc.greater_equal(length, -1), pc.less(stops, ends))
     return good, pc.if_else(good, stops, ends)

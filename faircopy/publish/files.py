@@ -1,6 +1,6 @@
-"""The only door of the publisher to the disk, so that tests can put a failing one in its place.
+"""The publisher's only access to the disk, so that tests can substitute a failing one.
 
-`Files` has the primitives; the functions below it make durable steps of them. All block.
+`Files` has the primitives; the functions below it build durable steps from them. All of them block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FsyncError(FaircopyError):
-    """An fsync failed: what was written may be lost although it can be read. The process must end."""
+    """An fsync failed: written data may be lost although it can be read. The process must end."""
 
 
 class LockedError(FaircopyError):
@@ -26,12 +26,13 @@ class LockedError(FaircopyError):
 
 
 def permissions_in(directory: os.stat_result) -> int:
-    """What others may do with what is made there: what they may do with the directory itself."""
+    """The permissions of new files in a directory: others may do with them what they may do with the
+    directory."""
     return directory.st_mode & 0o777
 
 
 def give_to_owner_of(directory: os.stat_result, made: int | Path) -> None:
-    """What root makes in a directory of the broker's user, with a command, must be readable for the broker."""
+    """Let the broker read files that root makes, with a command, in a directory of the broker's user."""
     if os.geteuid() == 0 and directory.st_uid != 0:
         os.chown(made, directory.st_uid, directory.st_gid)
 
@@ -63,7 +64,7 @@ class NewFile(io.RawIOBase):
         return self.size
 
     def sync(self) -> None:
-        """Make what was written durable. Raises FsyncError."""
+        """Make the written bytes durable. Raises FsyncError."""
         _fsync(self._descriptor, self._path)
 
     def close(self) -> None:
@@ -73,7 +74,7 @@ class NewFile(io.RawIOBase):
 
 
 class Lock:
-    """Keeps other processes out until closed, or until this one ends."""
+    """Keeps other processes out until it is closed, or until this process ends."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -91,9 +92,9 @@ class Lock:
 
 
 class Files:
-    """The primitives. Nothing is durable before its file, or for a name its directory, is synced.
+    """The primitives. Content is durable when its file is synced, and a name when its directory is.
 
-    Raises OSError, but for a failed sync FsyncError.
+    Raises OSError, or FsyncError for a failed sync.
     """
 
     def list_directory(self, directory: Path) -> dict[str, int]:
@@ -109,7 +110,7 @@ class Files:
         return path.is_dir()
 
     def read(self, path: Path, position: int = 0, size: int = -1) -> bytes:
-        """`size` bytes from `position`, or all to the end; fewer if the file ends before."""
+        """`size` bytes from `position`, or all bytes to the end; fewer if the file ends before."""
         with path.open("rb", buffering=0) as file:
             file.seek(position)
             return _read_fully(file, size) if size >= 0 else file.readall()
@@ -119,15 +120,15 @@ class Files:
         return path.open("rb", buffering=0)
 
     def create(self, path: Path) -> NewFile:
-        """A new file, in place of one that may be there."""
+        """A new file, which replaces an existing one."""
         return NewFile(path)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file a new name, in place of what has that name; durable once the directory is synced."""
+        """Rename a file, replacing a file of the new name; durable when the directory is synced."""
         old.rename(new)
 
     def delete(self, path: Path) -> None:
-        """Delete a file; nothing happens if it is gone already."""
+        """Delete a file; nothing happens if it does not exist."""
         path.unlink(missing_ok=True)
 
     def make_directory(self, path: Path) -> None:
@@ -149,11 +150,11 @@ class Files:
             os.close(descriptor)
 
     def lock(self, path: Path) -> Lock:
-        """Take the lock that the file is. Raises LockedError."""
+        """Lock the file. Raises LockedError."""
         return Lock(path)
 
     def is_locked(self, path: Path) -> bool:
-        """Whether another process has the lock that the file is; nothing is changed."""
+        """Whether another process has locked the file; nothing is changed."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -182,7 +183,7 @@ def _read_fully(file: io.FileIO, size: int) -> bytes:
 
 
 def write_durably(files: Files, path: Path, content: bytes) -> None:
-    """Make `path` hold `content`; after a crash it holds all of it, or what it held before."""
+    """Durably write `content` to `path`; after a crash it holds all of it, or its old content."""
     unfinished = path.with_name(names.temporary(path.name))
     with files.create(unfinished) as file:
         file.write(content)
@@ -197,7 +198,7 @@ def rename_durably(files: Files, old: Path, new: Path) -> None:
 
 
 def make_directories(files: Files, path: Path) -> None:
-    """Make a directory and those above it, durably; nothing happens if it is there."""
+    """Create a directory and its parents, durably; nothing happens if it exists."""
     if files.is_directory(path):
         return
     make_directories(files, path.parent)
@@ -206,7 +207,7 @@ def make_directories(files: Files, path: Path) -> None:
 
 
 def delete_tree(files: Files, directory: Path) -> None:
-    """Delete a directory and all in it; nothing happens if it is gone already."""
+    """Delete a directory and its content; nothing happens if it does not exist."""
     if not files.is_directory(directory):
         return
     for name in files.list_directory(directory):

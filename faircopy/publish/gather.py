@@ -1,7 +1,7 @@
-"""Pieces of a buffer, copied together into one binary array without an object for any of them.
+"""Copies pieces of a buffer into one binary array, without a Python object for each piece.
 
-The buffer is taken for one binary array in which the pieces and the gaps between them take turns; Arrow's
-`take` of each second element then does the copying.
+The buffer is treated as a binary array in which pieces and the gaps between them alternate; Arrow's `take` of
+every second element then does the copying.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NULL_INDEX = pa.scalar(None, pa.int32())
 def gather(data: pa.Buffer, at: pa.Array, length: pa.Array) -> pa.Array:
     """A binary array of the pieces of `data` at `at` (int64); null where `length` is -1.
 
-    Pieces must ascend, and none may overlap. `data` must be below 2 GiB.
+    Pieces must be in ascending order and must not overlap. `data` must be smaller than 2 GiB.
     """
     steps = range(0, len(at), PIECES_AT_ONCE)
     parts = [_gather(data, at.slice(i, PIECES_AT_ONCE), length.slice(i, PIECES_AT_ONCE)) for i in steps]

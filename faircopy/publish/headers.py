@@ -1,8 +1,8 @@
 """Headers of records, as one Arrow list array.
 
-The first headers of all records are read by the same kernels, then the second ones of those that have more,
-and so on. The bytes of headers stand in the order of their records, so sorting by position puts them back
-in order.
+One round of kernels reads the first headers of all records, the next one the second headers of the records
+that have more, and so on. The bytes of headers are in the order of their records, so sorting by position
+restores the order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from faircopy.publish.fields import ROW_NUMBERS, Fields, as_bytes, behind, lengths
+from faircopy.publish.fields import ROW_NUMBERS, Fields, as_bytes, ends_within, lengths
 from faircopy.publish.gather import gather
 from faircopy.publish.schema import HEADER_TYPE, HEADERS_TYPE
 
@@ -20,7 +20,7 @@ HEADERS_AT_MOST = 10_000  # of one record: each costs a round of kernels, and a 
 
 
 class _Headers(NamedTuple):
-    """Where headers are: one element for each, in arrays of int64. `row` is that of the record."""
+    """The places of headers, in arrays of int64 with one element for each. `row` is the record's row."""
 
     row: pa.Array
     key_at: pa.Array
@@ -56,7 +56,8 @@ def header_lists(data: pa.Buffer, fields: Fields) -> tuple[pa.Array, pa.Array]:
 
 
 def _find(data: pa.Buffer, fields: Fields, bearing: pa.Array) -> tuple[_Headers, pa.Array]:
-    """The headers of the records that are `bearing` some, in order; and which records these make whole."""
+    """The headers of the records that have some (`bearing`), in order; and which records are complete with
+    them."""
     source = as_bytes(data)
     row = pc.cast(pc.indices_nonzero(bearing), pa.int64())
     columns = (fields.places.headers_at, fields.ends, fields.places.header_count)
@@ -74,11 +75,11 @@ def _find(data: pa.Buffer, fields: Fields, bearing: pa.Array) -> tuple[_Headers,
 
 
 def _next_headers(source: pa.Array, rows: _Rows) -> tuple[_Headers, _Rows]:
-    """One header of each row, and the rows behind it; rows whose header is bad are left out of both."""
+    """One header of each row, and the rows after it; rows with a bad header are left out of both."""
     key_length, key_at = lengths(source, rows.at)
-    key_good, at = behind(key_at, key_length, rows.ends)
+    key_good, at = ends_within(key_at, key_length, rows.ends)
     value_length, value_at = lengths(source, at)
-    value_good, at = behind(value_at, value_length, pc.add(rows.ends, 1))
+    value_good, at = ends_within(value_at, value_length, pc.add(rows.ends, 1))
     good = pc.and_(pc.and_(key_good, value_good), pc.greater_equal(key_length, 0))
     headers = _Headers(rows.row, key_at, key_length, value_at, value_length)
     rows = _Rows(rows.row, at, rows.ends, pc.subtract(rows.left, 1))
@@ -108,7 +109,7 @@ def _keys(data: pa.Buffer, headers: _Headers) -> pa.Array:
     keys = gather(data, headers.key_at, headers.key_length)
     try:
         return pc.cast(keys, pa.string())
-    except pa.ArrowInvalid:  # Some are no UTF-8. Java's clients read such keys in the same way.
+    except pa.ArrowInvalid:  # Some are not UTF-8. Java's clients read such keys in the same way.
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 

@@ -1,4 +1,5 @@
-"""Which files of a table count, for readers that do not read Spark's log themselves. Changes nothing; any time."""
+"""The live files of a table, for readers that do not read Spark's log themselves. Read-only; it can run at
+any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `_spark_metadata` directory of one table: its entries on disk, and the live files that they make."""
+"""The `_spark_metadata` directory of one table: its entries on disk, and the live files that they list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, is_
 
 
 class TableDamagedError(FaircopyError):
-    """What is on disk is no table that faircopy left there. It has to be looked at; nothing was changed."""
+    """The directory does not hold a table as faircopy left it. Somebody has to look at it; nothing was
+    changed."""
 
 
 class TableMovedError(TableDamagedError):
@@ -20,7 +21,7 @@ class TableMovedError(TableDamagedError):
 
 
 def damaged(directory: Path, why: str) -> TableDamagedError:
-    """The error for a table whose log can't be read: it says what to do."""
+    """The error for a table whose log can't be read, which says what to do."""
     return TableDamagedError(
         f"opening the plain table in {directory}: {why}. Restore the directory from a copy, or delete it and let"
         " the table be made again from the log"
@@ -47,7 +48,7 @@ class LogDirectory:
         return self._files.is_directory(self._directory)
 
     def make(self, schema_file: DataFile) -> None:
-        """Make the log of a new table, which lists only `schema_file`, all at once."""
+        """Create the log of a new table, which lists only `schema_file`, in one step."""
         unfinished = self._table / names.temporary(names.SPARK_LOG)
         delete_tree(self._files, unfinished)
         self._files.make_directory(unfinished)
@@ -58,14 +59,15 @@ class LogDirectory:
         rename_durably(self._files, unfinished, self._directory)
 
     def load(self) -> None:
-        """Read what is live. Raises TableDamagedError; the leftovers of a crash are deleted."""
+        """Read the live files. Raises TableDamagedError. Deletes the leftovers of a crash."""
         self._entries = sorted(self._scan())
         self.live = [file for entry in self._current() for file in self._read(entry)]
         if not self.live:
             raise damaged(self._table, f"{names.SPARK_LOG} lists no file")
 
     def append(self, added: DataFile, live: list[DataFile]) -> None:
-        """Publish `added`, the newest of the files `live`. A compact entry makes the others of `live` count, too."""
+        """Publish `added`, the newest of the files `live`. A compact entry also lists the others of
+        `live`."""
         entry = self.next_entry
         content = self._content(live if is_compact(entry) else [added])
         write_durably(self._files, self._directory / entry_name(entry), content)

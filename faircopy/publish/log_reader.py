@@ -1,7 +1,7 @@
 """The batches of one partition's cut, read from the broker's log files and checked.
 
-The log is read in pieces of two megabytes. Every batch must fit its CRC and begin at the offset where the
-one before it ended: a publication is never built on bytes that are not exactly the log's.
+The log is read in pieces of two megabytes. Every batch must match its CRC and begin at the offset where the
+one before it ended, so a publication is never built from bytes that are not exactly the log's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PIECE_BYTES = 2 * 1024 * 1024
 
 
 class LogMismatchError(FaircopyError):
-    """The bytes of a chunk are not the batches that the request says. Nothing was published."""
+    """The bytes of a chunk are not the batches that the request names. Nothing was published."""
 
 
 def read_batches(files: Files, cut: Cut, first_offset: int) -> Iterator[LoggedBatch]:
@@ -57,7 +57,7 @@ def read_batches(files: Files, cut: Cut, first_offset: int) -> Iterator[LoggedBa
 
 
 def _flaw(header: BatchHeader, data: bytes, at: int) -> str | None:
-    """Why the bytes are no batch of a log, or None."""
+    """Why the bytes are not a batch of a log, or None."""
     if header.magic != 2 or not 0 < header.records == header.last_offset_delta + 1:
         return "no record batch of format v2 begins there"
     if crc32c(memoryview(data)[at + CRC_START : at + header.size_bytes]) != header.crc:
@@ -66,7 +66,7 @@ def _flaw(header: BatchHeader, data: bytes, at: int) -> str | None:
 
 
 def _misplaced(base_offset: int, after: int, expected: int, first_offset: int, cut: Cut) -> str | None:
-    """Why a batch that ends before offset `after` does not belong where it is, or None."""
+    """Why a batch that ends before offset `after` is in the wrong place, or None."""
     if base_offset != expected and not base_offset < first_offset == expected:
         return f"offset {expected} should follow, and a batch of offset {base_offset} does"
     if after > cut.end_offset:
@@ -75,7 +75,8 @@ def _misplaced(base_offset: int, after: int, expected: int, first_offset: int, c
 
 
 def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[int, BatchHeader, bytes, int]]:
-    """Each batch of a chunk: where in the file, header, the piece of the file with it, and where in that."""
+    """Each batch of a chunk: its byte in the file, its header, a piece of the file, and its byte in the
+    piece."""
     position, end, want = chunk.position, chunk.position + chunk.size, PIECE_BYTES
     while position < end:
         data = files.read(Path(chunk.path), position, min(want, end - position))
@@ -92,7 +93,7 @@ def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[int, BatchHeader, byt
 
 
 def _batch_size(data: bytes, at: int) -> int:
-    """Bytes of the batch at `at`, or if its length is not in `data`, what it has at least."""
+    """The size of the batch at `at`; if its length is not in `data`, the size that it has at least."""
     if len(data) - at < PLACE.size:
         return HEADER_BYTES
     length: int = PLACE.unpack_from(data, at)[1]

@@ -1,10 +1,10 @@
 """Merging data files into one, sorted by (topic, partition, offset), in bounded memory.
 
-Each input is sorted, and tells in its footer which partition's rows stand where. So the output is made in
-*bands*: neighbouring partitions whose rows together fit the budget. For a band each input is read in one
-go, and its partitions' rows are put together. A partition that is larger than the budget is a band of its
-own, and since the inputs follow each other in time, its rows need no putting together: they are copied a
-row group at a time.
+Each input is sorted, and its footer says where the rows of each partition are. So the output is made in
+*bands*: neighbouring partitions whose rows together fit the budget. For each band, every input is read at
+once, and the rows of each partition are combined. A partition that is larger than the budget is a band of its
+own. Its rows need no sorting, since the inputs follow each other in time: they are copied a row group at a
+time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MergeError(FaircopyError):
 
 
 class _Input(NamedTuple):
-    """A file to merge: where each partition's rows stand in it, and what a row takes in memory."""
+    """A file to merge: where each partition's rows are in it, and how much memory a row takes."""
 
     path: Path
     ranges: dict[Key, range]
@@ -42,7 +42,7 @@ class _Input(NamedTuple):
 
 
 def read_footer(files: Files, path: Path) -> Footer:
-    """What a data file tells of itself. Raises FooterError, OSError or pyarrow's errors for damage."""
+    """The footer of a data file. Raises FooterError, OSError, or pyarrow's errors for damage."""
     with files.open_to_read(path) as file, pq.ParquetFile(file) as parquet:
         return parse_footer(parquet.metadata.metadata, str(path))
 
@@ -59,7 +59,7 @@ def merge(files: Files, paths: Sequence[Path], writer: DataFileWriter) -> Held:
 
 
 def bands(sizes: Mapping[Key, float], budget_bytes: int) -> Iterator[list[Key]]:
-    """The partitions in order, as many at a time as fit the budget, but at least one."""
+    """The partitions in order, in groups that fit the budget and have at least one partition."""
     band: list[Key] = []
     total = 0.0
     for key in sorted(sizes):
@@ -110,14 +110,14 @@ def _write_band(files: Files, inputs: Sequence[_Input], band: Sequence[Key], wri
 
 
 def _load(files: Files, merged: _Input, band: Sequence[Key]) -> tuple[int, pa.Table]:
-    """The rows of an input that belong to a band (they stand together), and the number of the first."""
+    """The rows of an input that belong to a band, which are contiguous, and the number of the first one."""
     ranges = [merged.ranges[key] for key in band if key in merged.ranges]
     wanted = range(ranges[0].start, ranges[-1].stop) if ranges else range(0)
     return wanted.start, pa.Table.from_batches(_rows(files, merged, wanted), SCHEMA)
 
 
 def _rows(files: Files, merged: _Input, wanted: range) -> Iterator[pa.RecordBatch]:
-    """The rows with these numbers, some thousand at a time."""
+    """The rows with these numbers, some thousands at a time."""
     if not wanted:
         return
     with files.open_to_read(merged.path) as file, pq.ParquetFile(file) as parquet:

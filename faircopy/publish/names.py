@@ -1,4 +1,4 @@
-"""The names of a table's files, which tell a data file that was never published from one that was.
+"""The names of a table's files. They show whether a data file was ever published.
 
     d-0000000040-120..179.1f2e3d4c.parquet   published by entry 40: offsets 120 to 179 of the table's only partition
     d-0000000041-4p.1f2e3d4c.parquet         published by entry 41: rows of four partitions
@@ -7,7 +7,7 @@
     .d-0000000040-4p.parquet.tmp             being written
     _spark_metadata, _faircopy.json, _faircopy.lock
 
-and of its directory while the table is deleted: .orders~
+While a table is being deleted, its directory is called .orders~
 
 The eight hexadecimal digits are the file's checksum (`publish.checksum`), known once it is written.
 
@@ -50,7 +50,7 @@ def schema(sequence: int) -> str:
 
 
 def with_checksum(name: str, checksum: int) -> str:
-    """The name of a data file that is written."""
+    """The name of a data file that is written completely."""
     return f"{name.removesuffix('.parquet')}.{checksum:08x}.parquet"
 
 
@@ -61,21 +61,21 @@ def checksum_of(name: str) -> int | None:
 
 
 def temporary(name: str) -> str:
-    """What `name` is called while it is written."""
+    """The name of a file while it is being written."""
     return f".{name}{TEMPORARY}"
 
 
 def doomed(table: str) -> str:
-    """What the directory of a table is called while it is deleted."""
+    """The name of a table's directory while it is being deleted."""
     return f".{table}{_DOOMED}"
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file was being written, and its name is not yet its own."""
+    """Whether this is the name of a file that is being written."""
     return name.startswith(".") and name.endswith(TEMPORARY)
 
 
 def sequence_of(name: str) -> int | None:
-    """The entry that lists, or was to list, a data file; None for files of other kinds."""
+    """The entry that lists, or was meant to list, a data file; None for files of other kinds."""
     match = _DATA_FILE.fullmatch(name)
     return int(match[1]) if match else None

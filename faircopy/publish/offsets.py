@@ -1,4 +1,4 @@
-"""What a table holds: of which topics, and up to which offsets. It goes on there."""
+"""What a table holds: which topics, and up to which offsets. Publishing continues there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NextOffsets = dict[str, dict[int, int]]  # of each topic and partition
 class Held(NamedTuple):
     """The next offsets of a table's topics, by name, and the ids of these topics.
 
-    A topic that was made again under the same name has another id, and offsets of its own: its rows never go into a
-    table that holds those of its predecessor.
+    A topic that was created again under the same name has another id and offsets of its own: its rows never
+    go into a table that holds rows of its predecessor.
     """
 
     next_offsets: NextOffsets
@@ -27,7 +27,7 @@ NOTHING_HELD = Held({}, {})
 
 
 def held_from_json(value: Mapping[str, Any]) -> Held:
-    """The inverse of `as_json`, of parsed JSON. Raises KeyError, TypeError, ValueError, AttributeError."""
+    """The inverse of `as_json`, from parsed JSON. Raises KeyError, TypeError, ValueError, AttributeError."""
     topic_ids = {str(topic): str(topic_id) for topic, topic_id in value["topic_ids"].items()}
     return Held(offsets_from_json(value["next_offsets"]), topic_ids)
 

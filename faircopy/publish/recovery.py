@@ -1,4 +1,4 @@
-"""Opening a table: make it, or find what a crash has left of it."""
+"""Opening a table: create it, or recover it from a crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from faircopy.publish.schema import FooterError
 
 
 def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> Held:
-    """Load the table in `directory` into `log` and `retired`, or make it; return what it holds.
+    """Load the table in `directory` into `log` and `retired`, or create it; return what it holds.
 
     Raises TableDamagedError, NewerFormatError, FsyncError or OSError.
     """
@@ -28,7 +28,7 @@ def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFi
     log.load()
     _sweep(files, directory, log, retired, now_ms)
     newest = directory / log.live[-1].name
-    # A damaged footer is not only wrong: it can make pyarrow end the process.
+    # A damaged footer must not be read: it can make pyarrow end the process.
     if not is_sound(files, directory, log.live[-1]):
         raise damaged(directory, f"{newest.name} is damaged: it does not match the checksum in its name")
     try:
@@ -38,7 +38,7 @@ def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFi
 
 
 def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
-    """Make an empty table. Until its log is there, nothing else in the directory is worth anything."""
+    """Create an empty table. Until its log exists, nothing else in the directory has any value."""
     name = names.schema(spark_log.FIRST_ENTRY)
     found = files.list_directory(directory)
     own = name.removesuffix("parquet")
@@ -50,7 +50,7 @@ def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFile
 
 
 def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
-    """Delete what was never published, and retire what is off the list."""
+    """Delete files that were never published, and retire files that are off the list."""
     for name in check_live_files(files, directory, log):
         sequence = names.sequence_of(name)
         if names.is_temporary(name):
@@ -62,7 +62,7 @@ def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFil
 
 
 def check_live_files(files: Files, directory: Path, log: LogDirectory) -> list[str]:
-    """Check that the live files are there, of the right size; return what else is in the directory.
+    """Check that the live files exist and have the right sizes; return the other names in the directory.
 
     Raises TableDamagedError.
     """

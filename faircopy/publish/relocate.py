@@ -1,8 +1,8 @@
 """Making a table readable again after its directory was moved: its log holds absolute paths.
 
-For a table that no publisher has open. A stream knows the files that it has read by their paths: if it has
-read all of them before the move, have their times set to 1, so that it skips them at the new place;
-otherwise it reads them again there. Batch reads don't mind.
+Only for a table that no publisher has open. A stream knows the files that it has read by their paths. If it
+has read all of them before the move, set their times to 1, so that it skips them at the new place; otherwise
+it reads them again there. Batch reads are not affected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from faircopy.publish.spark_log import LogFormatError
 def relocate(files: Files, directory: Path) -> int:
     """Make the log of the table in `directory` (absolute) name the files there; return how many entries changed.
 
-    Harmless if repeated, and to be repeated after a crash. Raises TableDamagedError (also if files are
+    It is harmless to repeat this, and necessary after a crash. Raises TableDamagedError (also if files are
     missing at the new place), LockedError, FsyncError or OSError.
     """
     lock = files.lock(directory / names.LOCK)
@@ -36,7 +36,7 @@ def relocate(files: Files, directory: Path) -> int:
 
 
 def _relocate_entry(files: Files, path: Path) -> bool:
-    """Rewrite one entry; False if it names the right directory already."""
+    """Rewrite one entry; False if it already names the right directory."""
     directory = PurePosixPath(path.parent.parent)
     try:
         listed = list(spark_log.parse_entry(files.read(path)))

@@ -12,9 +12,10 @@
         -> {"id": 3, "dropped": {}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
-`now_ms` is the broker's steady clock, by which files of tables grow old. `upkeep` may be left out. Chunks are whole
-batches of the broker's log, in order. A span is a transaction's first and last offset, and its TxId. All is checked
-before it is used: the broker and the publisher may be of other versions.
+`now_ms` is the broker's steady clock, which measures the age of tables' files. `upkeep` may be left out.
+Chunks are whole batches of the broker's log, in order. A span is a transaction's first and last offset, and
+its TxId. Everything is checked before it is used, since the broker and the publisher may have different
+versions.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Cut(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Make the table if it is not there, recover it from a crash, and tell what it holds."""
+    """Create the table if it does not exist, recover it from a crash, and return what it holds."""
 
     table: str
     directory: str
@@ -81,10 +82,11 @@ Request = Open | Publish | Drop
 
 
 class Published(NamedTuple):
-    """What a publication did; `rows` 0 with the `sequence` of an earlier one if all was published before.
+    """The result of a publication. If all of it was published before, `rows` is 0 and `sequence` that of an
+    earlier one.
 
-    `bytes` is the file's size. `skipped_records` could not be decoded; `skipped_offsets` were asked for by
-    nobody (retention was faster than the publisher). `pace_ms` is how long to wait at least before the next
+    `bytes` is the file's size. `skipped_records` could not be decoded; `skipped_offsets` were in no request,
+    since retention was faster than the publisher. `pace_ms` is the least time to wait before the next
     publication.
     """
 
@@ -112,7 +114,7 @@ def parse_request(line: bytes) -> tuple[int, int, Request]:
 
 
 def request_id(line: bytes) -> int | None:
-    """The id of a line that may be no request."""
+    """The id of a line that may not be a request, or None."""
     try:
         return int(_message(line)["id"])
     except RequestError:
@@ -143,7 +145,7 @@ def _message(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise RequestError(f"a line is not JSON ({error}): {line[:200]!r}") from None
     if not isinstance(message, dict) or not isinstance(message.get("id"), int):
-        raise RequestError(f"a line is no object with an id: {line[:200]!r}")
+        raise RequestError(f"a line is not an object with an id: {line[:200]!r}")
     return message
 
 

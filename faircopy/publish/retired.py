@@ -1,4 +1,5 @@
-"""Files that are off a table's list, and stay on disk for the grace: a reader may have planned to read them."""
+"""Files that are off a table's list, and stay on disk for the grace, since readers may have planned to read
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from faircopy.publish.log_directory import damaged
 
 
 class RetiredFiles:
-    """Since when each retired file of the table in `directory` is off the list, in memory and on disk."""
+    """The time at which each retired file of the table in `directory` was taken off the list, in memory and
+    on disk."""
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
@@ -21,7 +23,7 @@ class RetiredFiles:
         self._saved: dict[str, int] | None = None
 
     def load(self) -> None:
-        """Read what is on disk. Raises NewerFormatError or TableDamagedError."""
+        """Read the file on disk. Raises NewerFormatError or TableDamagedError."""
         if names.STATE not in self._files.list_directory(self._directory):
             return
         content = self._files.read(self._directory / names.STATE)
@@ -32,7 +34,7 @@ class RetiredFiles:
         self._since_ms = dict(self._saved)
 
     def save(self) -> None:
-        """Write what changed; on a table that has no such file yet, make it."""
+        """Write the file if something changed, or if the table does not have it yet."""
         if self._since_ms == self._saved:
             return
         content = table_state.format_state(self._since_ms)
@@ -40,11 +42,12 @@ class RetiredFiles:
         self._saved = dict(self._since_ms)
 
     def add(self, retired: Iterable[str], now_ms: int) -> None:
-        """Count the grace of these files from now on, unless it has begun already."""
+        """Start the grace of these files now, unless it has started already."""
         self._since_ms = dict.fromkeys(retired, now_ms) | self._since_ms
 
     def delete_expired(self, now_ms: int, upkeep: Upkeep) -> None:
-        """Delete the files whose grace is over at `now_ms`; `save` then forgets them on disk, too."""
+        """Delete the files whose grace is over at `now_ms`; the next `save` removes them from the file on
+        disk."""
         for name in expired(self._since_ms, now_ms, upkeep):
             self._files.delete(self._directory / name)
             del self._since_ms[name]

@@ -1,8 +1,8 @@
-"""A run: records of successive batches, laid end to end, soon to be columns.
+"""A run: the records of successive batches, laid end to end, which are then converted to columns.
 
-Batches of one message are common (each small transaction has some), and so are partitions with few of them,
-while Arrow's kernels cost microseconds a call however few rows they work on. So batches share a run. What a
-batch gives all of its rows is kept once, as an *origin*; each row knows the number of its origin.
+Batches of one message are common (small transactions have them), and so are partitions with few batches, but
+a call of an Arrow kernel costs microseconds even for few rows. So batches share a run. The values that all
+rows of a batch have in common are kept once, as an *origin*; each row has the number of its origin.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from faircopy.wire.batch import LOG_APPEND_TIME, BatchHeader
 from faircopy.wire.compression import Bytes
 
 RUN_BYTES = 2 * 1024 * 1024
-_RECORDS_AT_ONCE = 1024  # of a large batch, since `walk` sees only afterwards that it has gone too far
+_RECORDS_AT_ONCE = 1024  # of a large batch, since `walk` notices only afterwards that it has gone too far
 
 
 class Source(NamedTuple):
-    """The log that a batch comes from, of which only offsets from `first_offset` on are wanted."""
+    """The log that a batch comes from; only offsets from `first_offset` on are wanted."""
 
     topic: str
     partition: int
@@ -27,7 +27,7 @@ class Source(NamedTuple):
 
 
 class LoggedBatch(NamedTuple):
-    """A batch where it stands in the log: whole, from its header on, in `data` from byte `at`."""
+    """A whole batch of the log, header included, in `data` from byte `at`."""
 
     source: Source
     header: BatchHeader
@@ -37,10 +37,10 @@ class LoggedBatch(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What all rows of a batch, or of a part of it, have from it.
+    """The values that all rows of a batch, or of a part of it, have in common.
 
-    `source` is the number of its source in the run. A row's offset is its number in the run plus
-    `offset_shift`; its end in the payload is where `walk` found it plus `end_shift`.
+    `source` is the number of the batch's source in the run. A row's offset is its number in the run plus
+    `offset_shift`; its end in the payload is the end that `walk` found plus `end_shift`.
     """
 
     source: int
@@ -53,7 +53,7 @@ class Origin(NamedTuple):
 
 
 class Run:
-    """Row i ends at `ends[i]`, plus a shift, in `payload`, and came with `origins[origin[i]]`."""
+    """Row i ends at `ends[i]`, plus a shift, in `payload`, and belongs to `origins[origin[i]]`."""
 
     __slots__ = ("ends", "origin", "origins", "payload", "sources")
 
@@ -66,11 +66,11 @@ class Run:
 
     @property
     def is_full(self) -> bool:
-        """Whether it holds as many rows, or bytes, as become columns at once."""
+        """Whether it holds as many rows or bytes as are converted at once."""
         return len(self.ends) >= ROWS_AT_MOST or len(self.payload) >= RUN_BYTES
 
     def add(self, batch: LoggedBatch, data: Bytes, at: int, stop: int, done: int) -> tuple[int, int]:
-        """Take records of `batch`, which had `done` before, from `data` between `at` and `stop`.
+        """Take records of `batch`, of which `done` were taken before, from `data` between `at` and `stop`.
 
         Returns how many fitted, and where the next one begins: at `stop` if there is none, or none that can
         be told from garbage.
@@ -78,7 +78,8 @@ class Run:
         rows = len(self.ends)
         room = min(batch.header.records - done, ROWS_AT_MOST - rows)
         if stop - at > RUN_BYTES:
-            # A small batch may decompress to very much: take what fits a run, or one record larger than that.
+            # A small batch may decompress to very much: take what fits into a run, or one record larger than
+            # that.
             walk(data, at, at + RUN_BYTES, min(room, _RECORDS_AT_ONCE), self.ends)
             room = min(room, 1)
         if len(self.ends) == rows:

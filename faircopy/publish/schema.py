@@ -1,11 +1,11 @@
-"""What a file of a plain table looks like: columns, encodings, and what its footer tells besides.
+"""The format of a plain table's files: columns, encodings, and our part of the footer.
 
-The columns bear the names and types of Spark's Kafka source; `txid` is ours. `headers` is null for a
-message without any, as Spark has it. Footer, in the key-value metadata:
+The columns have the names and types of Spark's Kafka source; `txid` is ours. As in Spark, `headers` is null
+for a message without any. Footer, in the key-value metadata:
 
     faircopy.format  "2"
     faircopy.held    JSON {"next_offsets": {topic: {partition: next offset}}, "topic_ids": {topic: id}}, of the table
-                     up to and with this file
+                     up to and including this file
     faircopy.slices  JSON [[topic, partition, rows], ...], in the order of the rows
 """
 
@@ -60,7 +60,7 @@ class FooterError(FaircopyError):
 
 
 class Slice(NamedTuple):
-    """The rows of one partition, which stand together in a file."""
+    """The rows of one partition, which are contiguous in a file."""
 
     topic: str
     partition: int
@@ -68,7 +68,7 @@ class Slice(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What a data file tells of itself; `held` counts all of the table up to this file."""
+    """The content of a footer; `held` covers the table up to and including this file."""
 
     held: Held
     slices: list[Slice]

@@ -1,8 +1,8 @@
 """Requests in, replies out: one line of JSON each, one after the other.
 
-A failure concerns one table: it is closed, and opened anew (recovered from its disk) with the next request
-for it. Only after a failed fsync the process must end, for what it reads back may never have reached the
-disk.
+A failure affects one table: it is closed, and the next request for it opens it again (with a recovery from
+disk). Only after a failed fsync must the process end, because the data that it reads back may never have
+reached the disk.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from faircopy.publish.table import Table
 
 log = logging.getLogger(__name__)
 
-MANY_ROWS = 20_000  # after as many, and after merges, memory is given back to the system; it costs a millisecond
+MANY_ROWS = 20_000  # after this many, and after merges, memory is given back to the system; it costs a millisecond
 
 Reply = tuple[str, dict[str, Any]]  # verb and body
 
 
 class Server:
-    """Answers requests on tables, which it opens as they are asked for, and keeps open."""
+    """Answers requests on tables, which it opens on demand and keeps open."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -36,7 +36,8 @@ class Server:
         self._tables: dict[str, Table] = {}
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
-        """Answer each line of `requests` until they end. Raises FsyncError, after the reply that tells of it."""
+        """Answer each line of `requests` until they end. Raises FsyncError, after the reply that reports
+        it."""
         for line in requests:
             reply, fatal = self.answer(line)
             replies.write(reply)
@@ -49,7 +50,7 @@ class Server:
             self._close(directory)
 
     def answer(self, line: bytes) -> tuple[bytes, FsyncError | None]:
-        """The reply to one line, and the error after which there must be no more."""
+        """The reply to one line, and the error, if any, after which there must be no more replies."""
         try:
             number, self._now_ms, request = parse_request(line)
         except FaircopyError as error:

@@ -1,16 +1,17 @@
 """The log of a plain table, `_spark_metadata`: the format of Spark's own file sink, which every Spark reads.
 
-A directory of entry files with ids that have no gaps. Entry N is the file `N`, which lists the data files
-that it adds, or `N.compact` where (N + 1) is a multiple of the interval, which lists all that are live. A
-reader takes the newest compact file and what came after it.
+It is a directory of entry files whose ids have no gaps. Entry N is the file `N`, which lists the data files
+that it adds. If (N + 1) is a multiple of the interval, it is the file `N.compact`, which lists all live
+files. A reader takes the newest compact file and the entries after it.
 
-An entry file: a line `v1`, then for each data file a line of JSON; all seven keys are needed:
+An entry file is a line `v1`, then for each data file a line of JSON; all seven keys are required:
 
     {"path": "file:///...", "size": bytes, "isDir": false, "modificationTime": ms, "blockReplication": 1,
      "blockSize": bytes, "action": "add"}
 
-Paths are absolute, and percent-encoded as in a URI. A stream that has read anything of the last days skips
-files with a modification time of 1, and a new one takes them: so files merged from old ones bear it.
+Paths are absolute, and percent-encoded as in a URI. A stream that has read any file of the last days skips
+files with a modification time of 1, while a new stream reads them. So files that were merged from old ones
+have that time.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class DataFile(NamedTuple):
 
 
 def is_compact(entry: int) -> bool:
-    """Whether the entry with this id lists all live files, and not only what it changes."""
+    """Whether the entry with this id lists all live files, not only the ones that it adds."""
     return (entry + 1) % COMPACT_INTERVAL == 0
 
 
@@ -61,7 +62,8 @@ def entry_name(entry: int) -> str:
 
 
 def entry_of_name(name: str) -> int | None:
-    """The entry that a file of the log directory is, or None if it is none (a temporary file, a checksum)."""
+    """The id of the entry in a file of the log directory, or None for other files (temporary files,
+    checksums)."""
     digits = name.removesuffix(_COMPACT)
     entry = int(digits) if digits.isascii() and digits.isdigit() else None
     return entry if entry is not None and entry_name(entry) == name else None
@@ -101,7 +103,8 @@ class Listed(NamedTuple):
 
 
 def parse_entry(content: bytes) -> Iterator[Listed]:
-    """What an entry file lists, in order: the file must be, to the byte, as it is written. Raises LogFormatError."""
+    """The files that an entry file lists, in order. It must have exactly the bytes that are written. Raises
+    LogFormatError."""
     try:
         version, *lines = content.decode().split("\n")
         if version != _VERSION:
@@ -112,7 +115,7 @@ def parse_entry(content: bytes) -> Iterator[Listed]:
                 raise ValueError(f"{line[:200]!r} is not as it was written")
             yield listed
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise LogFormatError(f"a line of it is no description of a file ({error})") from error
+        raise LogFormatError(f"a line of it is not a description of a file ({error})") from error
 
 
 def _listed(line: dict[str, object]) -> Listed:
@@ -124,7 +127,7 @@ def _listed(line: dict[str, object]) -> Listed:
 
 
 def superseded(entries: Iterable[int]) -> list[int]:
-    """Which of the log's entries no reader needs any more: those before the last COMPACTS_KEPT compacts."""
+    """The entries that no reader needs any more: those before the last COMPACTS_KEPT compact entries."""
     ordered = sorted(entries)
     compacts = [entry for entry in ordered if is_compact(entry)]
     if len(compacts) <= COMPACTS_KEPT:

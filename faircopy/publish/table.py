@@ -1,9 +1,9 @@
 """One plain table: a directory of Parquet files, and the log that says which of them are live.
 
-A publication is the rename of a log entry. All before it can be lost in a crash without a trace, and all
-after it can be done again: so whatever is found on opening leads to the same table, and the offsets to go
-on from are those in the footer of the newest live file. Nobody else writes the directory; a lock sees to
-that.
+A publication takes effect with the rename of a log entry. A crash can lose all that happened before it
+without a trace, and all that happens after it can be repeated. So recovery leads to the same table, whatever
+it finds; publishing continues from the offsets in the footer of the newest live file. A lock keeps others
+from writing to the directory.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ log = logging.getLogger(__name__)
 
 
 class MixedTopicsError(FaircopyError):
-    """A topic bears the name of another one whose rows the table holds; nothing was published."""
+    """A topic has the name of another one whose rows the table holds; nothing was published."""
 
 
 class Table:
-    """An open table. After any error of `publish`, close it and open it anew."""
+    """An open table. After any error of `publish`, close it and open it again."""
 
     def __init__(self, files: Files, directory: Path, clock_ms: Callable[[], int]) -> None:
-        """Open the table in `directory` (absolute), or make it; recover it from a crash.
+        """Open the table in `directory` (absolute), or create it; recover it from a crash.
 
-        `clock_ms` gives the time by which files grow old. Raises TableDamagedError, NewerFormatError, LockedError,
-        FsyncError or OSError.
+        `clock_ms` gives the time that measures the age of files. Raises TableDamagedError, NewerFormatError,
+        LockedError, FsyncError or OSError.
         """
         self._files = files
         self._directory = directory
@@ -59,7 +59,7 @@ class Table:
             raise
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         self._lock.close()
 
     @property
@@ -70,8 +70,8 @@ class Table:
     def publish(self, cuts: Sequence[Cut], upkeep: Upkeep) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
 
-        Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the latter two it may have been
-        published.
+        Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the last two the rows may have
+        been published.
         """
         self._ensure_same_topics(cuts)
         new = sorted(cut for cut in cuts if cut.end_offset > self._next(cut))
@@ -98,7 +98,8 @@ class Table:
         return self.held.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
 
     def _begin(self, cut: Cut) -> int:
-        """The first offset to publish: behind what the table has, though a repeated request begins before."""
+        """The first offset to publish: the next one of the table, though a repeated request starts
+        earlier."""
         return max(cut.first_offset, self._next(cut))
 
     def _held_after(self, cuts: Sequence[Cut]) -> Held:
@@ -120,11 +121,11 @@ class Table:
         return write_data_file(self._files, self._directory / name, self._now_ms(), fill)
 
     def _now_ms(self) -> int:
-        """The time of a new entry: never before that of the last one."""
+        """The time of a new entry, which is never before that of the last one."""
         return max(self._clock_ms(), self.live[-1].modified_ms)
 
     def _append(self, added: DataFile, upkeep: Upkeep) -> None:
-        """Publish a data file; with a compact entry, see to the upkeep too."""
+        """Publish a data file; with a compact entry, also do the upkeep."""
         entry, before = self._log.next_entry, list(self.live)
         if not spark_log.is_compact(entry):
             self._log.append(added, [*before, added])
@@ -135,7 +136,7 @@ class Table:
         self._delete_old(now_ms, upkeep)
 
     def _delete_old(self, now_ms: int, upkeep: Upkeep) -> None:
-        """Delete what no reader needs any more. What is published stays so if that fails."""
+        """Delete files that no reader needs any more. If that fails, the publication is still valid."""
         try:
             self._log.delete_superseded()
             self._retired.delete_expired(now_ms, upkeep)

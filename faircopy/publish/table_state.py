@@ -1,4 +1,5 @@
-"""The file `_faircopy.json` of a table: its format, and since when files are off the list but not yet deleted.
+"""The file `_faircopy.json` of a table: its format, and when each file was taken off the list that is not yet
+deleted.
 
 {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": <of the JSON of the above>}
 """
@@ -18,13 +19,14 @@ class NewerFormatError(FaircopyError):
 
 
 def format_state(retired_ms: dict[str, int]) -> bytes:
-    """The file's content, to the byte."""
+    """The exact bytes of the file."""
     state = {"format": FORMAT, "retired": retired_ms}
     return json.dumps(state | {"crc32c": crc32c(json.dumps(state).encode())}, indent=1).encode()
 
 
 def parse_state(content: bytes, table: str) -> dict[str, int]:
-    """Since when each file is off the list, in ms. Raises NewerFormatError, or ValueError if it is damaged."""
+    """The time in ms when each file was taken off the list. Raises NewerFormatError, or ValueError if the
+    content is damaged."""
     try:
         return _parsed(content, table)
     except (KeyError, TypeError, OverflowError, RecursionError) as error:

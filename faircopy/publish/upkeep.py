@@ -1,6 +1,7 @@
 """The upkeep of a table at its compact entries: merging small files, deleting old ones.
 
-Publishing never fails for it: what can't be merged stays as it is, what can't be deleted stays longer.
+Publishing never fails because of it: files that can't be merged stay as they are, and files that can't be
+deleted stay longer.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Merger:
         self._paused_until_entry = 0
 
     def merged(self, live: Sequence[DataFile], entry: int, now_ms: int, upkeep: Upkeep) -> list[DataFile]:
-        """`live`, with files merged as far as is due and succeeds; `entry` is the one that will list them.
+        """`live`, with all due merges done that succeed; `entry` is the one that will list the merged files.
 
-        Raises FsyncError only.
+        Raises only FsyncError.
         """
         due = compaction.plan(live, now_ms, upkeep) if entry >= self._paused_until_entry else []
         result: list[DataFile] = []

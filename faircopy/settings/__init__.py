@@ -1,1 +1,1 @@
-"""What a broker is told: one table of settings, and where they are read from."""
+"""The settings of a broker: one table of them, and the sources that they are read from."""

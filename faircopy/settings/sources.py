@@ -1,4 +1,5 @@
-"""Where settings come from: defaults, a TOML file, FAIRCOPY_* variables and --set, the later ones stronger.
+"""The sources of settings: defaults, a TOML file, FAIRCOPY_* variables and --set. Later ones override earlier
+ones.
 
 The setting `journal.segment.bytes` is the variable FAIRCOPY_JOURNAL_SEGMENT_BYTES. In TOML it may be written
 flat ("journal.segment.bytes" = 1) or nested ([journal.segment] bytes = 1).
@@ -16,9 +17,9 @@ from faircopy.settings.table import FIELDS, BadSetting, Settings, check, parse
 
 ENVIRONMENT_PREFIX = "FAIRCOPY_"
 
-# Kubernetes gives each container such variables for each service of its namespace, as Docker did for links:
-# those of a service `faircopy`, or `faircopy-ui`, look like settings. FAIRCOPY_PORT alone could be anybody's
-# guess, so its value is looked at, too.
+# Kubernetes gives each container such variables for each service of its namespace, as Docker did for links.
+# The variables of a service `faircopy` or `faircopy-ui` look like settings. The name FAIRCOPY_PORT alone does
+# not decide it, so the value is checked too.
 SERVICE_VARIABLE = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
 SERVICE_PORT_VARIABLE = re.compile(r"\w+_PORT")
 SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
@@ -31,7 +32,8 @@ def load_settings(
     overrides: Iterable[str] = (),
     **flags: str | None,
 ) -> Settings:
-    """Settings from all sources, the later ones stronger; `flags` are fields that command line options give.
+    """Settings from all sources, later ones overriding earlier ones; `flags` are fields set by command line
+    options.
 
     Raises BadSetting.
     """
@@ -62,7 +64,7 @@ def from_overrides(overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def is_for_settings(variable: str, value: str) -> bool:
-    """Whether a variable of the environment is meant for a setting; then it must be one of them."""
+    """Whether a variable of the environment is meant as a setting; then it must name an existing one."""
     if not variable.startswith(ENVIRONMENT_PREFIX) or variable in OTHER_VARIABLES:
         return False
     is_port = SERVICE_PORT_VARIABLE.fullmatch(variable) and SERVICE_URL.match(value)
@@ -76,7 +78,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BadSetting(f"can't read {path}: {error.strerror}. Give another file with --config") from error
     except (ValueError, RecursionError) as error:
-        raise BadSetting(f"{path} is not TOML, or has more in it than can be read: {error}") from error
+        raise BadSetting(f"{path} is not TOML, or too complex to read: {error}") from error
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

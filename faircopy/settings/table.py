@@ -1,4 +1,4 @@
-"""The broker's settings: one table, and what a value of each may be.
+"""The broker's settings: one table with the allowed values of each.
 
 A setting `journal.segment.bytes` is the field `journal_segment_bytes`. `settings/sources.py` reads them.
 """
@@ -17,7 +17,7 @@ BOOLEAN_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
 
 
 class BadSetting(FaircopyError):
-    """A setting is unknown, or has a value that it can't have."""
+    """A setting is unknown, or its value is not allowed."""
 
 
 def setting(
@@ -28,7 +28,7 @@ def setting(
     most: int | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of `Settings` with what is needed to check and explain it."""
+    """A field of `Settings` with the metadata to check and explain it."""
     return field(default=default, metadata={"about": about, "least": least, "most": most, "choices": choices})
 
 
@@ -36,20 +36,20 @@ def setting(
 class Settings:
     """All settings of a broker; bytes and milliseconds as the names say."""
 
-    data_dir: str = setting("./faircopy-data", "directory of all that the broker keeps")
+    data_dir: str = setting("./faircopy-data", "directory of all the broker's data")
     listeners: str = setting(
         "127.0.0.1:9092",
-        "HOST:PORT to accept clients on, or several NAME://HOST:PORT with commas between; port 0 takes a free one",
+        "HOST:PORT to accept clients on, or several NAME://HOST:PORT separated by commas; port 0 takes a free one",
     )
     advertised_listeners: str = setting(
         "",
-        "HOST:PORT that clients are told, or NAME://HOST:PORT of listeners; if empty, the one that is listened on, "
-        "and where that is 0.0.0.0 or [::], the address that the client came to",
+        "HOST:PORT that clients are told, or NAME://HOST:PORT of listeners; if empty, the listener's own address, "
+        "or, if that is 0.0.0.0 or [::], the address that the client connected to",
     )
     node_id: int = setting(1, "number of this broker", least=0, most=2**31 - 1)
     durability: str = setting(
         "fsync",
-        "fsync: acked means on disk. os: acked means in the page cache, as Kafka's default",
+        "fsync: acked means on disk. os: acked means in the page cache, as with Kafka's defaults",
         choices=("fsync", "os"),
     )
 
@@ -69,18 +69,18 @@ class Settings:
     )
     disk_reserve_bytes: int = setting(
         64 << 20,
-        "space that is kept back for the day on which the disk is full, so that it can be freed; at most a 16th of "
-        "the disk; 0 keeps none",
+        "space in reserve for a full disk, used by operations that free space; at most a 16th of the disk; 0 "
+        "reserves none",
         least=0,
     )
-    checkpoint_interval_ms: int = setting(60_000, "time after which what changed is checkpointed", least=100)
+    checkpoint_interval_ms: int = setting(60_000, "time after which changes are checkpointed", least=100)
 
     recent_drafts_max_bytes: int = setting(
-        64 << 20, "memory for messages of open transactions, so that copying need not read them back", least=0
+        64 << 20, "memory for messages of open transactions, so that copying does not have to read them back", least=0
     )
 
-    auto_create_topics: bool = setting(True, "make a topic when a client first asks for it")
-    topic_partitions: int = setting(1, "partitions of a topic when nobody says", least=1, most=10_000)
+    auto_create_topics: bool = setting(True, "create a topic when a client first asks for it")
+    topic_partitions: int = setting(1, "partitions of a topic if its creator names no number", least=1, most=10_000)
     topic_retention_ms: int = setting(604_800_000, "default of a topic's retention.ms; -1 keeps for ever", least=-1)
     topic_retention_bytes: int = setting(
         -1, "default of a topic's retention.bytes, for each partition; -1 has no limit", least=-1
@@ -91,7 +91,7 @@ class Settings:
     )
     topic_transactional_ack_offset: str = setting(
         "none",
-        "default of a topic's transactional.ack.offset: whether acks of transactional batches tell expected offsets",
+        "default of a topic's transactional.ack.offset: whether acks of transactional batches have expected offsets",
         choices=("none", "expected"),
     )
     retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)
@@ -105,29 +105,29 @@ class Settings:
     transactional_id_expiration_ms: int = setting(
         604_800_000, "idle time after which a transactional.id is forgotten", least=1
     )
-    producer_id_block: int = setting(1_000, "producer ids that are taken at a time", least=1)
+    producer_id_block: int = setting(1_000, "producer ids that are reserved at a time", least=1)
 
     group_initial_rebalance_delay_ms: int = setting(100, "how long a new group waits for more members", least=0)
     group_min_session_timeout_ms: int = setting(6_000, "shortest session timeout of a member", least=1)
     group_max_session_timeout_ms: int = setting(1_800_000, "longest session timeout of a member", least=1)
-    group_max_size: int = setting(1_000, "most members of a group", least=1)
+    group_max_size: int = setting(1_000, "largest number of members of a group", least=1)
     group_max_bytes: int = setting(
-        16 << 20, "memory for what a group's members say and are assigned", least=1 << 16, most=1 << 30
+        16 << 20, "memory for the metadata and assignments of a group's members", least=1 << 16, most=1 << 30
     )
-    groups_max_bytes: int = setting(128 << 20, "the same in all groups", least=1 << 20)
+    groups_max_bytes: int = setting(128 << 20, "the same for all groups together", least=1 << 20)
     offsets_retention_ms: int = setting(604_800_000, "how long offsets of an empty group are kept", least=1)
     offsets_retention_check_interval_ms: int = setting(
-        600_000, "how often offsets of empty groups are looked for that are too old", least=10
+        600_000, "how often expired offsets of empty groups are looked for", least=10
     )
 
     request_max_bytes: int = setting(100 << 20, "largest request", least=1 << 10, most=2**31 - 1)
     requests_in_flight_max_bytes: int = setting(
-        256 << 20, "bytes of requests that are worked on at once", least=1 << 20
+        256 << 20, "bytes of requests that are in progress at once", least=1 << 20
     )
     connections_max: int = setting(4_096, "connections in all", least=1)
     max_connections_per_ip: int = setting(2**31 - 1, "connections from one address", least=1)
     connections_idle_ms: int = setting(600_000, "idle time after which a connection is closed", least=1_000)
-    fetch_max_bytes: int = setting(55 << 20, "most bytes in the answer to a fetch", least=1 << 10, most=2**31 - 1)
+    fetch_max_bytes: int = setting(55 << 20, "most bytes in the response to a fetch", least=1 << 10, most=2**31 - 1)
 
     plain_enabled: bool = setting(True, "default of a topic's plain.enabled: publish it as a plain Parquet table")
     plain_readers: str = setting(
@@ -137,13 +137,13 @@ class Settings:
     )
     plain_interval_ms: int = setting(1_000, "default of a topic's plain.interval.ms", least=50)
     plain_max_bytes: int = setting(
-        256 << 20, "default of a topic's plain.max.bytes: publish earlier when so much is waiting", least=1
+        256 << 20, "default of a topic's plain.max.bytes: publish earlier when this much is waiting", least=1
     )
     plain_horizon_ms: int = setting(
-        86_400_000, "age at which small files of plain tables are merged; no stream may lag behind by more", least=1_000
+        86_400_000, "age at which small files of plain tables are merged; no stream may lag by more", least=1_000
     )
     plain_grace_ms: int = setting(
-        259_200_000, "how long merged files of plain tables stay on disk, for readers that began before", least=1_000
+        259_200_000, "how long merged files of plain tables stay on disk, for readers that started before", least=1_000
     )
     plain_idle_ms: int = setting(30_000, "idle time after which the publisher's process is ended", least=100)
 
@@ -167,7 +167,7 @@ def find(key: str, where: str) -> dataclasses.Field[Any]:
 
 
 def parse(key: str, text: str, where: str) -> Any:
-    """The value that a text means for a setting; `where` it stands is named in errors. Raises BadSetting."""
+    """The value that a text means for a setting; errors name the source, `where`. Raises BadSetting."""
     kind = find(key, where).type
     if kind == "bool":
         return parse_bool(key, text, where)
@@ -192,7 +192,7 @@ def parse_int(key: str, text: str, where: str) -> int:
 
 
 def check(key: str, value: Any, where: str) -> Any:
-    """Return `value` if the setting may have it. Raises BadSetting."""
+    """Return `value` if the setting allows it. Raises BadSetting."""
     item = find(key, where)
     check_kind(item, key, value, where)
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
