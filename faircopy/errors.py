@@ -1,8 +1,8 @@
 """The root of faircopy's errors, and the check for our own bugs.
 
-An error for the world (a full disk, a bad setting, a damaged file) is a subclass of `FaircopyError`, defined beside
-the code that raises it. Its message says what was being done, to what, why it failed and what to do. An `invariant`
-that fails is a bug of ours; it stays on under `python -O`.
+An error caused from outside (a full disk, a bad setting, a damaged file) is a subclass of `FaircopyError`,
+defined beside the code that raises it. Its message says what was being done, to what, why it failed and what
+to do. An `invariant` that fails is a bug of ours; the check also runs under `python -O`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ class InvariantViolation(AssertionError):
 
 
 def invariant(holds: object, what: str) -> None:
-    """Raise `InvariantViolation` unless `holds` is true; `what` says what should have been."""
+    """Raise `InvariantViolation` unless `holds` is true; `what` says what should hold."""
     if not holds:
         raise InvariantViolation(what)

@@ -1,4 +1,4 @@
-"""`faircopy backup`: a consistent copy of a broker that runs."""
+"""`faircopy backup`: a consistent copy of a running broker."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ SNAPSHOT_SECONDS = 600.0
 
 
 class NotHere(FaircopyError):
-    """The broker's files are not on this machine, or are not for this user."""
+    """The broker's files are not on this machine, or this user may not read them."""
 
 
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @asks_broker
 def backup(directory: Path, broker: str, as_json: bool) -> None:
-    """Make a backup in DIR of a broker that runs on this machine; it goes on meanwhile. Run it as the broker's user.
+    """Make a backup in DIR of a broker that runs on this machine. The broker keeps serving. Run it as the
+    broker's user.
 
-    Each backup is a directory of its own in DIR, named by its time: all topics, offsets of groups and transactions as
-    they were at one moment. Plain tables are not in it: they are made again from the logs. What has not changed since
-    the last backup in DIR takes no space again; on the broker's own file system, most of the rest takes none either,
-    but a copy on another disk is the safer one. Old backups may be deleted at any time.
+    Each backup is a directory of its own in DIR, named by its time: all topics, offsets of groups and
+    transactions as they were at one moment. Plain tables are not included: they are made again from the logs.
+    Files that have not changed since the last backup in DIR take no more space. On the broker's own file
+    system most other files take none either, but a copy on another disk is safer. Old backups may be deleted
+    at any time.
 
-    One that was broken off goes on where it was, when it is started again.
+    The next backup continues an interrupted one.
 
     \b
     Examples:
@@ -63,7 +65,7 @@ def backup(directory: Path, broker: str, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A snapshot of a broker's files, as long as this is open, and the list of them."""
+    """A snapshot of a broker's files within the block, and the list of them."""
     from faircopy.hosting.snapshots import FILES, LOCK
     from faircopy.storage.paths import read_file
     from faircopy.storage.system import mounted
@@ -82,12 +84,12 @@ def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         finally:
             mounted().close(lock)
     finally:
-        with contextlib.suppress(FaircopyError):  # it goes by itself, later
+        with contextlib.suppress(FaircopyError):  # the broker removes it later
             ask(broker, "end")
 
 
 def ask(broker: str, step: str) -> dict[str, Any]:
-    """Have the broker make its snapshot, or remove it."""
+    """Let the broker make its snapshot, or remove it."""
     with Connection(broker, SNAPSHOT_SECONDS) as connection:
         answer = connection.ask(BACKUP, 0, {"step": step})
     ensure_ok(answer.error_code, answer.error_message, "making a snapshot of the broker")

@@ -1,7 +1,7 @@
-"""Rows as text: in columns for people, with a tab between values for programs.
+"""Rows as text: in columns for people, tab-separated for programs.
 
-All rows have the same columns, whose names have units: `age_ms` is shown to people as "1.5 min" below "age",
-and to programs as the number. Nothing that a client has named or sent reaches the terminal as a command.
+All rows have the same columns, whose names have units: people see `age_ms` as "1.5 min" below "age", and
+programs get the number. Names and data from clients can't send control sequences to the terminal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDED_ROWS_MAX = 1_000  # folding long values takes rich about a millisecond a 
 
 
 def printable(text: str) -> str:
-    """Text that clients sent, without what a terminal would take for commands, in one line."""
+    """Text from clients in one line, with the control characters escaped that a terminal would obey."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
@@ -26,13 +26,13 @@ def printable(text: str) -> str:
 
 
 def tab_separated(rows: Sequence[Row]) -> str:
-    """A line of names, and a line for each row; values as they are, but for control characters."""
+    """A line of names, and a line for each row; values are unchanged except for control characters."""
     lines = ["\t".join(rows[0]), *("\t".join(map(plain, row.values())) for row in rows)]
     return "\n".join(lines)
 
 
 def plain(value: Any) -> str:
-    """A value as programs read it; nothing, where there is none."""
+    """A value as programs read it; empty if there is none."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -46,7 +46,7 @@ def plain(value: Any) -> str:
 
 
 def columns(rows: Sequence[Row]) -> str:
-    """Lines as long as they need to be."""
+    """A table whose lines are as long as they need to be."""
     shapes = [shape_of(name) for name in rows[0]]
     lines = [[heading for heading, _ in shapes], *(cells(row, shapes) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -75,7 +75,7 @@ def folded(rows: Sequence[Row]) -> Any:
 
 
 def cells(row: Row, shapes: Sequence[tuple[str, Callable[[Any], str]]]) -> list[str]:
-    """The values of a row as text, each by the function of its column."""
+    """The values of a row as text, each formatted by the function of its column."""
     return [shape(value) for value, (_, shape) in zip(row.values(), shapes, strict=True)]
 
 
@@ -85,7 +85,7 @@ def is_number(rows: Sequence[Row], name: str) -> bool:
 
 
 def shape_of(name: str) -> tuple[str, Callable[[Any], str]]:
-    """The heading of a column, and how its values are shown."""
+    """The heading of a column, and the function that formats its values."""
     if name == "time_ms":
         return "time", moment
     if name.endswith("_id"):
@@ -97,7 +97,7 @@ def shape_of(name: str) -> tuple[str, Callable[[Any], str]]:
 
 
 def measured(shape: Callable[[Any], str]) -> Callable[[Any], str]:
-    """`shape` for numbers, and for all else what it is by itself."""
+    """`shape` for numbers; other values are shown as they are."""
     return lambda value: shape(value) if isinstance(value, int | float) else cell(value)
 
 
@@ -117,7 +117,7 @@ def cell(value: Any) -> str:
 
 
 def moment(time_ms: int) -> str:
-    """A time as people say it, UTC; the number where there is no such time."""
+    """A time as people write it, in UTC; the number if there is no such time."""
     try:
         return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
     except (ValueError, OverflowError, OSError):
@@ -125,7 +125,7 @@ def moment(time_ms: int) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """A time span as people say it."""
+    """A duration as people write it."""
     seconds = milliseconds / 1000
     if seconds < 1:
         return f"{milliseconds:.0f} ms"
@@ -136,7 +136,7 @@ def duration(milliseconds: float) -> str:
 
 
 def size(byte_count: float) -> str:
-    """A size as people say it."""
+    """A size as people write it."""
     amount = float(byte_count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

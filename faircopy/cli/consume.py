@@ -26,14 +26,14 @@ class ConsumeFailed(FaircopyError):
 
 @click.command()
 @click.argument("topic")
-@click.option("--from-beginning", is_flag=True, help="Begin with the first message; else with the next to come.")
-@click.option("-o", "--offset", type=int, help="Begin with this offset; a negative one counts from the end.")
+@click.option("--from-beginning", is_flag=True, help="Start with the first message instead of the next one.")
+@click.option("-o", "--offset", type=int, help="Start at this offset; a negative one counts from the end.")
 @click.option("-p", "--partition", type=int, help="Only this partition.")
 @click.option("-n", "--max", "count", type=click.IntRange(0), metavar="N", help="Stop after N messages.")
 @click.option("-e", "--exit", "stop_at_end", is_flag=True, help="Stop at the end of the topic.")
 @click.option("-g", "--group", metavar="GROUP", help="Read as a member of a consumer group, and commit.")
-@click.option("-f", "--format", "form", default="%s\\n", show_default=True, help="How to print, with kcat's letters.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a message.")
+@click.option("-f", "--format", "form", default="%s\\n", show_default=True, help="Output format, with kcat's letters.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per message.")
 @broker_option
 def consume(
     topic: str, from_beginning: bool, offset: int | None, partition: int | None, count: int | None, stop_at_end: bool,
@@ -46,10 +46,10 @@ def consume(
       %t topic   %p partition   %o offset   %k key   %s value   %T time (ms)
       %h headers   %K key length   %S value length   \\n \\t \\xNN as in C
 
-    A terminal gets what is in messages with control characters escaped; pipes and files get every byte as it
-    is. With --json, bytes that are not UTF-8 are in base64: the row has "value_encoding": "base64" then, or
-    "key_encoding". When who reads the output closes it, as head does, the command ends without a word and with
-    exit code 141.
+    On a terminal, control characters in messages are escaped; pipes and files get every byte unchanged. With
+    --json, bytes that are not UTF-8 are in base64: the row then has "value_encoding": "base64", or
+    "key_encoding". If the reader of the output closes it, as head does, the command ends silently with exit
+    code 141.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def consume(
     """
     if group is not None and (offset is not None or partition is not None):
         raise click.UsageError(
-            "--group takes offsets and partitions from the group: leave --offset and --partition out"
+            "--group takes offsets and partitions from the group: leave out --offset and --partition"
         )
     shown = for_terminal if sys.stdout.isatty() else as_it_is
     write = as_json_line if as_json else compile_format(form, shown)
@@ -78,7 +78,7 @@ def consume(
 
 
 class Reader:
-    """A consumer of one topic, in a group or by itself."""
+    """A consumer of one topic, in a group or on its own."""
 
     def __init__(self, broker: str, topic: str, group: str | None, from_beginning: bool) -> None:
         self._broker = broker
@@ -152,7 +152,8 @@ class Reader:
         return max(int(low), int(high) + offset)
 
     def messages(self, count: int | None, stop_at_end: bool) -> Iterator[Any]:
-        """Messages as they come. Raises ConsumeFailed, and PartitionsStopped once no others come."""
+        """Messages as they arrive. Raises ConsumeFailed, and PartitionsStopped when no more messages
+        arrive."""
         given = 0
         heard = time.monotonic()
         while count is None or given < count:
@@ -180,5 +181,5 @@ class Reader:
         return {each.partition for each in self._consumer.assignment()}
 
     def close(self) -> None:
-        """Commit what was read, if in a group, and leave."""
+        """If in a group, commit the offsets of what was read, and leave."""
         self._consumer.close()

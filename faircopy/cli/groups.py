@@ -18,7 +18,7 @@ from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.subscription import assigned_partitions
 
-DEAD = "Dead"  # the state of a group that there is not
+DEAD = "Dead"  # the state of a group that does not exist
 
 
 class NoSuchPartition(FaircopyError):
@@ -74,7 +74,7 @@ def describe(group: str, broker: str, as_json: bool) -> None:
 
 
 def known(connection: Connection, group: str) -> Any:
-    """The description of a group that there is. Raises RequestFailed."""
+    """The description of an existing group. Raises RequestFailed."""
     described = connection.ask(DESCRIBE_GROUPS, 4, {"groups": [group]}).groups[0]
     is_absent = described.group_state == DEAD and not described.error_code
     code = ErrorCode.GROUP_ID_NOT_FOUND if is_absent else described.error_code
@@ -83,7 +83,7 @@ def known(connection: Connection, group: str) -> Any:
 
 
 def offset_rows(connection: Connection, group: str, owners: dict[Place, str]) -> list[dict[str, Any]]:
-    """What a group committed, and how far it lags."""
+    """The committed offsets of a group, and its lag."""
     committed = fetch_offsets(connection, group)
     names = sorted({topic for topic, _ in {*committed, *owners}})
     there = [topic for topic in described_topics(connection, names) if not topic.error_code] if names else []
@@ -117,7 +117,7 @@ def fetch_offsets(connection: Connection, group: str) -> dict[Place, int]:
 @click.option("-t", "--topic", "topic_name", required=True, help="The topic whose offsets to set.")
 @click.option("-p", "--partition", type=int, multiple=True, help="Only these partitions.")
 @click.option("--to", "target", required=True, metavar="WHERE", help="earliest, latest, or an offset.")
-@click.option("--new", "may_be_new", is_flag=True, help="Make the group if there is none.")
+@click.option("--new", "may_be_new", is_flag=True, help="Create the group if it does not exist.")
 @asks_broker
 def reset(
     group: str, topic_name: str, partition: tuple[int, ...], target: str, may_be_new: bool, broker: str, as_json: bool
@@ -150,7 +150,7 @@ def reset(
         ensure_ok(each.error_code, None, f"setting {topic_name}-{each.partition_index} of group {group!r}")
     outcome = [{"topic": topic_name, "partition": number, "offset": offset} for number, offset in wanted.items()]
     if not as_json:
-        note(f"group {group} now begins at")
+        note(f"group {group} now starts at")
     show(outcome, as_json, empty="")
 
 
@@ -167,7 +167,7 @@ def ensure_partitions(topic: Any, wanted: tuple[int, ...]) -> None:
 
 
 def targets(connection: Connection, topic: Any, target: str) -> dict[int, int | None]:
-    """Where `--to` says, in each partition of a topic; None in one that is stopped."""
+    """The offset that `--to` means in each partition of a topic; None for a stopped partition."""
     if is_offset(target):
         return {each.partition_index: int(target) for each in topic.partitions}
     ends = end_offsets(connection, [topic], EARLIEST if target == "earliest" else LATEST)

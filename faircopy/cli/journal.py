@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def journal() -> None:
-    """Look into journals, where drafts and decisions are, without a broker."""
+    """Look into journals, which hold drafts and decisions, without a broker."""
 
 
 @journal.command(name="show")
@@ -29,11 +29,13 @@ def journal() -> None:
 @click.option(
     "-t", "--transaction", metavar="PID.EPOCH.NUMBER", help="Follow one transaction's list, last entry first."
 )
-@click.option("--from", "start", type=click.IntRange(min=0), metavar="POSITION", help="Begin with the entry there.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show so many entries.")
+@click.option("--from", "start", type=click.IntRange(min=0), metavar="POSITION", help="Start with the entry there.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show this many entries."
+)
 @json_option
 def show_journal(path: Path, transaction: str | None, start: int | None, limit: int, as_json: bool) -> None:
-    """Print the entries of a journal. PATH is one segment file, which needs nothing else, or a journal's directory.
+    """Print the entries of a journal. PATH is one segment file or a journal's directory.
 
     `previous` is the position of the same transaction's previous draft. Nothing is changed, and a broker may be
     running.
@@ -70,13 +72,13 @@ def show_transaction(files: JournalFiles, text: str, as_json: bool) -> None:
     entries, missing = follow(files, transaction)
     print_entries(entries, as_json)
     if missing is not None:
-        click.echo(f"the list goes on at position {missing}, which is not in {files.directory}", err=True)
+        click.echo(f"the list continues at position {missing}, which is not in {files.directory}", err=True)
     if not is_clean_end(files):
         sys.exit(1)
 
 
 def is_clean_end(files: JournalFiles) -> bool:
-    """Whether the entries end where a journal may end; if not, say so."""
+    """Whether the entries end where a journal may end; if not, print why."""
     from faircopy.verify.journal_entries import unclean_end
 
     complaint = unclean_end(files)
@@ -92,7 +94,7 @@ def print_entries(entries: Iterable[ShownEntry], as_json: bool) -> None:
 
 
 def readable(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as people read it; the file is what they have asked for."""
+    """A row as people read it, without the file, which they have named themselves."""
     parts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in row["says"].items()]
     return {name: value for name, value in row.items() if name != "file"} | {"says": " ".join(parts)}
 

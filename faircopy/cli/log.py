@@ -21,21 +21,22 @@ SHOWN_BYTES = 60
 
 @click.group()
 def log() -> None:
-    """Look into data logs, where what has committed is, without a broker."""
+    """Look into data logs, which hold committed messages, without a broker."""
 
 
 @log.command(name="show")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("-r", "--records", is_flag=True, help="Show the messages inside of the batches.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show so many rows.")
+@click.option("-r", "--records", is_flag=True, help="Show the messages in the batches.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show this many rows.")
 @json_option
 def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
     """Print the batches of a data log, or its messages. PATH is one segment file, or the directory of a partition.
 
-    Every batch is checked. Nothing is changed, and a broker may be running; what it is just writing may look damaged.
+    Every batch is checked. Nothing is changed, and a broker may be running; a batch that it is just writing
+    may look damaged.
 
     \b
-    Exit codes: 0 all that was looked at is sound; 1 a batch is damaged or cut short.
+    Exit codes: 0 all batches that were read are sound; 1 a batch is damaged or cut short.
     Examples:
       faircopy log show faircopy-data/log/orders.3f2a9c1b/0
       faircopy log show faircopy-data/log/orders.3f2a9c1b/0/00000000000000000000.log --records --limit 10
@@ -59,7 +60,8 @@ def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
 
 
 def rows_of(path: Path, records: bool) -> Iterator[dict[str, Any]]:
-    """A row for each batch of a segment file, or of all in a directory; with `records`, for each record."""
+    """A row for each batch, or with `records` for each record, of a segment file or all those in a
+    directory."""
     from faircopy.verify.log_files import LogFile, base_offset_of, log_files
 
     for file in log_files(path) if path.is_dir() else [path]:
@@ -94,7 +96,7 @@ def batch_row(batch: ShownBatch) -> dict[str, Any]:
 
 
 def record_rows(batch: ShownBatch) -> Iterator[dict[str, Any]]:
-    """The messages of a batch; those that can't be decoded are a client's fault, and are said to be so."""
+    """The messages of a batch. A message that can't be decoded is a client's fault, and its row says so."""
     from faircopy.wire.compression import RecordsError
     from faircopy.wire.records import decode_records
 
@@ -118,7 +120,7 @@ def record_rows(batch: ShownBatch) -> Iterator[dict[str, Any]]:
 
 
 def text(data: bytes | None) -> str | None:
-    """The begin of a key or value."""
+    """The start of a key or value."""
     if data is None:
         return None
     shown = data[:SHOWN_BYTES].decode("utf-8", "replace")

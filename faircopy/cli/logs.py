@@ -1,4 +1,4 @@
-"""The broker's log on standard error: a line for each event, and no client can write lines of its own."""
+"""The broker's log on standard error: one line for each event. No client can inject lines of its own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FORM = "%(asctime)s %(levelname)s %(message)s"
 
 ExceptionInfo = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-)  # as the standard library has it
+)  # as in the standard library
 
 
 class OneLine(logging.Formatter):
-    """Escapes what clients have put into names; only a trace of an error of ours has several lines."""
+    """Escapes control characters in names; only a traceback of an error of ours has several lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         record.message = printable(record.message)
@@ -27,7 +27,7 @@ class OneLine(logging.Formatter):
 
 
 def log_to_stderr(*, verbose: bool) -> None:
-    """Log what an operator has to know; with `verbose` also what the broker does for clients."""
+    """Log the events that an operator has to know; with `verbose` also what the broker does for clients."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLine(FORM))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,9 +1,9 @@
 """The command line's root: commands are loaded when they are used, so that each starts quickly.
 
-Exit codes: 0 all went well; 1 faircopy could not do what was asked, and says why; 2 the command was used wrongly;
-74 the broker stopped because its disk failed (sysexits' EX_IOERR); 130 Ctrl-C, or a question was answered with
-no; 141 who read the output has closed it, as `head` does (128 and SIGPIPE's number). Those of signals to a broker
-are in cli/signals.py.
+Exit codes: 0 done; 1 failed, with a line that says why; 2 wrong usage; 74 the broker stopped because its disk
+failed (sysexits' EX_IOERR); 130 Ctrl-C, or a question was answered with no; 141 the reader of the output
+closed it, as `head` does (128 plus SIGPIPE's number). cli/signals.py has the exit codes for signals to a
+broker.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ COMMANDS = {
 
 
 class NoReader(Exception):
-    """Who read what a command prints has closed the pipe. (Of BrokenPipeError click makes exit code 1.)"""
+    """The reader of a command's output has closed the pipe. (click turns BrokenPipeError into exit code
+    1.)"""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A group whose commands are imported when they are used."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -76,8 +77,8 @@ def cli() -> None:
     only.
 
     \b
-    Exit codes: 0 done; 1 could not be done, one line says why; 2 used wrongly; 130 stopped by Ctrl-C;
-    141 who read the output has closed it, as head does.
+    Exit codes: 0 done; 1 failed, one line says why; 2 wrong usage; 130 stopped by Ctrl-C;
+    141 the reader of the output closed it, as head does.
     """
 
 
@@ -97,6 +98,6 @@ def main() -> None:
         click.echo(f"{click.style('faircopy:', fg='red', bold=True)} {printable(str(error))}", err=True)
         sys.exit(1)
     except NoReader:
-        # What is still buffered must not fail once more when Python ends.
+        # The data that is still buffered must not cause another failure when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_NO_READER)

@@ -21,24 +21,24 @@ _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 class BadFormat(FaircopyError):
-    """A format holds a letter that there is not."""
+    """A format has an unknown letter."""
 
 
 def length(data: bytes | None) -> int:
-    """Bytes of a key or a value; -1 for none, as Kafka counts it."""
+    """The length of a key or value in bytes; -1 for none, as in Kafka."""
     return -1 if data is None else len(data)
 
 
 def header_pairs(message: Any) -> list[tuple[str, bytes | None]] | None:
-    """Names and values; None if a name is no UTF-8, which the client's library can't read."""
+    """Names and values; None if a name is not UTF-8, which the client library can't read."""
     try:
         return list(message.headers() or [])
-    except SystemError:  # as the library puts it
+    except SystemError:  # what the library raises in this case
         return None
 
 
 def headers(message: Any) -> bytes:
-    """NAME=VALUE pairs with commas between them; a header without a value has NULL."""
+    """NAME=VALUE pairs separated by commas; a header without a value shows NULL."""
     pairs = header_pairs(message)
     if pairs is None:
         return b"(unreadable)"
@@ -66,13 +66,13 @@ def as_it_is(data: bytes) -> bytes:
 
 
 def for_terminal(data: bytes) -> bytes:
-    """What a message holds, without what a terminal would take for commands. Lines and tabs are left."""
+    """Data with the control characters escaped that a terminal would obey. Newlines and tabs are left."""
     text = data.decode("utf-8", "backslashreplace")
     return "".join(each if each in "\n\t" else printable(each) for each in text).encode()
 
 
 def compile_format(text: str, shown: Callable[[bytes], bytes] = as_it_is) -> Callable[[Any], bytes]:
-    """A function that prints a message in this format, what it holds by way of `shown`. Raises BadFormat."""
+    """A function that formats a message, passing its data through `shown`. Raises BadFormat."""
     parts: list[Callable[[Any], bytes]] = []
     at = 0
     for token in _TOKEN.finditer(text):
@@ -84,7 +84,7 @@ def compile_format(text: str, shown: Callable[[bytes], bytes] = as_it_is) -> Cal
 
 
 def part(token: re.Match[str], shown: Callable[[bytes], bytes]) -> Callable[[Any], bytes]:
-    """What one token of a format prints."""
+    """The function that formats one token."""
     letter, code, escape = token.groups()
     if code is not None:
         return constant(bytes([int(code, 16)]))
@@ -120,7 +120,7 @@ def as_json_line(message: Any) -> bytes:
 
 
 def encoded(name: str, data: bytes | None) -> dict[str, str | None]:
-    """Bytes as fields of a JSON object: `name` alone if they are text, else with `name`_encoding."""
+    """Bytes as fields of a JSON object: only `name` if they are text, otherwise also `name`_encoding."""
     try:
         return {name: None if data is None else data.decode()}
     except UnicodeDecodeError:

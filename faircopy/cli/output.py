@@ -1,7 +1,8 @@
-"""What commands print: tables for people, lines with tabs or JSON for programs; and the options for it.
+"""The output of commands: tables for people, tab-separated lines or JSON for programs; and the options for
+it.
 
-A table goes to a terminal in columns, and to a pipe or a file as lines with tabs. Nothing else goes there then:
-what there is to say beside it goes to standard error.
+A table is printed in columns on a terminal, and as tab-separated lines to a pipe or a file. Nothing else is
+printed there: further remarks go to standard error.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ BROKER = "127.0.0.1:9092"
 
 
 class NobodyToAsk(FaircopyError):
-    """A question must be answered first, and standard input is no terminal."""
+    """A question must be answered first, but standard input is not a terminal."""
 
 
 def broker_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option that says which broker to ask."""
+    """The option that names the broker to ask."""
     return click.option(
         "-b",
         "--broker",
@@ -43,12 +44,12 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asks_broker(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Both options, for commands that ask a broker and print what it says."""
+    """Both options, for commands that ask a broker and print its answer."""
     return functools.reduce(lambda made, option: option(made), (json_option, broker_option), command)
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option that answers the question before something is lost."""
+    """The option that skips the question before data is deleted."""
     return click.option("-y", "--yes", is_flag=True, help="Do not ask. With --json nothing is asked either.")(command)
 
 
@@ -56,15 +57,15 @@ def confirm(question: str) -> None:
     """Ask on the terminal. Raises NobodyToAsk, and click.Abort if the answer is no."""
     if not sys.stdin.isatty():
         raise NobodyToAsk(
-            f"{printable(question)} Nobody can be asked, since standard input is no terminal: answer with --yes"
+            f"{printable(question)} Nobody can be asked, since standard input is not a terminal: answer with --yes"
         )
     click.confirm(printable(question), abort=True, err=True)
 
 
 def show(rows: Sequence[Row], as_json: bool, *, empty: str, folds: bool = True) -> None:
-    """Print rows of one shape: as a table, lines with tabs, or a JSON array.
+    """Print rows with the same columns: as a table, as tab-separated lines, or as a JSON array.
 
-    With `folds`, lines of a table that is not too long fit the terminal.
+    With `folds`, a table that is not too long is folded to the terminal's width.
     """
     if as_json:
         click.echo(json.dumps(list(rows), indent=2 if sys.stdout.isatty() else None))
@@ -88,6 +89,6 @@ def say(what: Row, as_json: bool, sentence: str) -> None:
 
 
 def note(sentence: str) -> None:
-    """Say something beside a table."""
+    """Print a remark on a table."""
     if sentence:
         click.echo(printable(sentence), err=not sys.stdout.isatty())

@@ -1,4 +1,4 @@
-"""`faircopy produce`: lines from standard input become messages."""
+"""`faircopy produce`: write lines from standard input as messages."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class ProduceFailed(FaircopyError):
 
 @click.command()
 @click.argument("topic")
-@click.option("-K", "--key-separator", metavar="TEXT", help="What stands before it in a line is the key.")
+@click.option("-K", "--key-separator", metavar="TEXT", help="The part of a line before TEXT is the key.")
 @click.option("-p", "--partition", type=int, default=-1, help="Write to this partition.  [default: by key, or spread]")
 @click.option("--transactional-id", metavar="ID", help="Write in transactions; ID before a / is the group.")
 @click.option(
-    "--commit-every", type=click.IntRange(1), metavar="N", help="Lines to a transaction.  [default: all in one]"
+    "--commit-every", type=click.IntRange(1), metavar="N", help="Lines per transaction.  [default: all in one]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @broker_option
@@ -78,12 +78,12 @@ def split(line: bytes, separator: str | None) -> tuple[bytes | None, bytes]:
 
 
 def failure(topic: str, error: KafkaError) -> ProduceFailed:
-    """What to raise when librdkafka could not deliver a message."""
+    """The error to raise when librdkafka could not deliver a message."""
     return ProduceFailed(f"writing to {topic!r}: {error.str()} ({error.name()})")
 
 
 def report(topic: str, writer: Writer, as_json: bool) -> None:
-    """Say how much was written: as JSON on standard output, or in words on standard error."""
+    """Print how much was written: as JSON on standard output, or in words on standard error."""
     if as_json:
         click.echo(json.dumps({"topic": topic, "messages": writer.written, "transactions": writer.committed}))
     else:
@@ -92,7 +92,7 @@ def report(topic: str, writer: Writer, as_json: bool) -> None:
 
 
 class Writer:
-    """A producer that commits every so many lines."""
+    """A producer that commits after a given number of lines."""
 
     def __init__(
         self, broker: str, topic: str, partition: int, transactional_id: str | None, commit_every: int | None
@@ -168,6 +168,6 @@ class Writer:
             raise ProduceFailed(f"writing to {self._topic!r}: {left} message(s) were not acknowledged in time")
 
     def give_up(self) -> None:
-        """Abort what is open."""
+        """Abort the open transaction."""
         if self.is_transactional:
             self._producer.abort_transaction(FLUSH_SECONDS)

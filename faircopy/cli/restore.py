@@ -17,12 +17,13 @@ from faircopy.cli.verify import Bar, progress
 @click.argument("data_dir", type=click.Path(file_okay=False, path_type=Path), metavar="DATA_DIR")
 @json_option
 def restore(backup: Path, data_dir: Path, as_json: bool) -> None:
-    """Check BACKUP, and make the new data directory DATA_DIR of it, to start a broker on. BACKUP is one backup, or a
-    directory of them: then the newest is taken. Nothing is made if the check finds anything.
+    """Check BACKUP, and make the new data directory DATA_DIR from it, to start a broker on. BACKUP is one
+    backup, or a directory of backups, of which the newest is taken. Nothing is made if the check finds
+    damage.
 
-    The broker is then as after a crash at the moment of the backup: what was committed is there, transactions that
-    were open are aborted, and clients go on. What they did since the backup is lost: consumers that had read further
-    find their offsets out of range.
+    The broker then starts as if it had crashed at the moment of the backup: committed messages are there,
+    open transactions are aborted, and clients can continue. Everything after the backup is lost: consumers
+    that had read further find their offsets out of range.
 
     \b
     Exit codes: 0 done; 1 the backup is damaged, DATA_DIR is not empty, or it could not be made.
@@ -51,7 +52,7 @@ def restore(backup: Path, data_dir: Path, as_json: bool) -> None:
 
 
 def damage(backup: Path, bar: Bar) -> list[dict[str, object]]:
-    """What is wrong with a backup: by its own checksums, and as `faircopy verify` sees it."""
+    """The damage in a backup, by its own checksums and by the checks of `faircopy verify`."""
     from faircopy.backup.make import read_manifest
     from faircopy.backup.restore import flaws_of
     from faircopy.verify.directory import DirectoryCheck

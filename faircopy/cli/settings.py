@@ -1,4 +1,4 @@
-"""`faircopy settings`: what can be set, and what it is by default."""
+"""`faircopy settings`: the settings and their defaults."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def settings(as_json: bool) -> None:
 
 
 def as_given(value: object) -> str:
-    """A value as it is written to set it."""
+    """A value in the form in which it is set."""
     return str(value).lower() if isinstance(value, bool) else str(value)

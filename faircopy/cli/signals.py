@@ -1,11 +1,12 @@
-"""What signals mean to a broker. SIGTERM, SIGINT and SIGHUP mean the same; only when they come matters.
+"""What signals do to a broker. SIGTERM, SIGINT and SIGHUP do the same; it only matters when they come.
 
-    before it is ready    it ends at once, as after a crash: there is nothing yet to be put in order
-    while it serves       it stops in order
-    while it stops        it ends at once, as after a crash: who asks twice does not want to wait
+    before it is ready    it ends at once, as in a crash: there is nothing yet to put in order
+    while it serves       it stops in an orderly way
+    while it stops        it ends at once, as in a crash: a user who asks twice does not want to wait
 
-A terminal that closes sends SIGHUP: what was started in it ends in order, unless nohup has it ignored. The kernel
-and the shell may both send it, and timeout(1) sends its signal twice: this is not asking twice.
+A terminal sends SIGHUP when it closes: a broker that was started in it stops in an orderly way, unless nohup
+makes it ignore the signal. The kernel and the shell may both send SIGHUP, and timeout(1) sends its signal
+twice: these don't count as asking twice.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-EXIT_SIGNALLED = 128  # and the signal's number, as shells have it
+EXIT_SIGNALLED = 128  # plus the signal's number, as in shells
 SAME_SIGNAL_SECONDS = 0.2
 
 log = logging.getLogger(__name__)
 
 
 def heard() -> list[signal.Signals]:
-    """The signals that are not to be ignored."""
+    """The signals that the process does not ignore."""
     return [number for number in ENDING if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def end_at_once(when: str, numbers: Iterable[signal.Signals], after: float = 0.0) -> None:
-    """After a time, such a signal ends the process as a crash would, also while the event loop is busy."""
+    """After `after` seconds, let these signals end the process like a crash, even while the event loop is
+    busy."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         if time.monotonic() < after:
@@ -53,7 +55,8 @@ def end_before_ready() -> None:
 
 @contextlib.contextmanager
 def first_signal(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.Event]:
-    """An event that the first signal sets; after the block, while the broker stops, another one ends it at once."""
+    """An event that the first signal sets. From then on, while the broker stops, another signal ends it at
+    once."""
     came = asyncio.Event()
     numbers = heard()
 

@@ -1,4 +1,4 @@
-"""`faircopy start`: run a broker until a signal comes."""
+"""`faircopy start`: run a broker until a signal arrives."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ log = logging.getLogger(__name__)
 
 
 @click.command()
-@click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./faircopy-data]")
+@click.option("--data-dir", metavar="DIR", help="Directory for all data.  [default: ./faircopy-data]")
 @click.option(
     "--listen",
     "listeners",
     metavar="HOST:PORT",
-    help="Where clients connect; port 0 takes a free one.  [default: 127.0.0.1:9092]",
+    help="Address for clients; port 0 takes a free one.  [default: 127.0.0.1:9092]",
 )
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings from a TOML file.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; may be given many times.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what is done for clients, too.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; can be given more than once."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also log what is done for clients.")
 @click.pass_obj
 def start(
     broker_type: type[Broker] | None,
@@ -52,10 +54,10 @@ def start(
     overrides: tuple[str, ...],
     verbose: bool,
 ) -> None:
-    """Run a broker until Ctrl-C, SIGTERM or SIGHUP, which stop it in order.
+    """Run a broker until Ctrl-C, SIGTERM or SIGHUP, which stop it in an orderly way.
 
-    Settings come, the later ones stronger, from defaults, the file of --config, variables FAIRCOPY_*, --set, and the
-    options; faircopy settings shows them all.
+    Settings come from defaults, the file of --config, variables FAIRCOPY_*, --set, and the options; later
+    ones override earlier ones. faircopy settings shows them all.
 
     \b
     Examples:
@@ -66,15 +68,15 @@ def start(
       FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
 
     \b
-    Exit codes: 0 stopped in order; 1 could not start; 74 its disk failed; 128 and a signal's number (143 for
+    Exit codes: 0 orderly stop; 1 could not start; 74 its disk failed; 128 plus a signal's number (143 for
     SIGTERM): a signal came before it was ready, or a second one while it was stopping, and it ended at once,
-    as after a crash: nothing that was acknowledged is lost.
+    as in a crash: nothing that was acknowledged is lost.
     """
     settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listeners=listeners)
     log_to_stderr(verbose=verbose)
     descriptors_max = allow_many_files()
     share_memory_arenas()
-    # A program that has this command among its own may name another class of broker in the command's context.
+    # A program that includes this command may name another broker class in the command's context.
     sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker)))
 
 
@@ -102,19 +104,22 @@ async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker
 
 
 def log_start(broker: Broker) -> None:
-    """Say what runs, where, how, and what it found there."""
+    """Log what runs, where, with which settings, and what it found there."""
     settings = broker.settings
     log.info("faircopy %s, process %d, on %s", __version__, os.getpid(), broker.directory.path)
     log.info("%s", broker.recovery)
     changed = ", ".join(f"{key}={value}" for key, value in changed_settings(settings).items())
-    log.info("settings other than their defaults: %s", changed or "none")
+    log.info("settings that differ from their defaults: %s", changed or "none")
     for listener in broker.server.listeners:
-        told = listener.advertised or ("the address that they came to" if listener.address.is_wildcard else "the same")
+        told = listener.advertised or (
+            "the address that they connected to" if listener.address.is_wildcard else "the same"
+        )
         log.info("listener %s on %s; clients are told %s", listener.name, listener.address, told)
 
 
 async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> None:
-    """Do this; if the disk fails, end the process (I10): nothing more may be written, and no destructor may try."""
+    """Do this; if the disk fails, end the process (I10) so that nothing more is written, not even by a
+    destructor."""
     done: asyncio.Future[Any] = asyncio.ensure_future(work)
     await asyncio.wait([done, broker.failed], return_when=asyncio.FIRST_COMPLETED)
     if broker.failed.done():
@@ -123,15 +128,16 @@ async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> N
 
 
 def share_memory_arenas() -> None:
-    """Have all threads take memory from two arenas: by default glibc gives each of the disk threads its own, and each
-    keeps tens of MiB of what it has freed.
+    """Let all threads share two memory arenas. By default glibc gives each disk thread its own, and each
+    arena keeps tens of MiB of freed memory.
     """
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(GLIBC_ARENA_MAX, 2)
 
 
 def allow_many_files() -> int:
-    """Raise the limit of open files to what the system allows, since each partition has a few; return the limit."""
+    """Raise the limit of open files as far as the system allows, since each partition has a few; return the
+    limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):

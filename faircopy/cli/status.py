@@ -1,4 +1,4 @@
-"""`faircopy status`: how a broker is."""
+"""`faircopy status`: the state of a broker."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from faircopy.client.connection import Connection, ensure_ok
 @click.command()
 @asks_broker
 def status(broker: str, as_json: bool) -> None:
-    """Show how a broker is: version, uptime, memory, CPU, connections, partitions, transactions, stalls.
+    """Show the state of a broker: version, uptime, memory, CPU, connections, partitions, transactions,
+    stalls.
 
-    A stall is a moment in which the broker's event loop was kept from its work, so that all clients waited:
-    loop_stalls counts those of more than 5 ms, loop_stall_worst_ms is the longest since the start. Partitions
-    that are stopped are named; the broker's log says why.
+    A stall is a moment in which the broker's event loop was blocked, so that all clients waited: loop_stalls
+    counts those of more than 5 ms, and loop_stall_worst_ms is the longest since the start. Stopped partitions
+    are named; the broker's log says why they stopped.
 
     \b
     Examples:

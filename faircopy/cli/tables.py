@@ -1,4 +1,4 @@
-"""`faircopy tables`: plain Parquet tables, how far they are, and repairing one that was moved."""
+"""`faircopy tables`: show plain Parquet tables and their progress, and repair one that was moved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tables() -> None:
 @tables.command(name="list")
 @asks_broker
 def list_tables(broker: str, as_json: bool) -> None:
-    """Show all plain tables: their topics, what is published, and what is still to come."""
+    """Show all plain tables: their topics, what is published, and what is waiting."""
     with Connection(broker) as connection:
         answer = connection.ask(INSPECT, 0, {"subject": "tables"})
     ensure_ok(answer.error_code, None, "listing plain tables")
@@ -50,9 +50,9 @@ def files(directory: Path, as_json: bool) -> None:
 def relocate(directory: Path, as_json: bool) -> None:
     """Make a table readable by Spark after DIRECTORY was moved.
 
-    Spark's log of a table holds absolute paths. Stop the broker, move its data directory, run this for each table in
-    its plain/ directory, and start the broker again. Streams that had read all before the move go on without
-    reading anything twice.
+    Spark's log of a table holds absolute paths. Stop the broker, move its data directory, run this for each
+    table in its plain/ directory, and start the broker again. Streams that had read everything before the
+    move continue without reading anything twice.
 
     \b
     Example: faircopy tables relocate /srv/faircopy-data/plain/orders

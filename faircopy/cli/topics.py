@@ -1,4 +1,4 @@
-"""`faircopy topics`: make, show, change and delete topics."""
+"""`faircopy topics`: create, show, change and delete topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ Place = tuple[str, int]  # topic and partition
 
 
 class PartitionsStopped(FaircopyError):
-    """The broker neither reads nor writes partitions: their files are damaged, or their disk failed."""
+    """The broker neither reads nor writes some partitions, because their files are damaged or their disk
+    failed."""
 
     def __init__(self, topic: str, partitions: Iterable[int]) -> None:
         names = ", ".join(f"{topic}-{number}" for number in sorted(partitions))
@@ -43,7 +44,7 @@ class PartitionsStopped(FaircopyError):
 
 @click.group()
 def topics() -> None:
-    """Make, show, change and delete topics."""
+    """Create, show, change and delete topics."""
 
 
 def parse_settings(texts: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -58,14 +59,14 @@ def parse_settings(texts: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def described_topics(connection: Connection, names: Sequence[str] | None) -> list[Any]:
-    """Metadata of topics, with an error code each; none is made by asking."""
+    """Metadata of topics, each with an error code; asking does not create a topic."""
     asked = None if names is None else [{"name": name} for name in names]
     answer = connection.ask(METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
     return list(answer.topics)
 
 
 def metadata(connection: Connection, names: Sequence[str] | None) -> list[Any]:
-    """Metadata of topics that there are. Raises RequestFailed."""
+    """Metadata of existing topics. Raises RequestFailed."""
     found = described_topics(connection, names)
     absent = [topic.name for topic in found if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     if absent:
@@ -76,7 +77,7 @@ def metadata(connection: Connection, names: Sequence[str] | None) -> list[Any]:
 
 
 def end_offsets(connection: Connection, topics: Iterable[Any], which: int) -> dict[Place, int | None]:
-    """First (EARLIEST) or end (LATEST) offsets of topics' partitions; None of one that is stopped."""
+    """First (EARLIEST) or end (LATEST) offsets of topics' partitions; None for a stopped partition."""
     found: dict[Place, int | None] = {}
     for asked in batches(topics, which):
         answer = connection.ask(LIST_OFFSETS, 5, {"topics": asked, "isolation_level": 0})
@@ -90,7 +91,8 @@ def end_offsets(connection: Connection, topics: Iterable[Any], which: int) -> di
 
 
 def batches(topics: Iterable[Any], which: int) -> Iterator[list[dict[str, Any]]]:
-    """What to ask for in each request: one for each topic takes long, one for all holds up other clients."""
+    """The topics of each request: a request for each topic would take long, one for all would hold up
+    others."""
     asked: list[dict[str, Any]] = []
     partitions = 0
     for topic in topics:
@@ -105,9 +107,10 @@ def batches(topics: Iterable[Any], which: int) -> Iterator[list[dict[str, Any]]]
 
 
 def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None = None) -> None:
-    """Raise PartitionsStopped if one of these (None: of all) is: Kafka clients only ask it again, without a word.
+    """Raise PartitionsStopped if one of these partitions (None: of all) is stopped: Kafka clients only keep
+    asking it silently.
 
-    What else may be wrong they tell, or wait for, so nothing else is raised here.
+    Clients report other errors themselves, or wait for them to pass, so nothing else is raised here.
     """
     try:
         with Connection(broker) as connection:
@@ -127,7 +130,7 @@ def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None 
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the topic.")
 @asks_broker
 def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, as_json: bool) -> None:
-    """Make a topic.
+    """Create a topic.
 
     \b
     Example: faircopy topics create orders -p 4 --set retention.ms=3600000
@@ -145,7 +148,7 @@ def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, a
     made = answer.topics[0]
     ensure_ok(made.error_code, made.error_message, f"making topic {name!r}")
     outcome = {"topic": name, "partitions": made.num_partitions}
-    say(outcome, as_json, f"made topic {name} with {made.num_partitions} partition(s)")
+    say(outcome, as_json, f"created topic {name} with {made.num_partitions} partition(s)")
 
 
 @topics.command(name="list")
@@ -153,11 +156,11 @@ def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, a
 def list_topics(broker: str, as_json: bool) -> None:
     """Show all topics."""
     with Connection(broker) as connection:
-        # A topic that is deleted meanwhile is left out.
+        # A topic that was deleted meanwhile is left out.
         found = [topic for topic in described_topics(connection, None) if not topic.error_code]
         first, end = end_offsets(connection, found, EARLIEST), end_offsets(connection, found, LATEST)
     rows = [row_of(topic, first, end) for topic in sorted(found, key=lambda each: str(each.name))]
-    show(rows, as_json, empty="no topics yet: faircopy topics create NAME makes one")
+    show(rows, as_json, empty="no topics yet: faircopy topics create NAME creates one")
 
 
 def row_of(topic: Any, first: dict[Place, int | None], end: dict[Place, int | None]) -> dict[str, Any]:
@@ -263,7 +266,7 @@ def grow(connection: Connection, name: str, partitions: int) -> None:
 @yes_option
 @asks_broker
 def delete(names: tuple[str, ...], yes: bool, broker: str, as_json: bool) -> None:
-    """Delete topics with all their messages and plain tables; none, if one of them is not there."""
+    """Delete topics with all their messages and plain tables; if one of them does not exist, delete none."""
     with Connection(broker) as connection:
         metadata(connection, names)
         if not yes and not as_json:

@@ -60,7 +60,7 @@ def row_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
-    """Transactional ids that have no transaction running."""
+    """Transactional ids without a running transaction."""
     answer = connection.ask(LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
     return [
         {"transactional_id": each.transactional_id, "state": each.transaction_state}
@@ -109,7 +109,7 @@ def advice(row: dict[str, Any]) -> str:
         return f"It is aborted {when} by its timeout, or now with: faircopy txn abort {name}"
     if row["state"] == "PrepareCommit":
         return (
-            "It is committed, and being copied. If it stays so, a partition it wrote to is stopped: see the "
+            "It is committed, and being copied. If that does not end, a partition it wrote to is stopped: see the "
             "broker's log."
         )
     return "It is being aborted."
@@ -129,7 +129,7 @@ def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
         state = answer.transaction_states[0]
         ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
         if not yes and not as_json:
-            confirm(f"abort what {transactional_id} has open, and fence its producer?")
+            confirm(f"abort the open transaction of {transactional_id}, and fence its producer?")
         timeout_ms = state.transaction_timeout_ms or ABORT_TIMEOUT_MS
         fenced = connection.ask(
             INIT_PRODUCER_ID,

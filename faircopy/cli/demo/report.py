@@ -1,4 +1,4 @@
-"""The demo's last word: what was sent, what each reader saw, and whether that is as it should be."""
+"""The demo's report: what was sent, what each reader saw, and whether that is as it should be."""
 
 from __future__ import annotations
 

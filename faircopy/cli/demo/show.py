@@ -1,4 +1,4 @@
-"""`faircopy demo`: start all parts, let some crash, show where they are, and check what they saw."""
+"""`faircopy demo`: start all parts, let some crash, show their progress, and check what they saw."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ READY_SECONDS = 20.0
     "--data-dir", type=click.Path(path_type=Path), help="Keep the data here.  [default: a temporary directory]"
 )
 @click.option("--seed", type=int, help="Repeat the crashes of another run.")
-@click.option("--flights", "count", type=click.IntRange(1_000, COUNT), default=COUNT, help="Only so many flights.")
+@click.option(
+    "--flights", "count", type=click.IntRange(1_000, COUNT), default=COUNT, help="Use only this many flights."
+)
 @click.option("--no-spark", is_flag=True, help="Leave the Spark job out.")
 @json_option
 def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as_json: bool) -> None:
@@ -177,7 +179,7 @@ class Demo:
         return self._part("the Spark job", [script, plain, checkpoint], self._tally.hear_spark, log, **variables)
 
     def _wait_for_tables(self) -> None:
-        """Plain tables are there, empty, soon after their topics."""
+        """Wait until the plain tables exist, empty, which happens soon after their topics are created."""
         deadline = time.monotonic() + READY_SECONDS
         paths = [
             self._directory / "data" / "plain" / name / "_spark_metadata" / "32" for name in (DEPARTURES, ARRIVALS)
@@ -212,7 +214,7 @@ class Demo:
         progress.update(bar, completed=self._tally.loaded)
 
     def _watch(self, workers: list[Part], progress: Progress, bars: dict[str, TaskID]) -> None:
-        """Let workers crash at random moments of the work, until all is committed."""
+        """Let workers crash at random moments, until everything is committed."""
         chance = random.Random(self._seed)
         crashes = sorted(chance.uniform(0.03, 0.9) for _ in range(CRASHES))
         deadline = time.monotonic() + SECONDS_MAX
@@ -234,7 +236,7 @@ class Demo:
             progress.update(bars["joined"], completed=tally.joined)
 
     def _finish(self, part: Part, progress: Progress, bars: dict[str, TaskID]) -> None:
-        """Wait for a part's end, and show meanwhile how far it is."""
+        """Wait for a part to end, and show its progress meanwhile."""
         assert part.process.stdin is not None
         part.process.stdin.close()
         deadline = time.monotonic() + SECONDS_MAX

@@ -2,8 +2,8 @@
 
     python spark_job.py PLAIN_DIRECTORY CHECKPOINT_DIRECTORY
 
-Two streams of plain Parquet, joined on the flight; each batch of joined flights is counted. It runs until its standard
-input ends and all that was published is processed.
+It joins two streams of plain Parquet on the flight, and counts each batch of joined flights. It runs until
+its standard input ends and everything that was published is processed.
 """
 
 from __future__ import annotations

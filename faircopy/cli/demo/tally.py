@@ -1,4 +1,4 @@
-"""What the demo's processes told so far."""
+"""What the demo's processes have reported so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from faircopy.cli.demo.flights import WORKERS
 
 
 class Tally:
-    """What happened so far. Each field is written by one thread only."""
+    """The events so far. Each field is written by only one thread."""
 
     def __init__(self) -> None:
         self.loaded = 0
@@ -25,7 +25,7 @@ class Tally:
         self.spark: dict[str, Any] = {}
 
     def hear_worker(self, number: int) -> Callable[[dict[str, Any]], None]:
-        """What takes the events of the worker with this number."""
+        """The function that takes the events of the worker with this number."""
 
         def hear(event: dict[str, Any]) -> None:
             if "committed" in event:

@@ -2,9 +2,9 @@
 
     python -m faircopy.cli.demo.worker ADDRESS NUMBER END_OFFSET
 
-It reads partition NUMBER of the flights, and for each writes a departure and an arrival. Its own offset is committed
-in the same transactions, so whoever comes after a crash goes on exactly where the last commit was. Some transactions
-it aborts on purpose. It tells what it does as lines of JSON.
+It reads partition NUMBER of the flights, and writes a departure and an arrival for each. It commits its own
+offset in the same transactions, so after a crash its successor continues exactly after the last commit. It
+aborts some transactions on purpose, and reports what it does as lines of JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DOOMED = "doomed"
 
 
 def tell(**event: Any) -> None:
-    """One line for the parent."""
+    """Write one line for the parent."""
     print(json.dumps(event), flush=True)
 
 
@@ -52,7 +52,7 @@ class Worker:
 
     def run(self) -> None:
         """Work until the partition's end."""
-        # This fences and aborts what a predecessor left, before its offset is asked for.
+        # This fences a predecessor and aborts its transaction, before we fetch its offset.
         self._producer.init_transactions(SECONDS)
         offset = self._committed()
         while offset < self._end_offset:
