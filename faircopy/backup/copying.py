@@ -16,7 +16,8 @@ Advance = Callable[[int], None]
 
 
 def copy_file(source: Path, target: Path, size: int, advance: Advance) -> int:
-    """Copy the first `size` bytes durably, but for the name's fsync; return their CRC32C. Raises StorageFailure."""
+    """Copy the first `size` bytes durably, except for the file's name; return their CRC32C. Raises
+    StorageFailure."""
     temporary = target.with_name(target.name + ".tmp")
     delete_file(temporary)
     copy = File(temporary, create=True)
@@ -32,13 +33,13 @@ def checksum_of_file(path: Path, size: int, advance: Advance) -> int:
 
 
 def read_through(path: Path, size: int, use: Callable[[bytes, int], object], advance: Advance) -> int:
-    """Hand the first `size` bytes of a file to `use(piece, position)`, and return their CRC32C."""
+    """Pass the first `size` bytes of a file to `use(piece, position)`, and return their CRC32C."""
     file = File(path, read_only=True)
     checksum = 0
     for at in range(0, size, PIECE_BYTES):
         piece = file.read(min(PIECE_BYTES, size - at), at)
         if len(piece) < min(PIECE_BYTES, size - at):
-            raise StorageFailure(f"{path} ends at byte {at + len(piece)}, and should have {size}")
+            raise StorageFailure(f"{path} ends at byte {at + len(piece)}, but should have {size}")
         checksum = crc32c(piece, checksum)
         use(piece, at)
         advance(len(piece))

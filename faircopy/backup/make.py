@@ -1,11 +1,11 @@
 """Making a backup from a broker's snapshot.
 
-    DIR/2026-11-22T104200Z/   a whole backup, as a data directory is, and its manifest
-    DIR/unfinished/             one that was broken off: the next goes on with it
+    DIR/2026-11-22T104200Z/   a complete backup, laid out like a data directory, and its manifest
+    DIR/unfinished/             an interrupted backup, which the next one continues
         done.jsonl              a line for each file that is in it, [path, bytes, modified, CRC32C]
 
-A file that is as it was in the last backup is a hard link to it. Of the others, those that never change any more are
-hard links to the broker's own, where the file system is the same; the rest are copies.
+A file that has not changed since the last backup is a hard link to the file there. Other files that will
+never change again are hard links to the broker's own, if the file system is the same; the rest are copies.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_manifest(backup: Path) -> Manifest:
     try:
         return decode_manifest(read_file(backup / FILE))
     except BadBackup as error:
-        raise BadBackup(f"{backup} is no sound backup: {error}") from error
+        raise BadBackup(f"{backup} is not a sound backup: {error}") from error
 
 
 class Backup:
@@ -82,7 +82,8 @@ class Backup:
         self._bytes = {"copied": 0, "linked": 0, "kept": 0}
 
     def run(self, wanted: list[Wanted], made: str) -> Outcome:
-        """Copy what is wanted, and finish the backup under the name `made`. Raises BadBackup, StorageFailure."""
+        """Copy the wanted files, and finish the backup under the name `made`. Raises BadBackup,
+        StorageFailure."""
         last = self._last()
         earlier = read_manifest(last).files if last is not None else {}
         make_directory(self._unfinished)
@@ -106,9 +107,9 @@ class Backup:
         return found[-1]
 
     def _begun(self) -> Iterator[tuple[str, CopiedFile]]:
-        """What a backup that was broken off has copied."""
+        """The files that an interrupted backup has copied."""
         path = self._unfinished / DONE
-        # What follows the last newline was being written.
+        # The text after the last newline was being written.
         lines = read_file(path).rpartition(b"\n")[0].splitlines() if exists(path) else []
         for line in lines:
             name, *copied = json.loads(line)
@@ -116,7 +117,7 @@ class Backup:
                 yield name, CopiedFile(*copied)
 
     def _remove_others(self, wanted: set[str]) -> None:
-        """Files that a backup that was broken off has, and this one does not."""
+        """Remove files of an interrupted backup that this one does not have."""
         for path in all_files(self._unfinished):
             name = str(path.relative_to(self._unfinished))
             if name not in wanted and name != DONE:
@@ -128,7 +129,7 @@ class Backup:
         source, target = self._snapshot / wanted.path, self._unfinished / wanted.path
         status = mounted().status(source)
         if status is None:
-            raise StorageFailure(f"{source} is gone: the broker has removed the snapshot. Begin the backup again")
+            raise StorageFailure(f"{source} is gone: the broker has removed the snapshot. Start the backup again")
         now = (wanted.size, status.modified_ns)
         if begun is not None and begun[:2] == now:
             return self._count("kept", begun)
@@ -153,14 +154,14 @@ class Backup:
         write_file(self._unfinished / FILE, encode_manifest(Manifest(self._cluster, made, self._done)))
         delete_file(self._unfinished / DONE)
         final = self._directory / made
-        delete_tree(final)  # of the same second, and not finished: else it would be the last one
+        delete_tree(final)  # from the same second, and not finished: otherwise it would be the last one
         rename_file(self._unfinished, final)
         sync_directory(self._directory)
         return Outcome(final, len(self._done), self._bytes["copied"], self._bytes["linked"], self._bytes["kept"])
 
 
 def is_linked(source: Path, target: Path) -> bool:
-    """Give a file a second name, if the file system is the same and has such."""
+    """Give a file a second name; false if the file systems differ or have no hard links."""
     try:
         link_file(source, target)
     except StorageFailure:

@@ -1,9 +1,10 @@
-"""What a backup consists of: `manifest.json`, written last, so that a backup without it is not finished. Pure.
+"""The content of a backup: `manifest.json`, written last, so that a backup without it is not finished. Pure.
 
     {"backup": 1, "cluster": "<id>", "made": "<when, UTC>", "files": {"<path>": [bytes, modified (ns), CRC32C], ...},
      "crc32c": <of the JSON of all above>}
 
-"modified" is of the file that was copied: one of the same size and time needs no second copy.
+"modified" is the time of the original file: a file with the same size and time does not have to be copied
+again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ VERSION = 1
 
 
 class BadBackup(FaircopyError):
-    """A directory is no backup, or a damaged one."""
+    """A directory is not a backup, or the backup is damaged."""
 
 
 class CopiedFile(NamedTuple):

@@ -1,4 +1,4 @@
-"""Checking a backup, and making a data directory of it."""
+"""Checking a backup, and turning it into a data directory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from faircopy.storage.state_store import StateStore
 PLAIN = "plain"
 PRODUCER_ID_COUNTER = "counters/producer-id"
 PRODUCER_IDS_SKIPPED = 1 << 32
-"""More than any broker has given out since its backup."""
+"""More producer ids than any broker assigns after its backup."""
 
 
 def find_backup(path: Path) -> Path:
-    """The backup at a path: that itself, or the newest in it. Raises BadBackup."""
+    """The backup at a path: the directory itself, or the newest backup in it. Raises BadBackup."""
     found = [path] if exists(path / FILE) else backups_in(path)
     if not found:
         raise BadBackup(f"{path} holds no finished backup: give a directory that faircopy backup has written")
@@ -31,7 +31,7 @@ def find_backup(path: Path) -> Path:
 
 
 def flaws_of(backup: Path, manifest: Manifest, advance: Advance) -> Iterator[tuple[Path, str]]:
-    """Each file of a backup that is not as it was written. Blocks."""
+    """Each file of a backup that has changed since it was written, and how. Blocks."""
     for name, copied in manifest.files.items():
         path = backup / name
         try:
@@ -46,15 +46,15 @@ def flaws_of(backup: Path, manifest: Manifest, advance: Advance) -> Iterator[tup
 
 
 def ensure_empty(directory: Path) -> None:
-    """Raise BadBackup unless a data directory can be made there."""
+    """Raise BadBackup unless a data directory can be created there."""
     if list_directory(directory):
         raise BadBackup(f"{directory} is not empty: a backup is restored into a new or an empty directory")
 
 
 def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance) -> None:
-    """Make a data directory of a backup that was checked. Blocks. Raises BadBackup, StorageFailure.
+    """Make a data directory from a checked backup. Blocks. Raises BadBackup, StorageFailure.
 
-    The format file comes last: a broker starts on no directory that is only half there.
+    The format file comes last, so that no broker starts on an incomplete directory.
     """
     ensure_empty(directory)
     for name in sorted(manifest.files, key=lambda name: name == FORMAT_FILE):
@@ -70,8 +70,8 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
 
 
 async def skip_producer_ids(state: Path) -> None:
-    """Have the restored broker give out none of the producer ids that the other one has given out since: who still
-    has one of those would be taken for somebody else.
+    """Make the restored broker skip all producer ids that the original one has assigned since the backup. A
+    producer that still uses one of them would be mistaken for another.
     """
     store = StateStore(state, asyncio.get_running_loop())
     try:

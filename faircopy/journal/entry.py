@@ -1,4 +1,4 @@
-"""What an entry of a journal is. How it stands in a file, `format_4` says, and `format_3` before it."""
+"""The entries of a journal. `format_4` has their layout in a file, and `format_3` the one before it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from enum import IntEnum
 from typing import NamedTuple
 
 HEADER_BYTES = 64
-"""Of an entry, in all formats: so positions mean the same in all."""
+"""The size of an entry's header. It is the same in all formats, so positions mean the same in all."""
 MAX_LENGTH = (1 << 32) - 1
 NOWHERE = -1
 
 
 class Kind(IntEnum):
-    """What an entry says. 1-15 stand in data journals, 16-31 in metadata journals (DESIGN, section 3)."""
+    """The kinds of entries. 1-15 are in data journals, 16-31 in metadata journals (docs/ARCHITECTURE.md,
+    Journals)."""
 
     DRAFT = 1
     PREPARED = 2
@@ -32,7 +33,7 @@ class Kind(IntEnum):
 
 
 class TransactionId(NamedTuple):
-    """TxId: names one transaction for ever. Written `pid.epoch.number`."""
+    """TxId: the unique name of one transaction. Written `pid.epoch.number`."""
 
     producer_id: int
     producer_epoch: int
@@ -46,7 +47,7 @@ NO_TRANSACTION = TransactionId(-1, -1, -1)
 
 
 class Entry(NamedTuple):
-    """One entry's header, without what only the file needs; `length` counts header and payload."""
+    """One entry's header, without the fields that only the file needs; `length` counts header and payload."""
 
     kind: int
     position: int
@@ -59,7 +60,7 @@ class Entry(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position just behind this entry."""
+        """The position just after this entry."""
         return self.position + self.length
 
     @property
@@ -69,4 +70,4 @@ class Entry(NamedTuple):
 
 
 class BadEntry(Exception):
-    """Bytes are not a whole and sound entry. Those who read a journal turn it into an error or a cut."""
+    """Bytes are not a complete and sound entry. Readers of a journal turn this into an error or a cut."""

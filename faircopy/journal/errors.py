@@ -1,4 +1,4 @@
-"""What can go wrong with a journal, besides what the storage says: damage, and a full disk."""
+"""The errors of a journal besides those of storage: damage, and a full disk."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from faircopy.errors import FaircopyError
 
 
 class DamagedJournal(FaircopyError):
-    """Bytes of a journal that were durable have changed; the partition must not go on (I9).
+    """Durable bytes of a journal have changed; the partition must stop (I9).
 
-    `path` and `byte` say where, if it is one place of one file.
+    `path` and `byte` name the place, if it is a single place in a file.
     """
 
     def __init__(self, message: str, path: Path | None = None, byte: int | None = None) -> None:
@@ -20,4 +20,4 @@ class DamagedJournal(FaircopyError):
 
 
 class JournalFull(FaircopyError):
-    """The disk is full: nothing more is taken until there is space; what was taken before waits."""
+    """The disk is full: nothing more is accepted until there is space; accepted entries wait."""

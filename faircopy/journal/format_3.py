@@ -1,4 +1,4 @@
-"""Entries as format 3 wrote them: only read, from segments that are still there. Little-endian.
+"""Entries of format 3. They are only read, from segments that still exist. Little-endian.
 
      0  magic           u32  "FCE1"
      4  length          u32  header and payload, bytes
@@ -28,7 +28,7 @@ POSITION_AT = 24
 
 
 def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int) -> Entry:
-    """The header at byte `at` of `buffer`, which stands at `position`; no CRC is checked. Raises BadEntry."""
+    """The header at byte `at` of `buffer`, which has this `position`; no CRC is checked. Raises BadEntry."""
     if len(buffer) - at < HEADER_BYTES:
         raise BadEntry("cut short")
     (
@@ -49,13 +49,13 @@ def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int)
     if magic != MAGIC or length < HEADER_BYTES:
         raise BadEntry("no entry")
     if there != position:
-        raise BadEntry(f"an entry of position {there}")
+        raise BadEntry(f"an entry with position {there}")
     transaction = TransactionId(pid, producer_epoch, number)
     return Entry(kind, position, length, records, leader_epoch, previous, transaction, durable)
 
 
 def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
-    """Raise BadEntry unless the `length` bytes at `at` fit the CRC in them."""
+    """Raise BadEntry unless the `length` bytes at `at` match the CRC in them."""
     if len(buffer) - at < length:
         raise BadEntry("cut short")
     (crc,) = CRC.unpack_from(buffer, at + CRC_AT)
@@ -64,9 +64,9 @@ def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
 
 
 def find_headers(piece: bytes, position: int, seed: int) -> Iterator[int]:
-    """The positions at which a header may begin that stands whole in `piece`, which begins at `position`.
+    """The positions where a header may begin that lies completely in `piece`, which begins at `position`.
 
-    A client's payload may be full of magics: only those count that bear their own position.
+    A client's payload may be full of magic numbers: only those that are followed by their own position count.
     """
     last = len(piece) - HEADER_BYTES
     at = piece.find(MAGIC)

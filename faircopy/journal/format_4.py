@@ -1,4 +1,4 @@
-"""Entries as format 4 writes them: 64 bytes of header, then a payload. Little-endian.
+"""Entries of format 4: 64 bytes of header, then a payload. Little-endian.
 
      0  header crc      u32  CRC32C of bytes 4-63, seeded with the segment's seed
      4  length          u32  header and payload, bytes
@@ -9,18 +9,18 @@
     16  leader epoch    i32  of the leader that first wrote the entry
     20  records         u32  messages in the payload
     24  position        u64  of this entry in the journal
-    32  durable         u64  up to where the journal was fsynced when this was written (I9 needs it)
+    32  durable         u64  the journal's synced position when this was written (I9 needs it)
     40  previous        i64  position of the same transaction's previous entry, or -1 (I3)
     48  producer id     i64  or -1
     56  number          i64  transaction number, or -1
     64  payload
 
-The seed comes from the segment's random salt, so a client, who can't know it, can't forge an entry inside a
-payload, and what another file left on the disk is none. The payload has a CRC of its own, without seed:
-another replica writes the same payload below a header with its own seed and durable position, and need not
-compute that CRC again.
+The seed comes from the segment's random salt. A client can't know it, so it can't forge an entry inside a
+payload; and old bytes that another file left on the disk are not mistaken for entries. The payload has a CRC
+of its own, without a seed: another replica writes the same payload after a header with its own seed and
+durable position, and does not have to compute that CRC again.
 
-A header needs no magic number: it is one if its CRC holds and it bears its own position.
+A header needs no magic number: it is valid if its CRC matches and it holds its own position.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HIGH_BYTES = 8 - LOW_BITS // 8
 def encode_header(
     entry: Entry, payload: bytes | bytearray | memoryview, seed: int, payload_crc: int | None = None
 ) -> bytes:
-    """The 64 bytes before `payload`, whose CRC is computed unless it is known."""
+    """The 64 bytes before `payload`, whose CRC is computed unless it is given."""
     if payload_crc is None:
         payload_crc = crc32c(payload) if payload else 0
     producer_id, producer_epoch, number = entry.transaction
@@ -71,9 +71,9 @@ def encode_header(
 
 
 def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int) -> Entry:
-    """The header at byte `at` of `buffer`, which stands at `position`. Raises BadEntry.
+    """The header at byte `at` of `buffer`, which has this `position`. Raises BadEntry.
 
-    The payload is not looked at.
+    The payload is not checked.
     """
     if len(buffer) - at < HEADER_BYTES:
         raise BadEntry("cut short")
@@ -95,13 +95,13 @@ def decode_header(buffer: bytes | memoryview, at: int, position: int, seed: int)
     if crc32c(memoryview(buffer)[at + CHECKED_AT : at + HEADER_BYTES], seed) != crc or length < HEADER_BYTES:
         raise BadEntry("no entry, or its header's CRC does not match")
     if there != position:
-        raise BadEntry(f"an entry of position {there}")
+        raise BadEntry(f"an entry with position {there}")
     transaction = TransactionId(pid, producer_epoch, number)
     return Entry(kind, position, length, records, leader_epoch, previous, transaction, durable)
 
 
 def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
-    """Raise BadEntry unless header and payload of the `length` bytes at `at` fit their CRCs."""
+    """Raise BadEntry unless header and payload of the `length` bytes at `at` match their CRCs."""
     if len(buffer) - at < length:
         raise BadEntry("cut short")
     whole = memoryview(buffer)[at : at + length]
@@ -114,11 +114,11 @@ def check(buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
 
 
 def find_headers(piece: bytes, position: int, seed: int) -> Iterator[int]:
-    """The positions of all sound headers that stand whole in `piece`, which begins at `position`.
+    """The positions of all sound headers that lie completely in `piece`, which begins at `position`.
 
-    They may begin at any byte: of what is damaged not even the length is known. Candidates are found by the
-    high bytes of their own positions, which are the same for 64 KiB in a row, since to look at each byte
-    would take seconds.
+    They may begin at any byte, since not even the length of a damaged entry is known. Checking each byte
+    would take seconds. So candidates are found by the high bytes of their own positions, which are the same
+    for 64 KiB in a row.
     """
     view = memoryview(piece)
     for start, end in _blocks(position, len(piece) - HEADER_BYTES + 1):
@@ -142,7 +142,7 @@ def _blocks(position: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _bears(view: memoryview, at: int, position: int, seed: int) -> bool:
-    """Whether a sound header at byte `at` bears this position, whose high bytes are there."""
+    """Whether there is a sound header with this position at byte `at`, where its high bytes were found."""
     low = view[at + POSITION_AT] | view[at + POSITION_AT + 1] << 8
     if low != position & 0xFFFF:
         return False

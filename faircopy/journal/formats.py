@@ -1,7 +1,7 @@
-"""The formats in which entries may stand in a segment: its magic says which.
+"""The formats of entries in a segment, which the segment's magic names.
 
-One is written, those before it are only read. Positions mean the same in all, and so do the fields of an
-entry: a reader of a journal need not know the format.
+Only one is written; the older ones are only read. Positions and the fields of an entry mean the same in all
+of them, so a reader of a journal does not have to know the format.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from faircopy.journal.entry import Entry
 
 
 class EntryFormat(Protocol):
-    """How entries are read; a module for each format. `seed` is that of the segment."""
+    """How entries are read: a module for each format. `seed` is that of the segment."""
 
     def decode_header(self, buffer: bytes | memoryview, at: int, position: int, seed: int) -> Entry:
-        """The header at byte `at` of `buffer`, which stands at `position`. Raises BadEntry.
+        """The header at byte `at` of `buffer`, which has this `position`. Raises BadEntry.
 
-        Only `check` tells that an entry is sound.
+        Only `check` shows that an entry is sound.
         """
 
     def check(self, buffer: bytes | memoryview, at: int, length: int, seed: int) -> None:
         """Raise BadEntry unless the `length` bytes at `at` are a sound entry, with its payload."""
 
     def find_headers(self, piece: bytes, position: int, seed: int) -> Iterator[int]:
-        """The positions of what looks like a header, at any byte of `piece`, which begins at `position`."""
+        """The positions of bytes that look like a header, anywhere in `piece`, which begins at `position`."""
 
 
 WRITTEN: EntryFormat = format_4

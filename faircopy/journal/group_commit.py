@@ -1,8 +1,9 @@
-"""Group commit: one write for all that is appended in a tick of the loop, one fdatasync for all who wait.
+"""Group commit: one write for all entries that are appended in a tick of the loop, one fdatasync for all
+waiters.
 
-At most one write and one fdatasync are under way, side by side. What comes meanwhile goes with the next: so
-all who wait for a file share an fdatasync, and those of several files run in parallel on the disk threads.
-Small writes need no thread: they are made on the loop.
+At most one write and one fdatasync are in progress at a time, side by side. Entries that arrive meanwhile go
+with the next ones. So all waiters of a file share an fdatasync, and those of several files run in parallel on
+the disk threads. Small writes need no thread: they are made on the loop.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Run:
 
 
 class GroupCommit:
-    """What is appended to one journal, and not yet written or synced. Belongs to the event loop.
+    """The entries of one journal that are appended, and not yet written or synced. Belongs to the event loop.
 
-    It moves the journal's `marks`. `journal` is the identity that new segment files bear.
+    It moves the journal's `marks`. `journal` is the identity in the headers of new segment files.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class GroupCommit:
         self._is_syncing = False
         self._is_abandoned = False
 
-    # -- what is pending, and who waits --------------------------------------------------------------------------
+    # -- pending entries and waiters
+    # -----------------------------------------------------------------------------
 
     def add(self, segment: Segment, header: bytes, payload: Buffer, length: int) -> None:
         """Append an entry of `length` bytes. `payload` must not change until it is written."""
@@ -88,14 +90,14 @@ class GroupCommit:
             self._schedule_flush()
 
     def when_written(self, callback: Callback) -> None:
-        """Call back when all that is appended by now stands in the file."""
+        """Call back when all entries appended so far are written to the file."""
         if self._marks.written >= self._marks.appended or self._is_abandoned:
             callback()
         else:
             self._when_written.append((self._marks.appended, callback))
 
     def when_durable(self, callback: Callback) -> None:
-        """Call back, in order, when all that is appended by now is durable; this asks for an fdatasync."""
+        """Call back, in order, when all entries appended so far are durable. This requests an fdatasync."""
         up_to = self._marks.appended
         if (self._marks.durable >= up_to and not self._when_durable) or self._is_abandoned:
             callback()
@@ -106,13 +108,13 @@ class GroupCommit:
             self._schedule_flush()
 
     def when_durable_lazily(self, callback: Callback) -> None:
-        """As `when_durable`, but leaves the fdatasync to others: nobody waits for this entry."""
+        """Like `when_durable`, but does not request an fdatasync: nobody waits for this entry."""
         self._when_durable.append((self._marks.appended, callback))
 
     async def sync(self) -> None:
-        """Wait until all that is appended by now is fsynced, whatever the durability setting.
+        """Wait until all entries appended so far are fsynced, whatever the durability setting.
 
-        Raises JournalFull: nobody may have to wait for space.
+        Raises JournalFull instead of waiting for space.
         """
         self.space_wait.ensure_reserve()
         durable: asyncio.Future[None] = self._loop.create_future()
@@ -132,9 +134,9 @@ class GroupCommit:
         self._synced(target)
 
     def abandon(self) -> None:
-        """The journal's files are to be deleted: write nothing more, and ignore what fails.
+        """The journal's files are about to be deleted: write nothing more, and ignore failures.
 
-        All who wait are told as if it were durable: what they wait for goes with the rest.
+        All waiters are notified as if their entries were durable, since these are deleted with the rest.
         """
         self._is_abandoned = True
         self.space_wait.end()
@@ -144,7 +146,7 @@ class GroupCommit:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a thread writes or syncs."""
+        """Whether a thread is writing or syncing."""
         return self._is_writing or self._is_syncing
 
     def _fail(self, error: BaseException) -> None:
@@ -154,13 +156,13 @@ class GroupCommit:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def _schedule_flush(self) -> None:
-        """Write once this tick of the loop is over, so that all its requests go in one write."""
+        """Write when this tick of the loop is over, so that all its entries go in one write."""
         if not self._is_writing:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write what is pending, and sync what is written already: neither waits for the other."""
+        """Write the pending entries, and sync those already written; neither waits for the other."""
         self._is_flush_due = False
         if self._pending and self._may_write():
             runs, self._pending = self._pending, []
@@ -178,15 +180,16 @@ class GroupCommit:
     def _may_write(self) -> bool:
         if self._is_writing or self._is_abandoned or self.space_wait.is_pausing:
             return False
-        # Where much is unsynced, a commit would wait long for its fdatasync: syncing comes first.
+        # If much is unsynced, a commit would wait long for its fdatasync: syncing comes first.
         return not self._is_syncing or self._marks.written - self._marks.synced <= 2 * UNSYNCED_LIMIT_BYTES
 
     def _may_use_reserve(self, size: int) -> bool:
-        """What was taken before the disk was full must leave something to what frees space."""
+        """Whether `size` bytes may be written on a full disk: entries accepted before must leave space for
+        those that free space."""
         return size <= INLINE_WRITE_BYTES or self._space.has_room_for(size)
 
     def _is_small(self, runs: list[Run], size: int) -> bool:
-        """Whether all fits what is reserved in one file, and is written in no time."""
+        """Whether all entries fit into the reserved space of one file, so that writing them is fast."""
         segment = runs[0].segment
         fits = segment.file is not None and segment.at(self._marks.appended) <= segment.allocated
         return fits and runs[-1].segment is segment and size <= INLINE_WRITE_BYTES
@@ -195,7 +198,7 @@ class GroupCommit:
         try:
             write_all(runs)
         except Shortage as error:
-            # Reserved space is no promise where files are copied on write (btrfs, ZFS).
+            # Reserved space guarantees nothing on copy-on-write file systems (btrfs, ZFS).
             self._wait_for_space(runs, error)
             return
         except Exception as error:
@@ -241,7 +244,7 @@ class GroupCommit:
     # -- syncing -------------------------------------------------------------------------------------------------
 
     def _sync_if_wanted(self) -> None:
-        """One fdatasync at a time; those who come meanwhile share the next."""
+        """Start an fdatasync unless one is in progress; waiters that arrive meanwhile share the next one."""
         if self._is_syncing or self._is_abandoned or not self._wants_sync():
             return
         self._is_syncing = True
@@ -275,6 +278,6 @@ def write_all(runs: list[Run]) -> None:
 
 
 def release(waiting: deque[tuple[int, Callback]], position: int) -> None:
-    """Call those who wait for a position up to this one, in order."""
+    """Call the waiters for positions up to this one, in order."""
     while waiting and waiting[0][0] <= position:
         waiting.popleft()[1]()

@@ -1,7 +1,7 @@
-"""Which journal is which: by the topic's id and the partition's number, never by a name.
+"""The identity of a journal: the topic's id and the partition's number, never a name.
 
-A topic that is deleted and made again has another id. What names a partition in an entry, in the state store or in a
-segment's header means that one incarnation for ever. On disk, 20 bytes:
+A topic that is deleted and created again has another id. The identity in an entry, in the state store or in a
+segment's header always means this one incarnation. On disk, 20 bytes:
 
      0  topic id   16 bytes  those of a random UUID; of the broker's own journals a letter and zeros, which no UUID is
     16  partition  u32, big-endian
@@ -17,24 +17,24 @@ IDENTITY_BYTES = 20
 
 
 class TopicIdPartition(NamedTuple):
-    """One partition of one incarnation of a topic. Ids are bytes, since they are looked up all the time."""
+    """One partition of one incarnation of a topic. Ids are bytes, since they are often used as keys."""
 
     topic_id: bytes
     partition: int
 
     @property
     def identity(self) -> bytes:
-        """The 20 bytes that name it on disk."""
+        """The 20 bytes that identify it on disk."""
         return self.topic_id + self.partition.to_bytes(4, "big")
 
     @property
     def listed(self) -> tuple[str, int]:
-        """What names it in JSON."""
+        """Its form in JSON."""
         return self.topic_id.hex(), self.partition
 
     @classmethod
     def read(cls, topic_id: str, partition: int) -> Self:
-        """What such JSON names."""
+        """The inverse of `listed`."""
         return cls(bytes.fromhex(topic_id), partition)
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
 """One journal: an append-only stream of entries in segment files.
 
-`append` gives an entry its position at once and returns; `group_commit` writes and syncs it, and calls back
-those who wait. `recovery` reads a journal back at a start, `reverse_list` one transaction's drafts when they
-are copied.
+`append` gives an entry its position and returns at once; `group_commit` writes and syncs it, and calls the
+waiters back. `recovery` reads a journal back at a start, and `reverse_list` reads one transaction's drafts
+for a copy.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from faircopy.storage.system import Buffer
 class Journal:
     """All methods belong to the event loop unless they say that they block.
 
-    `segments` and `watermarks` say where entries stand and how far they have come; only the journal changes
-    them. `identity` names it in its files. `is_synced_first`: nothing is shown before it is fsynced.
-    `leader_epoch` stands in each entry that is appended: who leads sets it before, and it never falls. 0 is what
-    entries of format 3 have.
+    `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
+    them. `identity` names the journal in its files. `is_synced_first`: nothing is shown before it is fsynced.
+    `leader_epoch` is in each appended entry; a leader sets it before it appends, and it never falls. Entries of
+    format 3 have 0.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Journal:
         self._options.recent.keep(self, entry, payload)
 
     def take_drafts(self, transaction: TransactionId, head: int) -> list[Draft]:
-        """The last of a transaction's drafts, up to `head`, as far back as they are still in memory."""
+        """The last drafts of a transaction, up to `head`, as far back as they are still in memory."""
         return self._options.recent.take(self, transaction, head)
 
     # -- opening -------------------------------------------------------------------------------------------------
@@ -82,33 +82,34 @@ class Journal:
             start,
             fold,
             ensure_whole,
-            is_disk_in_doubt=self._options.is_disk_in_doubt,
+            is_unclean=self._options.is_unclean,
             lost_power=self._options.lost_power,
         )
         self.was_torn = tail.was_torn
         self.watermarks.start_at(tail.end)
 
     def misfit(self, position: int, error: Exception) -> DamagedJournal:
-        """What to raise for an entry that is whole, and of which nothing can be made."""
+        """The error for a sound entry that makes no sense here."""
         return recovery.misfit(self.segments, position, error)
 
     def shrink(self) -> None:
-        """Give back the space that is reserved for more entries: there will be none. Blocks."""
+        """Give back the space that is reserved for more entries, since there will be none. Blocks."""
         self.segments.shrink(self.watermarks.appended)
 
     # -- appending -----------------------------------------------------------------------------------------------
 
     def ensure_space(self) -> None:
-        """Raise JournalFull while the disk is full: for what takes more space than it frees."""
+        """Raise JournalFull while the disk is full: for entries that take more space than they free."""
         self._commit.space_wait.ensure_space()
 
     def ensure_reserve(self) -> None:
-        """Raise JournalFull while this journal waits: for what frees space, or decides what was taken."""
+        """Raise JournalFull while this journal waits: for entries that free space or decide accepted
+        transactions."""
         self._commit.space_wait.ensure_reserve()
 
     @property
     def waits_for_space(self) -> bool:
-        """Whether what was appended can't be written before the disk has space."""
+        """Whether appended entries can't be written before the disk has space."""
         return self._commit.space_wait.lacking is not None
 
     def append(
@@ -134,23 +135,23 @@ class Journal:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def when_written(self, callback: Callback) -> None:
-        """Call back when all that is appended by now stands in the file."""
+        """Call back when all entries appended so far are written to the file."""
         self._commit.when_written(callback)
 
     def when_durable(self, callback: Callback) -> None:
-        """Call back, in order, when all that is appended by now is durable; this asks for an fdatasync."""
+        """Call back, in order, when all entries appended so far are durable. This requests an fdatasync."""
         self._commit.when_durable(callback)
 
     def when_durable_lazily(self, callback: Callback) -> None:
-        """As `when_durable`, but leaves the fdatasync to others: nobody waits for this entry."""
+        """Like `when_durable`, but does not request an fdatasync: nobody waits for this entry."""
         self._commit.when_durable_lazily(callback)
 
     async def durable(self) -> None:
-        """Wait until all that is appended by now is durable."""
+        """Wait until all entries appended so far are durable."""
         await self._told_by(self.when_durable)
 
     async def written(self) -> None:
-        """Wait until all that is appended by now stands in the file, and outlives a kill."""
+        """Wait until all entries appended so far are written to the file, so that they survive a kill."""
         await self._told_by(self.when_written)
 
     async def _told_by(self, when: Callable[[Callback], None]) -> None:
@@ -159,22 +160,22 @@ class Journal:
         await future
 
     async def sync(self) -> None:
-        """Wait until all that is appended by now is fsynced, whatever the durability setting.
+        """Wait until all entries appended so far are fsynced, whatever the durability setting.
 
-        Raises JournalFull: nobody may have to wait for space.
+        Raises JournalFull instead of waiting for space.
         """
         await self._commit.sync()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a thread writes or syncs."""
+        """Whether a thread is writing or syncing."""
         return self._commit.is_at_work
 
     # -- the start -----------------------------------------------------------------------------------------------
 
     @property
     def start_position(self) -> int:
-        """Where the oldest segment begins."""
+        """The position where the oldest segment begins."""
         return self.segments[0].base if self.segments else self.watermarks.appended
 
     def reclaim(self, below: int) -> list[Segment]:
@@ -182,12 +183,12 @@ class Journal:
         return self.segments.reclaim(below)
 
     def abandon(self) -> None:
-        """The journal's files are to be deleted: write nothing more, and ignore what fails.
+        """The journal's files are about to be deleted: write nothing more, and ignore failures.
 
-        All who wait are told as if it were durable: what they wait for goes with the rest.
+        All waiters are notified as if their entries were durable, since these are deleted with the rest.
         """
         self._commit.abandon()
 
     def reclaim_all(self) -> list[Segment]:
-        """Forget all segments of a journal that is abandoned, and return them."""
+        """Forget all segments of an abandoned journal, and return them."""
         return self.segments.reclaim_all()

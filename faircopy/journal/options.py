@@ -1,4 +1,4 @@
-"""What all journals of a broker have in common: when an entry is durable, and how large a segment is."""
+"""The options that all journals of a broker share: when an entry is durable, and how large a segment is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from faircopy.storage.space_watch import SpaceWatch
 
 
 class Durability(Enum):
-    """What makes an entry durable: an fdatasync, or standing in the page cache as Kafka's default has it."""
+    """What makes an entry durable: an fdatasync, or being in the page cache, as with Kafka's defaults."""
 
     FSYNC = "fsync"
     OS = "os"
@@ -23,9 +23,9 @@ NOTHING_RECENT = RecentDrafts(0)
 class JournalOptions(NamedTuple):
     """`new_salt` gives a random u64 for a new segment; `on_failure` must end the process (I10).
 
-    `is_disk_in_doubt`: an fsync has failed since the machine started, so what reads well may not be on disk.
-    `lost_power`: since the last run, the machine may have; else all that was written is there.
-    `space` is told of a full disk.
+    `is_unclean`: an fsync has failed since the machine started, so bytes that can be read may not be on disk.
+    `lost_power`: the machine may have lost power since the last run; if not, all written bytes are there.
+    `space` is told when the disk is full.
     """
 
     durability: Durability
@@ -33,6 +33,6 @@ class JournalOptions(NamedTuple):
     new_salt: Callable[[], int]
     on_failure: Callable[[BaseException], None]
     recent: RecentDrafts = NOTHING_RECENT
-    is_disk_in_doubt: bool = False
+    is_unclean: bool = False
     space: SpaceWatch = SpaceWatch()
     lost_power: bool = True

@@ -12,7 +12,7 @@ WINDOW_BYTES = 1 << 20
 
 
 class Recovered(NamedTuple):
-    """One sound entry; `payload` is a view of a larger buffer: copy what is to be kept."""
+    """One sound entry; `payload` is a view of a larger buffer: copy it if you keep it."""
 
     entry: Entry
     payload: memoryview
@@ -27,11 +27,11 @@ class Window:
         self._data = memoryview(b"")
 
     def view(self, position: int, size: int) -> memoryview:
-        """`size` bytes at `position`, or fewer where the file ends."""
+        """`size` bytes at `position`, or fewer at the end of the file."""
         at = position - self._first
         if at < 0 or at + size > len(self._data):
             byte = self._segment.at(position)
-            # No more than there is: to find the end of a file takes one more read.
+            # Not beyond the end: to find the end of a file takes one more read.
             wanted = max(size, min(WINDOW_BYTES, self._segment.allocated - byte))
             self._data = memoryview(self._segment.opened.read(wanted, byte))
             self._first, at = position, 0
@@ -50,7 +50,7 @@ class Window:
 
 
 def read_entries(segments: Sequence[Segment], start: int) -> Iterator[Recovered]:
-    """The sound entries from `start` on; ends at the first place that is not one. See `torn_tail`. Blocks."""
+    """The sound entries from `start` on, up to the first place without one. See `torn_tail`. Blocks."""
     position = start
     for number, segment in enumerate(segments):
         following = segments[number + 1].base if number + 1 < len(segments) else None

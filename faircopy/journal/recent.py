@@ -1,7 +1,8 @@
-"""Drafts that were appended a moment ago, still in memory: most transactions commit soon, and then are not read back.
+"""Recently appended drafts, kept in memory: most transactions commit soon, and then don't have to be read
+back.
 
-One for all journals of a broker, bounded in bytes and in number; the oldest go first. It is a shortcut only: what is
-not here is read from the journal.
+There is one store for all journals of a broker, bounded in bytes and in number; the oldest drafts go first.
+It is only a cache: other drafts are read from the journal.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from faircopy.journal.entry import NOWHERE, Entry, TransactionId
 from faircopy.storage.system import Buffer
 
 DRAFTS_MAX = 4_096
-"""So many can be taken in about a millisecond."""
+"""This many can be taken in about a millisecond."""
 
 
 class Draft(NamedTuple):
-    """One draft on a transaction's list; `payload` is its record batch, or None where only its place is known."""
+    """One draft on a transaction's list; `payload` is its record batch, or None if only its place is
+    known."""
 
     entry: Entry
     payload: memoryview | None
@@ -42,7 +44,8 @@ class RecentDrafts:
             self._forget(next(iter(self._drafts)))
 
     def take(self, journal: object, transaction: TransactionId, head: int) -> list[Draft]:
-        """Take out the drafts from `head` back to the first that is not here; the oldest comes first."""
+        """Take out the drafts from `head` back to the first one that is not in memory, and return the oldest
+        first."""
         taken: list[Draft] = []
         position = head
         while position != NOWHERE:
@@ -62,7 +65,7 @@ class RecentDrafts:
 
 
 def sole(payload: Buffer) -> memoryview:
-    """A view of the payload that keeps little else alive: a copy, where it is but a part of a larger buffer."""
+    """A view of the payload that keeps little else alive: a copy if it is a small part of a larger buffer."""
     view = memoryview(payload)
     held = view.obj
     is_most = isinstance(held, bytes | bytearray) and 2 * len(view) >= len(held)

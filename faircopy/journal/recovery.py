@@ -1,4 +1,4 @@
-"""What a start makes of a journal's files: it folds what is sound, judges what follows, and cuts that."""
+"""The recovery of a journal at a start: fold the sound entries, check what follows them, and cut it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fold = Callable[[Recovered], None]
 
 
 class Tail(NamedTuple):
-    """Where a journal ends, and whether something after that had to be cut."""
+    """Where a journal ends, and whether something after the end had to be cut."""
 
     end: int
     was_torn: bool
@@ -27,20 +27,20 @@ def recover(
     fold: Fold,
     ensure_whole: Callable[[], None],
     *,
-    is_disk_in_doubt: bool,
+    is_unclean: bool,
     lost_power: bool,
 ) -> Tail:
     """Feed the sound entries from `start` on to `fold`, and cut a torn tail. Blocks.
 
-    `start` is the checkpoint's position, so all before it is known to be durable. What is fed has been
-    fsynced. `ensure_whole` is called before the cut, and may raise if more was durable. Raises
+    `start` is the checkpoint's position, so everything before it is known to be durable. Entries are fsynced
+    before they are folded. `ensure_whole` is called before the cut, and may raise if more was durable. Raises
     DamagedJournal, StorageFailure.
     """
     ensure_reaches(segments, start)
     if not segments:
         ensure_whole()
         return Tail(start, was_torn=False)
-    if is_disk_in_doubt:
+    if is_unclean:
         segments.renew(start)
     end = fold_entries(segments, start, fold)
     was_torn = not segments.is_blank_from(end)
@@ -53,7 +53,7 @@ def recover(
 
 
 def ensure_reaches(segments: Segments, checkpoint: int) -> None:
-    """Raise DamagedJournal unless the files are there in which a checkpoint ends."""
+    """Raise DamagedJournal unless the files reach to the checkpoint."""
     where = segments.directory
     if not segments:
         if checkpoint:
@@ -81,8 +81,9 @@ def fold_entries(segments: Segments, start: int, fold: Fold) -> int:
 
 
 def sync_what_was_found(segments: Segments) -> None:
-    """What is read may stand in the page cache only. It must be durable before its effects stand in a log
-    (I2), or they could outlive a loss of power that it does not, and be taken for what was shown.
+    """fsync the entries that were found, since they may be only in the page cache. They must be durable
+    before their effects are in a log (I2). Otherwise the effects could survive a loss of power that the
+    entries do not, and the next start would conclude that they had been shown.
 
     The directory needs no fsync: a segment's name is durable before there is an entry in it.
     """
@@ -90,7 +91,8 @@ def sync_what_was_found(segments: Segments) -> None:
 
 
 def fold_one(segments: Segments, fold: Fold, recovered: Recovered) -> None:
-    """Fold one entry. One that is whole and can't follow those before it stops this journal, not the start."""
+    """Fold one entry. A sound entry that can't follow the ones before it stops this journal, not the
+    start."""
     try:
         fold(recovered)
     except (FaircopyError, OSError):
@@ -100,7 +102,7 @@ def fold_one(segments: Segments, fold: Fold, recovered: Recovered) -> None:
 
 
 def misfit(segments: Segments, position: int, error: Exception) -> DamagedJournal:
-    """What to raise for an entry that is whole, and of which nothing can be made."""
+    """The error for a sound entry that makes no sense here."""
     holder = segments.holding(position)
     return DamagedJournal(
         f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that can't "

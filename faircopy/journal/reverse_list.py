@@ -1,7 +1,7 @@
 """Walking a transaction's reverse linked list: from its last draft back to its first (I3).
 
-The list is read through windows that end where the draft at hand ends, so that drafts which stand close together, as
-they do when a transaction writes without much company, cost one read for many.
+The list is read through windows that end where the current draft ends. So one read covers many drafts that
+are close together, as they are when few other transactions write at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Read = Callable[[Segment, int, int], bytes]
 
 
 class HasSegments(Protocol):
-    """A journal, as far as a walk needs one."""
+    """The part of a journal that a walk needs."""
 
     @property
     def segments(self) -> Segments:
@@ -29,7 +29,7 @@ class HasSegments(Protocol):
 
 
 def read_from_disk(segment: Segment, position: int, size: int) -> bytes:
-    """Read journal bytes, waiting for the disk if need be."""
+    """Read journal bytes, waiting for the disk if necessary."""
     return segment.opened.read(size, segment.at(position))
 
 
@@ -50,8 +50,8 @@ class Walk:
         self._data = memoryview(b"")
 
     def collect(self, head: int, keep_bytes: int) -> list[Draft]:
-        """The drafts from first to last. Payloads are kept up to `keep_bytes` in all, the others are None: of those
-        only the headers are read, and the payloads are checked when `payload` reads them.
+        """The drafts from first to last. Payloads are kept up to `keep_bytes` in total; the others are None.
+        Only the headers of those are read, and their payloads are checked when `payload` reads them.
 
         Raises DamagedJournal, StorageFailure; NotCached when reading from the cache.
         """
@@ -66,8 +66,8 @@ class Walk:
         return drafts
 
     def check(self, head: int) -> None:
-        """Check every draft from the last to the first, each before its link is followed. Raises DamagedJournal,
-        StorageFailure.
+        """Check every draft from the last to the first, and each one before its link is followed. Raises
+        DamagedJournal, StorageFailure.
         """
         position = head
         while position != NOWHERE:
@@ -76,7 +76,8 @@ class Walk:
             position = entry.previous
 
     def payload(self, entry: Entry) -> memoryview:
-        """The payload of a draft on the list, read by itself: for a second, forward pass over a large transaction."""
+        """The payload of a draft on the list, read on its own: for a second, forward pass over a large
+        transaction."""
         segment = self._segments.holding(entry.position)
         whole = memoryview(self._read(segment, entry.position, entry.length))
         try:
@@ -86,7 +87,7 @@ class Walk:
         return whole[HEADER_BYTES:]
 
     def _link(self, position: int) -> Entry:
-        """The header of one of the transaction's drafts, with the way to the one before."""
+        """The header of one of the transaction's drafts, with the link to the previous one."""
         entry = self._header(position)
         if entry.transaction != self._transaction or not NOWHERE <= entry.previous < position:
             raise self._damaged(position, "an entry off the transaction's list")
@@ -116,7 +117,7 @@ class Walk:
         at = position - self._first
         if segment is not self._segment or at < 0 or at + size > len(self._data):
             end = position + size
-            # Never before the segment's begin; at least the size asked for.
+            # Never before the start of the segment; at least the requested size.
             first = min(max(segment.base, end - WINDOW_BYTES), position)
             self._data = memoryview(self._read(segment, first, end - first))
             self._segment, self._first, at = segment, first, position - first

@@ -2,14 +2,14 @@
 
 Header, 64 bytes, little-endian:
 
-     0  magic          8 bytes  "FCJSEG02"; "FCJSEG01" where the entries are of format 3
+     0  magic          8 bytes  "FCJSEG02"; "FCJSEG01" if the entries are of format 3
      8  base position  u64      of the first entry
     16  salt           u64      random; seeds the CRC of the segment's entries
     24  journal        20 bytes which journal this is, so that a file moved elsewhere is noticed
     44  zero           16 bytes
     60  crc            u32      CRC32C of bytes 0-59
 
-An entry at position p stands at byte 64 + p - base of the file. No entry spans two segments.
+An entry at position p is at byte 64 + p - base of the file. No entry spans two segments.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int,
 
 
 class Segment:
-    """One segment file, open for reading and writing. `format` is that of its entries; only one of the format
-    that is written `takes_more` of them.
+    """One segment file, open for reading and writing. `format` is the format of its entries. A segment
+    `takes_more` entries only if that is the format that is written.
     """
 
     __slots__ = ("allocated", "base", "file", "format", "path", "salt", "seed", "takes_more")
@@ -80,7 +80,7 @@ class Segment:
 
     @classmethod
     def planned(cls, directory: Path, base: int, salt: int) -> Segment:
-        """A segment whose file is made by the first write to it."""
+        """A segment whose file is created by the first write to it."""
         return cls(directory / file_name(base), base, salt, None, 0)
 
     @classmethod
@@ -90,7 +90,7 @@ class Segment:
 
     @classmethod
     def of(cls, path: Path, file: File, journal: bytes) -> Segment:
-        """The segment in a file that is open. Raises DamagedJournal, StorageFailure."""
+        """The segment in an open file. Raises DamagedJournal, StorageFailure."""
         base, salt, format = decode_segment_header(file.read(HEADER_BYTES, 0), path, journal)
         if path.name != file_name(base):
             raise DamagedJournal(f"{path} holds the segment {file_name(base)}: give it that name again", path, 8)
@@ -99,7 +99,8 @@ class Segment:
     def make(self, journal: bytes, limit: int) -> None:
         """Create the file, with a durable header and name, and with room for its first entries. Blocks.
 
-        The name appears only when the header is durable: so a bad header is always damage, never a torn write.
+        The name appears only when the header is durable, so a bad header is always damage, never a torn
+        write.
         """
         temporary = self.path.with_suffix(".tmp")
         delete_file(temporary)
@@ -121,10 +122,11 @@ class Segment:
         return self.allocated > self.at(position)
 
     def renew(self) -> None:
-        """Put a copy of the file in its place, and have it durable. Blocks.
+        """Replace the file by a durable copy. Blocks.
 
-        An fsync that failed may have left bytes in the page cache that count as written and are not on disk; no later
-        fsync would bring them there (I10). A copy, since what is on disk must not be written over in place.
+        A failed fsync may have left bytes in the page cache that count as written but are not on disk, and no
+        later fsync would write them (I10). A copy is necessary because data on disk must not be overwritten
+        in place.
         """
         temporary = self.path.with_suffix(".tmp")
         delete_file(temporary)
@@ -138,12 +140,12 @@ class Segment:
         self.file = copy
 
     def reserve(self, end: int, limit: int) -> None:
-        """Have disk space up to byte `end` of the file. Raises Shortage."""
+        """Reserve disk space up to byte `end` of the file. Raises Shortage."""
         if end > self.allocated:
             self.allocated = reserve(self.opened, self.allocated, end, limit)
 
     def truncate(self, end: int) -> None:
-        """Have the file end at position `end`. Blocks."""
+        """Cut the file at position `end`. Blocks."""
         self.opened.truncate(self.at(end))
         self.allocated = self.at(end)
 
@@ -158,15 +160,15 @@ class Segment:
         return self.file
 
     def at(self, position: int) -> int:
-        """Byte of the file where `position` of the journal stands."""
+        """The byte of the file for a `position` of the journal."""
         return HEADER_BYTES + position - self.base
 
     def position_at(self, byte: int) -> int:
-        """Position of the journal that stands at a byte of the file."""
+        """The position of the journal for a byte of the file."""
         return byte - HEADER_BYTES + self.base
 
     def write(self, buffers: list[Buffer], position: int) -> None:
-        """Write what stands from `position` on. Blocks. Raises StorageFailure."""
+        """Write the bytes from `position` on. Blocks. Raises StorageFailure."""
         self.opened.write(buffers, self.at(position))
 
 

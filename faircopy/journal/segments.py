@@ -1,4 +1,4 @@
-"""The segments of one journal, in order: found in a directory, added to and cut at the end, reclaimed."""
+"""The segments of one journal, in order: found in a directory, appended to, cut at the end, and reclaimed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ZEROS = bytes(WINDOW_BYTES)
 
 
 class Segments(Sequence[Segment]):
-    """Ascending by position and without gaps; all is appended to the last one. Belongs to the event loop, but
-    for what says that it blocks.
+    """Ascending by position and without gaps; entries are appended to the last one. Belongs to the event
+    loop, except for methods that say that they block.
     """
 
     def __init__(self, directory: Path, segments: Iterable[Segment] = ()) -> None:
@@ -25,7 +25,8 @@ class Segments(Sequence[Segment]):
         self._segments = list(segments)
 
     def open(self, journal: bytes) -> None:
-        """Open those that a journal, named by its identity, has in its directory; make that if need be.
+        """Open the segments in the directory of the journal with this identity; create the directory if
+        necessary.
 
         Blocks. Raises DamagedJournal, StorageFailure.
         """
@@ -48,14 +49,15 @@ class Segments(Sequence[Segment]):
         return len(self._segments)
 
     def holding(self, position: int) -> Segment:
-        """The one that holds `position`. Raises DamagedJournal."""
+        """The segment that holds `position`. Raises DamagedJournal."""
         for segment in reversed(self._segments):
             if segment.base <= position:
                 return segment
         raise DamagedJournal(f"{self.directory} no longer holds position {position}", self.directory)
 
     def files_beyond(self, position: int) -> list[File]:
-        """The files of what lies beyond `position`, oldest first. They stay open, whoever deletes them."""
+        """The files that hold bytes beyond `position`, oldest first. They stay open even if they are
+        deleted."""
         files = []
         for segment in reversed(self._segments):
             if segment.file is not None:
@@ -68,9 +70,9 @@ class Segments(Sequence[Segment]):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def for_append(self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]) -> Segment:
-        """Where to append an entry of `length` bytes at `position`, the journal's end: in the last segment,
-        or in a new one if that would get larger than `segment_bytes`, or if the last one is of a format that
-        is only read. An entry that is larger itself has a segment of its own.
+        """The segment for an entry of `length` bytes at `position`, the journal's end. It is the last one, or
+        a new one if the last would get larger than `segment_bytes` or has a format that is only read. An
+        entry that is larger than that gets a segment of its own.
         """
         if self._segments:
             last = self._segments[-1]
@@ -84,13 +86,14 @@ class Segments(Sequence[Segment]):
         return segment
 
     def is_blank_from(self, end: int) -> bool:
-        """Whether nothing stands from `end` on: no segment, and only zeros, which are reserved space. Blocks."""
+        """Whether there is nothing from `end` on: no segment, and only zeros, which are reserved space.
+        Blocks."""
         if len(self._segments) > 1 and self._segments[-1].base >= end:
             return False
         return is_blank(self._segments[-1], end)
 
     def cut(self, end: int) -> None:
-        """Remove what lies after `end`, for good: old bytes must never be taken for entries. Blocks."""
+        """Durably remove all bytes after `end`: old bytes must never be mistaken for entries. Blocks."""
         while len(self._segments) > 1 and self._segments[-1].base >= end:
             delete_file(self._segments.pop().path)
         last = self._segments[-1]
@@ -100,13 +103,13 @@ class Segments(Sequence[Segment]):
 
     def shrink(self, end: int) -> None:
         """Give back the space that is reserved for entries after `end`, so that the next start finds nothing
-        there. Blocks. For a journal to which nothing more is appended.
+        there. Only for a journal to which nothing more will be appended. Blocks.
         """
         if self._segments and self._segments[-1].file is not None:
             self._segments[-1].truncate(end)
 
     def renew(self, start: int) -> None:
-        """Have all from `start` on written anew (I10): see `Segment.renew`. Blocks."""
+        """Write everything from `start` on again (I10): see `Segment.renew`. Blocks."""
         for segment in self._segments:
             if segment.reaches_beyond(start):
                 segment.renew()
@@ -121,7 +124,7 @@ class Segments(Sequence[Segment]):
         return forgotten
 
     def reclaim_all(self) -> list[Segment]:
-        """Forget all segments of a journal that is abandoned, and return them."""
+        """Forget all segments of an abandoned journal, and return them."""
         forgotten, self._segments = self._segments, []
         return forgotten
 

@@ -1,7 +1,7 @@
 """One journal's wait for space on a full disk.
 
-What was appended already has its place in the order: so it is kept, and its write is tried until it succeeds.
-Meanwhile nothing more is taken.
+Appended entries already have their place in the order. So they are kept, and their write is repeated until it
+succeeds. Meanwhile no more entries are accepted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ RETRY_SECONDS = 1.0
 
 
 class SpaceWait:
-    """Whether a journal waits, and who would rather be refused than wait. Belongs to the event loop.
+    """Whether a journal waits, and which callers prefer an error to waiting. Belongs to the event loop.
 
-    `lacking` is what the last write lacked, until one succeeds. `is_pausing` is true between two tries.
+    `lacking` is the shortage of the last write, until one succeeds. `is_pausing` is true between two tries.
     """
 
     def __init__(self, watch: SpaceWatch, loop: asyncio.AbstractEventLoop) -> None:
@@ -30,13 +30,14 @@ class SpaceWait:
         self.is_pausing = False
 
     def ensure_space(self) -> None:
-        """Raise JournalFull while the disk is full: for what takes more space than it frees."""
+        """Raise JournalFull while the disk is full: for entries that take more space than they free."""
         lacking = self.lacking or self._watch.lacking
         if lacking is not None:
             raise JournalFull(f"{lacking}, and the broker goes on by itself")
 
     def ensure_reserve(self) -> None:
-        """Raise JournalFull while this journal waits: for what frees space, or decides what was taken."""
+        """Raise JournalFull while this journal waits: for entries that free space or decide accepted
+        transactions."""
         if self.lacking is not None:
             raise JournalFull(f"{self.lacking}, and the broker goes on by itself")
 
@@ -49,12 +50,12 @@ class SpaceWait:
             self._refuse(error)
 
     def end(self) -> None:
-        """The write has succeeded, or is given up."""
+        """The write has succeeded, or was given up."""
         self.lacking = None
         self._watch.goes_on(self)
 
     def refuse_if_full(self, waiting: asyncio.Future[None]) -> None:
-        """This one is told JournalFull when there is no space, instead of waiting until there is."""
+        """Make this future fail with JournalFull when there is no space, instead of waiting for space."""
         self._unless_full = [each for each in self._unless_full if not each.done()]
         self._unless_full.append(waiting)
 

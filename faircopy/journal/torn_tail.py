@@ -1,8 +1,8 @@
-"""Telling a torn tail, which a crash has left and which is cut, from damage, which is not (I9).
+"""Telling a torn tail, which a crash leaves and which is cut, from damage, which is not cut (I9).
 
-The place at which reading ends is a torn tail if what stood there was not durable yet. That it was, a
-checkpoint tells, or a sound entry further on: each bears the position up to which the journal was synced when
-it was written.
+The place where reading ends is a torn tail if the entry there was not durable yet. A checkpoint shows that it
+was durable, or a sound entry further on: each entry holds the position up to which the journal was synced
+when it was written.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from faircopy.journal.segment import Segment
 
 
 def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True) -> None:
-    """Raise DamagedJournal unless all that lies after `end` is a torn tail, which may be cut. Blocks.
+    """Raise DamagedJournal unless all bytes after `end` are a torn tail, which may be cut. Blocks.
 
-    `known_durable` is the checkpoint's position. If the machine has not lost power, all that was written is
-    there, up to one place: then there is no later entry.
+    `known_durable` is the checkpoint's position. If the machine has not lost power, the written bytes have no
+    holes, so there must be no later entry.
     """
     where = next((segment for segment in reversed(segments) if segment.base <= end), segments[0])
     if end < known_durable:
@@ -32,7 +32,7 @@ def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lo
 
 
 def damaged(segment: Segment, position: int, what: str) -> DamagedJournal:
-    """The error for a place at which there should be an entry; `what` ends with "restore"."""
+    """The error for a place where there should be an entry; `what` ends with "restore"."""
     byte = segment.at(position)
     return DamagedJournal(
         f"{segment.path} is damaged at byte {byte} (journal position {position}){what} the file from a backup or a "
@@ -43,7 +43,7 @@ def damaged(segment: Segment, position: int, what: str) -> DamagedJournal:
 
 
 def sound_entries_after(segment: Segment, position: int) -> Iterator[Entry]:
-    """Every sound entry of a segment that stands after `position`, wherever it begins."""
+    """Every sound entry of a segment after `position`, at whatever byte it begins."""
     at = max(position + 1, segment.base)
     end = segment.position_at(segment.opened.size())
     while at < end:

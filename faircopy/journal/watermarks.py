@@ -1,8 +1,9 @@
 """How far a journal has come: four positions, and the order that always holds between them.
 
-    synced <= written <= appended        durable is synced, or written where the page cache is enough
+    synced <= written <= appended        durable is synced, or written if the page cache is enough
 
-All are ends: what lies below has come so far. They start where recovery ended, and never go back.
+All of them are ends: entries below a position have come so far. They start where recovery ended, and never go
+back.
 """
 
 from __future__ import annotations
@@ -16,35 +17,37 @@ class Watermarks:
     __slots__ = ("_is_synced_first", "appended", "durable", "synced", "written")
 
     appended: int
-    """Up to here entries have a place; the next one begins here. Above `written` they are in memory only."""
+    """Entries up to here have a position; the next one begins here. Entries above `written` are only in
+    memory."""
     written: int
-    """Up to here the files have it: it outlives the process, and perhaps not the machine."""
+    """Entries up to here are in the files: they survive the process, but perhaps not the machine."""
     synced: int
-    """Up to here an fdatasync has put it on the disk."""
+    """Entries up to here were put on disk by an fdatasync."""
     durable: int
-    """Up to here entries may have effects that others see (I2): `synced`, or `written`."""
+    """Entries up to here may have effects that others see (I2): `synced`, or `written`."""
 
     def __init__(self, *, is_synced_first: bool) -> None:
         self._is_synced_first = is_synced_first
         self.start_at(0)
 
     def start_at(self, position: int) -> None:
-        """All up to here was found in the files, and has been fsynced."""
+        """Everything up to here was found in the files, and has been fsynced."""
         self.appended = self.written = self.synced = self.durable = position
 
     def append(self, length: int) -> None:
-        """An entry of `length` bytes has its place."""
+        """An entry of `length` bytes has its position."""
         self.appended += length
 
     def note_written(self, up_to: int) -> None:
-        """The files have all up to here. Raises InvariantViolation if that was never appended."""
+        """The files have everything up to here. Raises InvariantViolation if that was never appended."""
         invariant(self.written <= up_to <= self.appended, "a journal's written position lies below what is appended")
         self.written = up_to
         if not self._is_synced_first:
             self.durable = up_to
 
     def note_synced(self, up_to: int) -> None:
-        """An fdatasync has ended that began when all up to here was written. They may end in any order.
+        """An fdatasync has ended that began when everything up to here was written. They may end in any
+        order.
 
         Raises InvariantViolation if that was never written.
         """

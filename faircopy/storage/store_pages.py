@@ -98,7 +98,7 @@ class StorePages:
         self._check_stamp(newest, beside)
         yield from beside
         for name, (tree, root_at) in sorted(self.tables.items()):
-            yield from Walk(self, name, tree, root_at).records()
+            yield from TreeWalk(self, name, tree, root_at).records()
         for record in free:
             self._check_free(record, newest)
         self._check_older(older)
@@ -150,7 +150,7 @@ class StorePages:
     def _find_tables(self, head: Head, *, is_current: bool = True) -> Iterator[Record]:
         """Note the tables, and yield the other records beside them."""
         root_at = self.root_at(head, is_free=False)
-        for node, record in Walk(self, b"", head.tables, root_at, is_current=is_current).nodes():
+        for node, record in TreeWalk(self, b"", head.tables, root_at, is_current=is_current).nodes():
             is_tree = node.flags == IS_TREE and len(record.value) == TREE.size
             if node.key == self._stamp and not node.flags:
                 yield record
@@ -222,7 +222,7 @@ class StorePages:
         self.flaws.append(Flaw(min(at, self._file.size()), f"page {number} of the state store is damaged: {bad}"))
 
 
-class Walk:
+class TreeWalk:
     """A walk through one tree, from left to right. Faults are added to the flaws, and the pages below them
     skipped."""
 
@@ -304,7 +304,7 @@ class Walk:
         return Record(self._table, node.key, value, self._pages.byte_of(run, HEADER_BYTES))
 
 
-class FreePages(Walk):
+class FreePages(TreeWalk):
     """The tree of free pages, whose keys are numbers of transactions; its records have them big-endian."""
 
     def __init__(self, pages: StorePages, tree: Tree, root_at: int) -> None:

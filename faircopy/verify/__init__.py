@@ -1,1 +1,2 @@
-"""Looking at a data directory from outside: dumps of its files, and a check of everything in it. Nothing is changed."""
+"""Reading a data directory from outside: dumps of its files, and a check of everything in it. Nothing is
+changed."""

@@ -1,4 +1,5 @@
-"""Work that may end the process: libraries in C trust some of what they read, and a damaged file deceives them."""
+"""Work that may crash the process: C libraries trust some of their input, and a damaged file deceives
+them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ SECONDS_AT_MOST = 60
 
 
 def in_child(work: Callable[[], Any]) -> Any | None:
-    """What `work` returns, as JSON has it, from a copy of this process; None if that has died, or took too long."""
+    """Run `work` in a copy of this process. Returns its result, converted by way of JSON; None if the copy
+    died or took too long."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""A whole data directory: which checks there are to make, and all that they find."""
+"""The check of a whole data directory: its steps, and all their findings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from faircopy.verify.state import StateCheck
 
 
 class Check(NamedTuple):
-    """One step, and what it looks at."""
+    """One step, with the name of what it checks."""
 
     name: str
     run: Callable[[], Iterator[Finding]]
 
 
 class DirectoryCheck:
-    """The check of a data directory that nothing changes meanwhile (`storage.data_directory.hold_unchanged`)."""
+    """The check of a data directory that nobody changes meanwhile
+    (`storage.data_directory.hold_unchanged`)."""
 
     def __init__(self, path: Path, advance: Advance = lambda _bytes: None) -> None:
         self.path = path.absolute()
@@ -47,7 +48,7 @@ class DirectoryCheck:
             yield from guarded(check, self.path)
 
     def _checks(self) -> Iterator[Check]:
-        """The steps; which partitions there are is known when the state store was read."""
+        """The steps. The partitions are known when the state store has been read."""
         yield Check("format", self._format)
         state = StateCheck(self.path / "state.lmdb", self._advance)
         yield Check("state store", state.run)
@@ -97,7 +98,7 @@ class DirectoryCheck:
         known = {topic.id.hex: topic for topic in topics}
 
         def open_log(partition: TablePartition) -> LogRows | None:
-            topic = known.get(partition.topic_id)  # a deleted one has no log any more, whatever was made in its place
+            topic = known.get(partition.topic_id)  # a deleted topic has no log, even if its name was used again
             check = self._partitions.get((topic.name, partition.partition)) if topic else None
             return self._log_rows(topic, partition.partition, check.next_offset, store) if check and topic else None
 
@@ -114,7 +115,7 @@ class DirectoryCheck:
         return LogRows((topic.name, topic.id.hex, number), log, checkpoint, spans, end_offset)
 
     def _loose_checks(self) -> Iterator[Check]:
-        """Without a state store: each journal and each log by itself."""
+        """The steps without a state store: each journal and each log on its own."""
         for root, check in (("journal", check_loose_journal), ("log", check_loose_log)):
             for topic in list_directory(self.path / root):
                 for directory in list_directory(topic):
@@ -125,12 +126,12 @@ class DirectoryCheck:
 
 
 def guarded(check: Check, path: Path) -> Iterator[Finding]:
-    """The findings of one step; an error that it does not expect is one, too."""
+    """The findings of one step; an unexpected error is a finding, too."""
     try:
         yield from check.run()
     except DamagedState:
-        pass  # the check of the state store has named the record
-    except Exception as error:  # whatever a damaged file leads to, the other checks go on
+        pass  # the check of the state store has already named the record
+    except Exception as error:  # whatever a damaged file causes, the other checks continue
         yield Finding(path, None, f"{check.name}: {error!r}")
 
 
@@ -143,6 +144,6 @@ def load_topics(store: StateStore | None) -> list[Topic] | None:
 
 
 def numbered(directory: Path) -> Iterator[tuple[int, Path]]:
-    """The directories that are named by numbers, in their order."""
+    """The directories whose names are numbers, in numeric order."""
     found = [child for child in list_directory(directory) if child.name.isdigit()]
     yield from sorted((int(child.name), child) for child in found)

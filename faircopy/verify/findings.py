@@ -1,4 +1,4 @@
-"""What a check of a data directory finds."""
+"""The findings of a check of a data directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Advance = Callable[[int], None]
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be; `byte` is where in the file, None if it is not in one place."""
+    """A fault in a file, at `byte`; None if it is not in one place."""
 
     path: Path
     byte: int | None

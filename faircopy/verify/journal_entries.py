@@ -1,4 +1,4 @@
-"""Entries of a journal as a person reads them, one by one, or those of one transaction along its reverse list."""
+"""Entries of a journal for people to read: one by one, or those of one transaction along its reverse list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NoJournal(FaircopyError):
 
 
 class ShownEntry(NamedTuple):
-    """One entry: the file and the byte where it stands, its header, and what its payload says."""
+    """One entry: its file and byte, its header, and the meaning of its payload."""
 
     path: Path
     byte: int
@@ -37,7 +37,7 @@ class ShownEntry(NamedTuple):
 
     @property
     def transaction(self) -> TransactionId | None:
-        """The transaction that the entry is of; None for one of no transaction."""
+        """The transaction that the entry belongs to; None if it belongs to none."""
         return None if self.entry.transaction == NO_TRANSACTION else self.entry.transaction
 
     @property
@@ -55,7 +55,7 @@ def open_to_show(path: Path) -> JournalFiles:
 
 
 def shown_entries(files: JournalFiles, start: int | None = None) -> Iterator[ShownEntry]:
-    """The sound entries from position `start` on, up to the first place that is not one: `files.end`."""
+    """The sound entries from position `start` on, up to `files.end`, the first place without one."""
     for recovered in files.entries(files.start_position if start is None else start):
         yield shown(files, recovered)
 
@@ -68,7 +68,7 @@ def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
 
 
 def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
-    """What a payload says, as far as it does not belong to clients."""
+    """The meaning of a payload, without the data of clients."""
     if entry.kind >= FIRST_METADATA_KIND:
         return metadata_entry.read_json(payload)
     match entry.kind:
@@ -97,7 +97,7 @@ def is_batch(payload: memoryview, entry: Entry) -> bool:
 
 
 def batch_meaning(payload: memoryview) -> dict[str, Any]:
-    """What the header of a record batch says of its producer; nothing without one."""
+    """The part of a record batch's header about its producer; empty if there is no producer."""
     header = read_header(payload)
     if header.producer_id < 0:
         return {}
@@ -114,7 +114,7 @@ def offsets_meaning(payload: memoryview) -> dict[str, Any]:
 
 
 def unclean_end(files: JournalFiles) -> str | None:
-    """What is wrong with the place at which reading has ended: None if a journal may end like this."""
+    """What is wrong with the place where reading ended; None if a journal may end like this."""
     try:
         ensure_torn(files.segments, files.end, known_durable=files.start_position)
     except DamagedJournal as error:
@@ -124,7 +124,7 @@ def unclean_end(files: JournalFiles) -> str | None:
 
 class ReverseList(NamedTuple):
     """One transaction's entries: decisions, the newest first, and its drafts, from the head back. `missing` is a
-    position to which the list leads, and where none of the transaction's drafts is in these files.
+    position that the list leads to, but where these files have none of the transaction's drafts.
     """
 
     entries: list[ShownEntry]
@@ -145,7 +145,7 @@ def follow(files: JournalFiles, transaction: TransactionId) -> ReverseList:
 
 
 def promised_head(decisions: list[ShownEntry]) -> int:
-    """The head that PREPARED names, when no draft is here."""
+    """The head that PREPARED names, for a transaction without drafts in these files."""
     heads = [each.entry.previous for each in decisions if each.entry.kind == Kind.PREPARED]
     return heads[0] if heads else NOWHERE
 

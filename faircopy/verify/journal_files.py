@@ -1,4 +1,4 @@
-"""The files of one journal as they stand on disk, to read only."""
+"""The files of one journal as they are on disk, read-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ ADVANCE_BYTES = 1 << 20
 
 
 def open_segment(path: Path, identity: bytes | None = None) -> Segment:
-    """A segment file, to read only; of whichever journal, if none is named. Raises DamagedJournal, StorageFailure."""
+    """A segment file, read-only; of any journal if `identity` is None. Raises DamagedJournal,
+    StorageFailure."""
     file = File(path, read_only=True)
     if identity is None:
         head = file.read(HEADER_BYTES, 0)
@@ -28,7 +29,7 @@ def open_segment(path: Path, identity: bytes | None = None) -> Segment:
 
 
 class JournalFiles:
-    """The segments of a journal in order. Stands in for a `Journal` where one is folded, and cuts nothing."""
+    """The segments of a journal in order. Stands in for a `Journal` that is folded, but cuts nothing."""
 
     def __init__(self, segments: Segments, advance: Advance = lambda _bytes: None) -> None:
         self.directory = segments.directory
@@ -40,11 +41,11 @@ class JournalFiles:
 
     @property
     def start_position(self) -> int:
-        """The position of the first byte that there still is; 0 without files."""
+        """The position of the first byte that still exists; 0 without files."""
         return self.segments[0].base if self.segments else 0
 
     def entries(self, start: int) -> Iterator[Recovered]:
-        """The sound entries from `start` on, up to `end`, which is where there is none."""
+        """The sound entries from `start` on, up to `end`, the first place without one."""
         self.end, untold = start, 0
         for recovered in read_entries(self.segments, start):
             self.end = recovered.entry.end
@@ -55,8 +56,9 @@ class JournalFiles:
             yield recovered
 
     def leave_out_below(self, position: int) -> bool:
-        """Leave out the segments up to `end`, if that is below `position`, from where on the journal is needed, and a
-        later segment follows a gap: a crash has brought back some of those that were deleted. False if it is not so.
+        """Leave out the segments up to `end` if `end` is below `position`, where the needed part of the
+        journal begins, and if a later segment follows after a gap: then a crash has brought back some deleted
+        segments. Otherwise return False.
         """
         here = self.segments.holding(self.end)
         later = [segment for segment in self.segments if segment.base > self.end]
@@ -66,14 +68,15 @@ class JournalFiles:
         return True
 
     def finish(self) -> None:
-        """Count as checked what was not read: there was no need to."""
+        """Count the bytes as checked that did not have to be read."""
         self._advance(max(self._bytes - self._told, 0))
         self._told = self._bytes
 
-    # -- as a Journal --------------------------------------------------------------------------------------------
+    # -- the methods of a Journal
+    # --------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """It is open."""
+        """Do nothing: the files are open."""
 
     def recover(self, start: int, fold: Callable[[Recovered], None]) -> None:
         """Feed the entries from `start` on to `fold`. Raises DamagedJournal."""
@@ -90,7 +93,7 @@ class JournalFiles:
         ensure_torn(self.segments, self.end, known_durable=start)
 
     def fold_one(self, fold: Callable[[Recovered], None], recovered: Recovered) -> None:
-        """Fold one entry. Raises DamagedJournal where the fold does not take it."""
+        """Fold one entry. Raises DamagedJournal if the fold does not accept it."""
         try:
             fold(recovered)
         except FaircopyError:
@@ -99,7 +102,7 @@ class JournalFiles:
             raise self.misfit(recovered.entry.position, error) from error
 
     def misfit(self, position: int, error: Exception) -> DamagedJournal:
-        """The error for an entry that is whole, and of which nothing can be made."""
+        """The error for a sound entry that makes no sense here."""
         return self.damaged(position, f"the entry there can't follow those before it ({error!r})")
 
     def damaged(self, position: int, what: str) -> DamagedJournal:
@@ -109,7 +112,7 @@ class JournalFiles:
 
 
 def open_journal(directory: Path, identity: bytes | None, advance: Advance) -> tuple[JournalFiles, list[Finding]]:
-    """A journal's files, and what is wrong with their headers; those that have damaged ones are left out."""
+    """A journal's files, and the faults in their headers; files with damaged headers are left out."""
     segments, findings = [], []
     for path in list_files(directory, SUFFIX):
         try:
@@ -120,7 +123,8 @@ def open_journal(directory: Path, identity: bytes | None, advance: Advance) -> t
 
 
 def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[Finding]:
-    """Check the entries below a checkpoint, one of which must end there (I6). None may be missing from `needed` on."""
+    """Check the entries below a checkpoint, one of which must end there (I6). From `needed` on none may be
+    missing."""
     while True:
         for recovered in files.entries(files.start_position):
             if recovered.entry.end >= checkpoint:
@@ -136,7 +140,7 @@ def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[F
 
 
 def finding_of(error: Exception, path: Path) -> Finding:
-    """An error as a finding; `path` is what was being checked, if the error names no other."""
+    """An error as a finding, in the file that the error names, or else in `path`."""
     if isinstance(error, DamagedJournal) and error.path is not None:
         return Finding(error.path, error.byte, str(error).removeprefix(f"{error.path} is "))
     return Finding(path, None, str(error) if isinstance(error, FaircopyError) else repr(error))

@@ -1,4 +1,4 @@
-"""The files of a data log as they stand on disk, batch by batch, to read only."""
+"""The files of a data log as they are on disk, batch by batch, read-only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PIECE_BYTES = 1 << 20
 
 
 class DamagedLogFile(FaircopyError):
-    """A log file does not hold whole and sound batches; `byte` is where the first bad one begins."""
+    """A log file has a damaged or incomplete batch; the first one begins at `byte`."""
 
     def __init__(self, path: Path, byte: int, what: str) -> None:
         super().__init__(f"{path} at byte {byte:,}: {what}")
@@ -35,7 +35,7 @@ class DamagedLogFile(FaircopyError):
 
 
 class ShownBatch(NamedTuple):
-    """One batch, and where it stands; `data` is a view of a larger buffer."""
+    """One batch and its place; `data` is a view of a larger buffer."""
 
     path: Path
     byte: int
@@ -59,7 +59,7 @@ def log_files(directory: Path) -> list[Path]:
 
 
 def base_offset_of(path: Path) -> int | None:
-    """The first offset in a segment file, which is its name; None if the name is another."""
+    """The first offset in a segment file, taken from its name; None if it is not such a name."""
     return int(path.stem) if path.stem.isascii() and path.stem.isdigit() else None
 
 
@@ -83,12 +83,12 @@ class LogFile:
         epochs: Epochs = NOTHING_KNOWN,
         first_epoch: int = 0,
     ) -> Iterator[ShownBatch]:
-        """The batches between two bytes, the first of which has this offset if one is given, and this leader epoch or
-        a later one. Raises DamagedLogFile.
+        """The batches between two bytes. The first one must have `first_offset` if given, and `first_epoch` or a later
+        leader epoch. Raises DamagedLogFile.
         """
         stop = self.size if end is None else end
         if self.size < stop:
-            raise DamagedLogFile(self.path, self.size, f"the file ends here, and should have {stop:,} bytes")
+            raise DamagedLogFile(self.path, self.size, f"the file ends here, but should have {stop:,} bytes")
         at, offset, epoch = begin, first_offset, first_epoch
         while at < stop:
             batch = self._batch(at, stop, offset, epochs, epoch)

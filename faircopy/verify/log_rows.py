@@ -1,4 +1,4 @@
-"""The rows that a partition's log has, as a plain table shows them: from its files, front to back."""
+"""The rows of a partition's log in the form of a plain table, read from its files from front to back."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from faircopy.verify.log_files import base_offset_of, log_files
 
 
 class LogRows:
-    """The rows of one partition's log up to its checkpoint, asked for in the order of their offsets.
+    """The rows of one partition's log up to its checkpoint, which must be requested in the order of their
+    offsets.
 
-    `name` has the topic, its id, and the partition's number.
-    `end_offset` is where the journal, folded to its end, has the log end; None where that is not known.
+    `name` has the topic, its id, and the partition's number. `end_offset` is the log's end when the journal
+    is folded to its own end; None if that is not known.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class LogRows:
         self._batches = (rows.batch for rows in decode(read_batches(Files(), cut, self._first)))
 
     def first_difference(self, rows: pa.Table, first: int, last: int) -> int | None:
-        """The first offset whose row in `rows`, which has offsets `first` to `last`, is not the log's.
+        """The first offset whose row in `rows`, which has offsets `first` to `last`, differs from the log's
+        row.
 
-        None if there is none among those that the log still has.
+        None if no row differs among those that the log still has.
         """
         first, last = max(first, self._first), min(last, self._end - 1)
         if first > last:
@@ -62,7 +64,7 @@ class LogRows:
         try:
             expected = self._between(first, last)
         except LogMismatchError:
-            self._end = 0  # the check of the log has named the place
+            self._end = 0  # the check of the log has already named the place
             return None
         given = without_unknown(within(rows, first, last).cast(SCHEMA), expected)
         if given.equals(expected):
@@ -89,7 +91,8 @@ class LogRows:
 
 
 def without_unknown(given: pa.Table, expected: pa.Table) -> pa.Table:
-    """Without the `txid` of rows whose transaction is not known any more: the broker forgets those it has published."""
+    """`given` without the `txid` of rows whose transaction is no longer known: the broker forgets published
+    ones."""
     if given.num_rows != expected.num_rows:
         return given
     known = pc.if_else(expected["txid"].is_valid(), given["txid"], pa.scalar(None, SCHEMA.field("txid").type))

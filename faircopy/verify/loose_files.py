@@ -1,4 +1,4 @@
-"""Journals and logs by themselves, when there is no telling from the state store where they begin and end."""
+"""Journals and logs on their own, if the state store can't say where they begin and end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from faircopy.verify.log_files import DamagedLogFile, LogFile, base_offset_of, l
 
 
 def check_loose_journal(directory: Path, advance: Advance) -> Iterator[Finding]:
-    """Every entry of a journal, up to one behind which there is no sign that more was durable."""
+    """Check every entry of a journal, up to a place after which nothing shows that more was durable."""
     files, findings = open_journal(directory, None, advance)
     yield from findings
     if files.segments and not findings:
@@ -27,7 +27,8 @@ def check_loose_journal(directory: Path, advance: Advance) -> Iterator[Finding]:
 
 
 def check_loose_log(directory: Path, advance: Advance) -> Iterator[Finding]:
-    """Every batch of a log's files. The end of the last may be torn; that it is, a checkpoint would tell."""
+    """Check every batch of a log's files. The end of the last file may be torn; only a checkpoint would
+    tell."""
     for path in log_files(directory):
         base = base_offset_of(path)
         try:

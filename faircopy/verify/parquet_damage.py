@@ -1,4 +1,4 @@
-"""Where in a Parquet file the damage is, as far as its pages' checksums tell."""
+"""Locates the damage in a Parquet file, as far as the checksums of its pages show it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ENDING_BYTES = 8  # length of the footer, and "PAR1"
 def where_damaged(path: Path) -> tuple[int, str]:
     """The first byte of the damaged part, and which part that is. The file is known not to be sound.
 
-    To be called in a child process (`verify.child`): a damaged footer can make pyarrow end it.
+    Call this in a child process (`verify.child`): a damaged footer can make pyarrow crash it.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
-            return 0, ", at its begin"
+            return 0, ", at its start"
         file.seek(max(size - ENDING_BYTES, 0))
         ending = file.read()
     footer_at = size - ENDING_BYTES - int.from_bytes(ending[:4], "little")

@@ -1,10 +1,10 @@
-"""One partition: its journal, folded as the broker does, and its log against that.
+"""The check of one partition: its journal, folded as the broker does, and its log compared with the result.
 
-I1  the log holds what the fold says, where the journal still has it all
+I1  the log holds what the fold says, if the journal is still complete
 I3  each undecided transaction's drafts are reachable from its head
-I4  decisions exclude each other, and all else that the fold insists on
-I6  the checkpoint fits the journal and the log
-I7  what undecided transactions need is still in the journal
+I4  decisions exclude each other, and the other rules that the fold enforces
+I6  the checkpoint agrees with the journal and the log
+I7  the entries that undecided transactions need are still in the journal
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from faircopy.verify.partition_log import Derived, Expected, PartitionLog
 
 
 class PartitionCheck:
-    """The check of one partition. `run` yields what is wrong; then `next_offset` is that of the journal, if known."""
+    """The check of one partition. `run` yields the findings; then `next_offset` is the journal's, if
+    known."""
 
     def __init__(self, identity: bytes, journal: Path, log: Path, store: StateStore, advance: Advance) -> None:
         self._identity = identity
@@ -65,7 +66,8 @@ class PartitionCheck:
     # -- the journal ---------------------------------------------------------------------------------------------
 
     def _check_journal(self, files: JournalFiles, checkpoint: Checkpoint | None) -> Iterator[Finding]:
-        """What a start would not look at, and whether it finds what it needs (I7)."""
+        """Check the part that a start does not read, and whether a start finds the entries that it needs
+        (I7)."""
         position = checkpoint.position if checkpoint is not None else 0
         if not files.segments:
             if position:
@@ -75,9 +77,9 @@ class PartitionCheck:
         needed = min(position, stored.first_needed_position)
         if files.start_position > needed:
             first = files.segments[0].path
-            yield Finding(first, None, f"I7: the journal begins here, and is needed from position {needed} on")
+            yield Finding(first, None, f"I7: the journal begins here, but is needed from position {needed} on")
             return
-        # What _expected folds from the journal's begin on is not read twice, unless there may be a gap.
+        # If _expected folds the journal from its start, it is not read twice, unless there may be a gap.
         if files.start_position < position and (files.start_position or len(files.segments) > 1):
             yield from check_below(files, needed, position)
 
@@ -88,8 +90,8 @@ class PartitionCheck:
         return restore(checkpoint, scan("producers", self._identity), scan("transactions", self._identity))
 
     def _expected(self, files: JournalFiles, checkpoint: Checkpoint | None) -> Iterator[Expected]:
-        """Fold the journal: from its begin if it has all of it, else from the checkpoint. Yields what must be in the
-        log, and notes what is wrong.
+        """Fold the journal: from its start if it is complete, otherwise from the checkpoint. Yields the
+        batches that must be in the log, and notes faults.
         """
         position = checkpoint.position if checkpoint is not None else 0
         is_whole = files.start_position == 0
@@ -140,7 +142,7 @@ class PartitionCheck:
             )
 
     def _check_lists(self, files: JournalFiles) -> None:
-        """I3, for each transaction that is undecided at the journal's end."""
+        """Check I3 for each transaction that is undecided at the journal's end."""
         for transaction_id, transaction in self._state.transactions.items():
             if transaction.is_undecided:
                 drafts = Walk(files, transaction_id, read_from_disk).collect(transaction.head, keep_bytes=0)
@@ -152,7 +154,8 @@ class PartitionCheck:
                     )
 
     def _check_end(self, files: JournalFiles, log: PartitionLog) -> Iterator[Finding]:
-        """What was shown must be in the journal: else its end was not torn, but durable and lost (I2)."""
+        """Check that all shown messages are in the journal: otherwise its end was not torn, but durable and
+        lost (I2)."""
         shown = log.shown_end()
         if shown > self._state.next_offset:
             last = files.segments[-1] if files.segments else None

@@ -1,4 +1,5 @@
-"""The visible log of one partition against its checkpoint (I6), its indexes, and the fold of its journal (I1)."""
+"""Compares the visible log of a partition with its checkpoint (I6), its indexes, and the fold of its journal
+(I1)."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_files import DamagedLogFile, LogFile, ShownBatch, base_offset_of, log_files
 
 SAME_FROM = 16
-"""Up to here a batch in the log differs from what its producer sent."""
+"""Up to this byte a batch in the log differs from the batch that its producer sent."""
 
 
 class Expected(NamedTuple):
-    """A batch that the journal says to be in the log, and the leader epoch of the entry that put it there."""
+    """A batch that must be in the log, according to the journal, and the leader epoch of the entry that put it there."""
 
     offset: int
     leader_epoch: int
@@ -24,16 +25,17 @@ class Expected(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """What the state store has of a log beside its checkpoint: places (segment, byte) by offset, spans in order."""
+    """A log's data in the state store besides its checkpoint: places (segment, byte) by offset, and ordered
+    spans."""
 
     places: dict[int, tuple[int, int]]
     spans: list[Span]
 
 
 class PartitionLog:
-    """The log's files. Bytes behind the checkpoint's end count for nothing: a start writes them again.
+    """The log's files. Bytes after the checkpoint's end are ignored: a start writes them again.
 
-    Files that are wholly below the start are deleted, and a crash may bring some back. They need not be all there.
+    Files that are wholly below the log's start are deleted, and a crash may bring back some of them, with gaps.
     """
 
     def __init__(self, directory: Path, checkpoint: Checkpoint | None, advance: Advance) -> None:
@@ -44,7 +46,7 @@ class PartitionLog:
         self._paths = log_files(directory)
         for path in self._paths:
             if base_offset_of(path) is None:
-                self.findings.append(Finding(path, None, "this is no name of a log's file"))
+                self.findings.append(Finding(path, None, "this is not the name of a log file"))
 
     @property
     def end_base(self) -> int | None:
@@ -54,7 +56,8 @@ class PartitionLog:
     # -- up to the checkpoint ------------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[ShownBatch]:
-        """All sound batches up to the checkpoint's end; what is wrong is noted, and the rest of that file left out."""
+        """All sound batches up to the checkpoint's end. A fault is noted, and the rest of its file left
+        out."""
         if self._checkpoint is None or self.end_base is None:
             return
         if self.directory / file_name(self.end_base) not in self._paths:
@@ -62,11 +65,11 @@ class PartitionLog:
         paths = [path for path in self._paths if (base_offset_of(path) or 0) <= self.end_base]
         for path, following in zip(paths, [*paths[1:], None], strict=True):
             base = base_offset_of(path)
-            behind = base_offset_of(following) if following is not None else self._checkpoint.next_offset
-            yield from self._file_batches(path, base or 0, behind or 0)
+            after = base_offset_of(following) if following is not None else self._checkpoint.next_offset
+            yield from self._file_batches(path, base or 0, after or 0)
         self._check_start(paths)
 
-    def _file_batches(self, path: Path, base: int, behind: int) -> Iterator[ShownBatch]:
+    def _file_batches(self, path: Path, base: int, after: int) -> Iterator[ShownBatch]:
         assert self._checkpoint is not None
         file = LogFile(path, self._advance)
         end = self._checkpoint.log_byte if base == self.end_base else None
@@ -78,8 +81,8 @@ class PartitionLog:
         except DamagedLogFile as error:
             self._note(path, error.byte, error.what)
             return
-        if offset != behind and behind > self._checkpoint.start_offset:
-            self._note(path, byte, f"the file ends with offset {offset - 1}, and {behind} comes next")
+        if offset != after and after > self._checkpoint.start_offset:
+            self._note(path, byte, f"the file ends with offset {offset - 1}, and {after} comes next")
 
     def _check_start(self, paths: list[Path]) -> None:
         assert self._checkpoint is not None
@@ -90,7 +93,7 @@ class PartitionLog:
     # -- against the journal and the indexes ---------------------------------------------------------------------
 
     def check(self, expected: Iterator[Expected], derived: Derived) -> None:
-        """Read the log, and compare it with what its journal and the state store say of it. Exhausts `expected`."""
+        """Read the log, and compare it with its journal and the state store. Exhausts `expected`."""
         spans = {span.first_offset: span for span in derived.spans}
         places = dict(derived.places)
         first_offset, wanted = None, next(expected, None)
@@ -128,12 +131,12 @@ class PartitionLog:
         if lost:
             self._note(self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins")
 
-    # -- behind the checkpoint -----------------------------------------------------------------------------------
+    # -- after the checkpoint -------------------------------------------------------------------------------------
 
     def shown_end(self) -> int:
-        """The offset behind the last sound batch, those behind the checkpoint's end included: so far it was shown.
+        """The offset after the last sound batch, even beyond the checkpoint's end: messages up to here were shown.
 
-        Which epochs came after the checkpoint the journal has perhaps lost: that they don't fall has to do.
+        The journal may have lost which epochs came after the checkpoint, so they only must not fall.
         """
         base, byte, offset, epoch = self.end_base, 0, 0, 0
         if self._checkpoint is not None:

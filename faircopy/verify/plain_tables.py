@@ -1,4 +1,6 @@
-"""One plain table: its own files, Spark's log of it, its data files, and its rows against those of the broker's log."""
+"""The check of a plain table: its own files, Spark's log, its data files, and its rows, compared with the
+broker's log.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ Partition = tuple[str, int]
 
 
 class TablePartition(NamedTuple):
-    """A partition as a table names it; the id is in hexadecimal digits."""
+    """A partition as a table names it; the id is in hexadecimal."""
 
     topic: str
     topic_id: str
@@ -38,7 +40,8 @@ PATIENCE_SECONDS = 10.0
 
 
 class PlainTableCheck:
-    """The check of the table in `directory` (absolute). `open_log` gives the rows of a partition, if it can be read."""
+    """The check of the table in `directory` (absolute). `open_log` gives a partition's rows, if they can be
+    read."""
 
     def __init__(self, directory: Path, open_log: Callable[[TablePartition], LogRows | None], advance: Advance) -> None:
         self._directory = directory
@@ -52,7 +55,7 @@ class PlainTableCheck:
         """All findings."""
         if not self._is_left_alone():
             yield Finding(
-                self._directory / names.LOCK, None, "a publisher is still at work: check again when it has ended"
+                self._directory / names.LOCK, None, "a publisher is still running: check again when it has ended"
             )
             return
         found = self._files.list_directory(self._directory)
@@ -81,7 +84,8 @@ class PlainTableCheck:
         yield from self._check_reach(reached)
 
     def _is_left_alone(self) -> bool:
-        """Whether nobody writes to the table. A killed broker's publisher may need some moments to end."""
+        """Wait until nobody writes to the table; a killed broker's publisher may need some moments to end.
+        False if it does not end."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self._files.is_locked(self._directory / names.LOCK):
             if time.monotonic() > deadline:
@@ -116,9 +120,9 @@ class PlainTableCheck:
         self._listed[entry] = listed
 
     def _live(self) -> Iterator[DataFile]:
-        """The files that count, in the order of their rows; none if an entry is missing or damaged.
+        """The live files, in the order of their rows; none if an entry is missing or damaged.
 
-        A file that others were merged into stands in their place, whatever its number is.
+        A merged file takes the place of the files that were merged into it, whatever its number is.
         """
         there = [spark_log.entry_of_name(name) for name in self._files.list_directory(self._spark_log)]
         newest = max((entry for entry in there if entry is not None), default=-1)
@@ -129,7 +133,7 @@ class PlainTableCheck:
                 yield from self._listed[entry]
 
     def _listed_before(self, live: list[DataFile]) -> list[DataFile]:
-        """The files that an entry lists and that do not count any more."""
+        """The files that an entry lists and that are no longer live."""
         listed = dict.fromkeys(file for entry in sorted(self._listed) for file in self._listed[entry])
         counting = set(live)
         return [file for file in listed if file not in counting]
@@ -144,17 +148,17 @@ class PlainTableCheck:
             yield Finding(path, None, f"it is damaged, or missing ({error})")
             return
         for name in sorted(live & retired.keys()):
-            yield Finding(path, None, f"it has {name} for deletion, which counts")
+            yield Finding(path, None, f"it lists {name} for deletion, which is live")
 
     # -- data files ----------------------------------------------------------------------------------------------
 
     def _check_file(self, file: DataFile, size: int | None) -> tuple[Footer | None, list[Finding]]:
         path = self._directory / file.name
         if size != file.size:
-            has = "it is missing" if size is None else f"it has {size:,} bytes, and {file.size:,} are listed"
+            has = "it is missing" if size is None else f"it has {size:,} bytes, but {file.size:,} are listed"
             return None, [Finding(path, None if size is None else min(size, file.size), has)]
         if not is_sound(self._files, self._directory, file):
-            byte, where = in_child(lambda: where_damaged(path)) or (None, ", and reading it ends a process")
+            byte, where = in_child(lambda: where_damaged(path)) or (None, ", and reading it crashes a process")
             return None, [Finding(path, byte, f"it does not match the checksum in its name{where}")]
         try:
             return self._footer(path), []
@@ -166,13 +170,13 @@ class PlainTableCheck:
             footer = parse_footer(parquet.metadata.metadata, str(path))
             rows = sum(part.rows for part in footer.slices)
             if rows != parquet.metadata.num_rows:
-                raise FooterError(f"it has {parquet.metadata.num_rows} rows, and its footer counts {rows}")
+                raise FooterError(f"it has {parquet.metadata.num_rows} rows, but its footer counts {rows}")
             return footer
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
     def _check_rows(self, file: DataFile, footer: Footer, reached: Held) -> Iterator[Finding]:
-        """The rows of a live file: they go on where the table was, and are those of the log."""
+        """Check the rows of a live file: they continue where the table ended, and equal those of the log."""
         path = self._directory / file.name
         parts = [(part.topic, part.partition, part.rows) for part in footer.slices]
         with pq.ParquetFile(path) as parquet:
@@ -189,7 +193,7 @@ class PlainTableCheck:
     def _check_part(
         self, path: Path, rows: pa.Table, partition: Partition, footer: Footer, reached: Held
     ) -> Iterator[Finding]:
-        """Rows of one partition that stand together."""
+        """Check the contiguous rows of one partition."""
         topic, number = partition
         first, last = rows["offset"][0].as_py(), rows["offset"][-1].as_py()
         begin, end = (held.next_offsets.get(topic, {}).get(number, 0) for held in (reached, footer.held))
@@ -207,6 +211,6 @@ class PlainTableCheck:
                     yield Finding(
                         self._directory,
                         None,
-                        f"it holds {topic}-{number} up to offset {offset - 1}, and the log ends with "
+                        f"it holds {topic}-{number} up to offset {offset - 1}, but the log ends with "
                         f"{log.end_offset - 1}: the log has lost messages",
                     )

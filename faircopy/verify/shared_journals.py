@@ -1,4 +1,5 @@
-"""The journals that no topic has: of group offsets and of transactions, each folded as the broker folds it."""
+"""The check of journals that belong to no topic: of group offsets and of transactions, folded as the broker
+does."""
 
 from __future__ import annotations
 
@@ -21,22 +22,22 @@ from faircopy.verify.journal_files import JournalFiles, check_below, finding_of,
 
 
 def check_metadata_journal(number: int, directory: Path, store: StateStore, advance: Advance) -> Iterator[Finding]:
-    """J-`number`, in `directory`: its entries, and the transitions that they are."""
+    """Check J-`number`, in `directory`: its entries, and the transitions that they make."""
     identity = journal_identity(number)
     files, findings = open_journal(directory, identity, advance)
     yield from findings
     if not findings:
         value = store.get("checkpoints", identity)
         position = int(json.loads(value)["position"]) if value is not None else 0
-        # It only reads: what a Journal is written with is not needed.
+        # It only reads, so the parts that write a Journal are not needed.
         journal = MetadataJournal(number, cast(Journal, files), store, cast(Disk, None))
         yield from check_folded(files, position, position, journal.recover)
     files.finish()
 
 
 def check_folded(files: JournalFiles, needed: int, position: int, fold: object) -> Iterator[Finding]:
-    """What lies below a checkpoint's position, where entries are needed from `needed` on, and what `fold` says of the
-    rest.
+    """Check the entries below a checkpoint's position, which are needed from `needed` on, and feed the rest
+    to `fold`.
     """
     assert callable(fold)
     if files.segments and files.start_position < position:

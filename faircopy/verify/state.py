@@ -1,4 +1,5 @@
-"""The state store: every page and every record, and the store opened to read if that can be done."""
+"""The check of the state store: every page and every record. If possible, the store is then opened to
+read."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from faircopy.verify.findings import Advance, Finding
 
 
 class StateCheck:
-    """The check of the state store in `directory`; afterwards `store` is open, unless LMDB must not see the file."""
+    """The check of the state store in `directory`; afterwards `store` is open, unless LMDB must not open the
+    file."""
 
     def __init__(self, directory: Path, advance: Advance) -> None:
         self._directory = directory

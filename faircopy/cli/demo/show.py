@@ -47,8 +47,7 @@ def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as
 
     Three workers read flights and write each one's departure and arrival, many flights to a transaction, with their own
     offsets in it. They abort some transactions on purpose and are killed now and then. A plain read_uncommitted
-    consumer
-    and an unmodified Spark read along.
+    consumer and an unmodified Spark read the result meanwhile.
     """
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
