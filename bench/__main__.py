@@ -36,7 +36,7 @@ COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
 @click.group()
 def main() -> None:
     """Commit protocols side by side, and faircopy beside Apache Kafka, in one run."""
-    # Whoever ends the benchmark ends its brokers, too.
+    # Ending the benchmark also ends its brokers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
 
 
@@ -48,7 +48,7 @@ def measured(profile: Profile, only: tuple[str, ...], seed: int | None, output: 
     path = output / f"{'-'.join([profile.name, *only])}.json"
     with tempfile.TemporaryDirectory(prefix="faircopy-bench-", dir=data) as name:
         results = Results(about(profile.name, seed, Path(name)))
-        # A run is long: what it has measured is kept, whatever comes after.
+        # A run is long: its results are kept after each step, whatever happens later.
         has_failed = run(Run(profile, results, Path(name), seed), only, console, lambda: save(results, path))
     page = path.with_suffix(".html")
     write_page(load(path), page)
@@ -83,7 +83,7 @@ def run(run: Run, only: tuple[str, ...], console: Console, keep: Callable[[], No
 
 
 def show(results: Results, console: Console) -> None:
-    """The summary: beside this machine's floors, and beside Kafka."""
+    """Print the summary: faircopy compared with this machine's floors, and with Kafka."""
     floors = Table("faircopy beside this machine", "measured", "ratio", "to", "aim", "", box=None, header_style="bold")
     for limit in limits(results):
         ratio = f"{limit.ratio:.2f}" if limit.ratio is not None else ""
@@ -105,7 +105,7 @@ def show(results: Results, console: Console) -> None:
 
 
 def console_of(is_terminal: bool) -> Console:
-    """Where there is no terminal to say how wide it is, tables take what they need."""
+    """A console. Without a terminal, which has a width, tables are as wide as they need to be."""
     return Console() if is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
@@ -115,11 +115,13 @@ def verdict_text(verdict: str) -> str:
 
 
 OPTIONS = [
-    click.option("--only", multiple=True, metavar="STEP", help="Only this part, such as latency; may be repeated."),
-    click.option("--seed", type=int, help="Decides where aborted transactions stand; random, and recorded."),
-    click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Where results and page go."),
+    click.option("--only", multiple=True, metavar="STEP", help="Only this step, such as latency; can be repeated."),
+    click.option("--seed", type=int, help="Chooses the transactions that abort.  [default: random, and recorded]"),
     click.option(
-        "--data", type=click.Path(path_type=Path, exists=True), help="The disk where brokers keep their data."
+        "--output", type=click.Path(path_type=Path), default=RESULTS, help="The directory for results and page."
+    ),
+    click.option(
+        "--data", type=click.Path(path_type=Path, exists=True), help="The directory where brokers keep their data."
     ),
 ]
 

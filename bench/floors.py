@@ -1,4 +1,4 @@
-"""What this machine can do by itself, measured in the same run as everything else."""
+"""The floors: the speed of the bare machine, measured in the same run as everything else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def measure(directory: Path) -> list[Floor]:
 
 
 def measure_times(directory: Path) -> list[Floor]:
-    """Those that are times. They change from minute to minute, so they are measured between rounds, too."""
+    """The floors that are times. They change from minute to minute, so they are also measured between
+    rounds."""
     return [
         *(sync_floor(directory, files) for files in SYNCED_FILES),
         Floor("loopback round trip", loopback_round_trip_ms(), "ms", "100 bytes to another process and back"),
@@ -53,14 +54,14 @@ def medians(samples: list[Floor]) -> list[Floor]:
 
 
 def sync_floor(directory: Path, files: int) -> Floor:
-    """The time of fdatasync of so many files at once, in ms."""
+    """The time for fdatasync of `files` files at once, in ms."""
     name = "fdatasync" if files == 1 else f"parallel fdatasync of {files} files"
     about = f"{ENTRY_BYTES} bytes written to each of {files} preallocated file(s) and fdatasynced, median"
     return Floor(name, parallel_fdatasync_ms(directory, files), "ms", about)
 
 
 def parallel_fdatasync_ms(directory: Path, files: int) -> float:
-    """Median of one write and fdatasync on each of so many preallocated files, side by side."""
+    """The median time of one write and fdatasync on each of `files` preallocated files, side by side."""
 
     async def measure_all() -> float:
         disk = Disk(asyncio.get_running_loop())
@@ -89,7 +90,7 @@ def write_and_sync(file: File, position: int) -> None:
 
 
 def loopback_round_trip_ms() -> float:
-    """Median, over TCP without Nagle's delay."""
+    """The median, over TCP without Nagle's delay."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=echo, args=(theirs,), daemon=True)
@@ -107,7 +108,7 @@ def loopback_round_trip_ms() -> float:
 
 
 def echo(parent: Connection) -> None:
-    """Send back what comes, until the other side closes."""
+    """Send all bytes back, until the other side closes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         parent.send(server.getsockname()[1])
         connection, _ = server.accept()
@@ -118,7 +119,7 @@ def echo(parent: Connection) -> None:
 
 
 def memory_copy() -> float:
-    """Bytes a second, the best of some."""
+    """Bytes a second, the best of several tries."""
     source, target = os.urandom(COPIED_BYTES), bytearray(COPIED_BYTES)
     best = float("inf")
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""What the results say of where they were measured."""
+"""The description of the machine in the results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def about(profile: str, seed: int, directory: Path) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name, as Linux tells it."""
+    """The processor's name, as reported by Linux."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()

@@ -26,7 +26,7 @@ PACED_PER_SECOND = 5_000
 
 @dataclass(frozen=True)
 class LatencyPlan:
-    """Cells for the main systems, fewer for the rivals; each is measured so many seconds in each round."""
+    """Cells for the main systems, fewer for the rivals; each is measured for `seconds` in each round."""
 
     cells: list[Cell]
     rival_cells: list[Cell]
@@ -44,7 +44,7 @@ class StallPlan:
 
 @dataclass(frozen=True)
 class AbortPlan:
-    """So many messages, of which these percentages abort; each is read so many times."""
+    """How many messages, which percentages of them abort, and how often each log is read."""
 
     systems: list[str]
     percents: list[int]
@@ -101,7 +101,7 @@ class ToolsPlan:
 
 @dataclass(frozen=True)
 class Profile:
-    """One run. What is None is not measured."""
+    """One run. A plan that is None is not measured."""
 
     name: str
     systems: list[str]

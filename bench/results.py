@@ -1,8 +1,9 @@
-"""The result file: what a run measured, as JSON.
+"""The result file: the results of a run, as JSON.
 
-A file is one object: `format`, `about` (machine, versions, settings, seed), `systems`, `floors`, `skipped`, and one
-list of rows for each measure, named as the class of the rows below. Every row names its system. Times are milliseconds
-in histograms and seconds elsewhere; sizes are bytes. A figure of several rounds is a list with one number a round.
+A file is one object: `format`, `about` (machine, versions, settings, seed), `systems`, `floors`, `skipped`,
+and one list of rows for each measure, with the name of the row's class below. Every row names its system.
+Times are milliseconds in histograms and seconds elsewhere; sizes are bytes. A figure of several rounds is a
+list with one number per round.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class System:
 
 @dataclass(frozen=True)
 class Floor:
-    """What this machine can do by itself: `value` in `unit`."""
+    """A figure of the bare machine: `value` in `unit`."""
 
     name: str
     value: float
@@ -53,7 +54,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Skipped:
-    """What was not measured, and why."""
+    """A step that was not measured, and why."""
 
     what: str
     why: str
@@ -61,13 +62,14 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Latency:
-    """Transactions of one message in each of `partitions` partitions, by `producers` producers at once, each of which
-    pauses for `pause_ms` between two.
+    """Transactions with one message in each of `partitions` partitions, by `producers` producers at once,
+    each of which pauses for `pause_ms` between two.
 
-    `begin_to_ack` is from begin_transaction to the commit's ack, `commit_to_ack` from the call of commit_transaction to
-    its ack, while the messages sent just before are still under way. `flushed_commit_to_ack` is of other transactions,
-    every second one, which were flushed before the call. `ack_to_visible` is from the ack to the delivery of the last
-    message, `end_to_end` from each message's send to its delivery, at a consumer that sees committed data only.
+    `begin_to_ack` is from begin_transaction to the commit's ack, `commit_to_ack` from the call of
+    commit_transaction to its ack, while the messages sent just before are still in flight.
+    `flushed_commit_to_ack` is of other transactions, every second one, which were flushed before the call.
+    `ack_to_visible` is from the ack to the delivery of the last message, `end_to_end` from each message's
+    send to its delivery, at a consumer that sees committed data only.
     """
 
     system: str
@@ -113,9 +115,10 @@ class Stall:
 
 @dataclass(frozen=True)
 class AbortCost:
-    """Reading a log of `messages` messages of which `aborted_percent` belong to aborted transactions.
+    """Reading a log of `messages` messages, `aborted_percent` of which belong to aborted transactions.
 
-    `wire_bytes` came to the consumer. `log_bytes` is the visible log on disk, `disk_bytes` the log with the journals.
+    `wire_bytes` reached the consumer. `log_bytes` is the visible log on disk, `disk_bytes` the log and the
+    journals.
     """
 
     system: str
@@ -133,7 +136,8 @@ class AbortCost:
 class Throughput:
     """One producer at full speed, then one consumer; `commit_every_ms` is 0 without transactions.
 
-    CPU and memory are the broker's. `written_per_byte` counts what it gave to the file system per byte of messages.
+    CPU and memory are the broker's. `written_per_byte` is how many bytes it gave to the file system per
+    message byte.
     """
 
     system: str
@@ -207,9 +211,9 @@ class ToolProduce:
 class ToolTotals:
     """One broker under all of Kafka's tools.
 
-    `transaction_version` is the one that it has in force, 0 if it names none: from 2 on Kafka's producer speaks
-    transactions v2. The delivery of one plain record at a time is EndToEndLatency's, the rate of reading
-    ConsumerPerformance's. CPU is the broker's over all tools, memory the most that it ever had.
+    `transaction_version` is the version in force, 0 if the broker names none: from 2 on Kafka's producer
+    speaks transactions v2. The delivery of one plain record at a time is EndToEndLatency's, the rate of
+    reading ConsumerPerformance's. CPU is the broker's over all tools, memory its peak.
     """
 
     system: str
@@ -245,7 +249,8 @@ class Distance:
 
 @dataclass(frozen=True)
 class Checked:
-    """The model with this run's round trip and durable write, beside what the run measured on loopback.
+    """The model with this run's round trip and durable write, beside the figure that the run measured on
+    loopback.
 
     Both are from the call of commit to its ack; `is_flushed` says that all messages were acked before the call.
     """
@@ -271,7 +276,7 @@ MEASURES: dict[str, type[Any]] = {
 
 @dataclass
 class Results:
-    """All of one run. `rows` has the rows of each measure, by the name of their class."""
+    """The results of one run. `rows` has the rows of each measure, by the name of their class."""
 
     about: dict[str, Any]
     systems: list[System] = field(default_factory=list)
@@ -280,7 +285,7 @@ class Results:
     rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in MEASURES})
 
     def add(self, *rows: Any) -> None:
-        """Take rows of any measure."""
+        """Add rows of any measure."""
         for row in rows:
             self.rows[type(row).__name__].append(row)
 
@@ -307,9 +312,9 @@ def save(results: Results, path: Path) -> None:
 
 
 def load(path: Path) -> Results:
-    """Read a result file. One that is older than a measure has no rows of it.
+    """Read a result file. A file that is older than a measure has no rows of it.
 
-    Raises ValueError if it is of another format.
+    Raises ValueError if it has another format.
     """
     document = json.loads(path.read_text())
     if document.get("format") != FORMAT:

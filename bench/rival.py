@@ -1,4 +1,4 @@
-"""python -m bench.rival PROTOCOL start: `faircopy start`, of a broker with another commit protocol."""
+"""python -m bench.rival PROTOCOL start: `faircopy start` for a broker with another commit protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One run: start the systems, check them, measure them. What fails or can't be had is said, and the rest goes on."""
+"""One run: start the systems, check them, measure them. It reports what fails or is missing, and does the
+rest."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ FAILURES = (FaircopyError, KafkaException, OSError, RuntimeError, TimeoutError)
 
 
 class Run:
-    """A run over a profile, in a directory of its own. `results` grows from step to step."""
+    """A run of a profile, in a directory of its own. `results` grows from step to step."""
 
     def __init__(self, profile: Profile, results: Results, directory: Path, seed: int) -> None:
         self.results = results
@@ -43,7 +44,7 @@ class Run:
         self._peers: dict[str, Peer] = {}
 
     def steps(self) -> Iterator[tuple[str, Callable[[Progress], None]]]:
-        """The parts of the run, in order, with their names."""
+        """The steps of the run, in order, with their names."""
         yield "floors", lambda _progress: self.results.floors.extend(floors.measure(self._directory))
         yield "starts", self._start
         if self._profile.growth is not None:
@@ -63,7 +64,7 @@ class Run:
 
     def do(self, name: str, step: Callable[[Progress], None], progress: Progress) -> None:
         """One step. If it fails, the results say so."""
-        # What the step before left to be written would be in the way of this one's fdatasyncs.
+        # Data that the step before left unwritten would delay this one's fdatasyncs.
         os.sync()
         try:
             step(progress)
@@ -83,14 +84,14 @@ class Run:
             self.results.skipped.append(skipped)
 
     def _cannot_be_had(self, what: str, error: Unavailable) -> None:
-        """A peer is missing on this machine: no failure, unless everything is required."""
+        """A peer is missing on this machine, which is not a failure unless everything is required."""
         self.has_failed |= os.environ.get(REQUIRE_ALL) == "1"
         self._skip(what, str(error))
 
     # -- systems -------------------------------------------------------------------------------------------------
 
     def _start_all(self, progress: Progress) -> None:
-        """Start every system, warm it up, and let only those stay that do what they must."""
+        """Start every system, warm it up, and keep only the ones that pass the check."""
         for name in self._profile.systems:
             progress(name)
             try:
@@ -98,7 +99,7 @@ class Run:
             except Unavailable as error:
                 self._cannot_be_had(f"system {name}", error)
                 continue
-            self._peers[name] = peer  # before it is started, so that whoever ends this run ends the peer, too
+            self._peers[name] = peer  # before it is started, so that ending this run also ends the peer
             try:
                 peer.start()
                 check(peer.address, self._seed, may_abort=not name.startswith("none"))
@@ -115,14 +116,14 @@ class Run:
         return [self._peers[name] for name in names if name in self._peers]
 
     def stop(self) -> None:
-        """End all that runs."""
+        """End all running systems."""
         for peer in self._peers.values():
             with contextlib.suppress(*FAILURES):
                 peer.stop()
         self._peers.clear()
 
     def _factories(self, names: Iterable[str]) -> dict[str, Callable[[Path], Peer]]:
-        """Those of the systems that can be had."""
+        """The systems that are available."""
         factories = {}
         for name in names:
             try:
@@ -174,7 +175,7 @@ class Run:
 
         rows = latency.measure(peers, cells, plan.rounds, plan.seconds, progress, measure_floors)
         self.results.add(*rows)
-        # The floors of the very minutes in which commits were measured count for them.
+        # The floors that count for commits are those of the same minutes.
         of_these = floors.medians(samples)
         names = {floor.name for floor in of_these}
         self.results.floors = of_these + [floor for floor in self.results.floors if floor.name not in names]

@@ -1,4 +1,4 @@
-"""Where and with what a modelled transaction runs."""
+"""The conditions under which a modelled transaction runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 class Conditions:
     """Distances, disks and clients. Times are milliseconds.
 
-    `round_trip_ms` lies between a client and a broker, `broker_round_trip_ms` between two brokers. `durable_write_ms`
-    is one group commit: a node's files become durable side by side. Where `is_replicated`, a durable write ends when
-    a follower has it too, one round trip between brokers later. `processing_ms` is the work on each message that
-    reaches a node, one after the other.
+    `round_trip_ms` is between a client and a broker, `broker_round_trip_ms` between two brokers.
+    `durable_write_ms` is one group commit: a node's files become durable side by side. If `is_replicated`, a
+    durable write ends when a follower has it too, one round trip between brokers later. `processing_ms` is
+    the work on each message that reaches a node, one after the other.
 
-    The last two are of the client library: how long it waits before it registers partitions, so that one request serves
-    several, and how many of its produce requests may be unanswered (None: no limit).
+    The last two belong to the client library: how long it waits before it registers partitions, so that one
+    request serves several, and how many of its produce requests may be unanswered (None: no limit).
     """
 
     round_trip_ms: float
@@ -48,9 +48,9 @@ def apart(
 
 
 def one_broker(round_trip_ms: float, durable_write_ms: float, partitions: int) -> Conditions:
-    """What the benchmark measures: one broker on loopback, where coordinator and leaders are one process.
+    """The setting of the benchmark: one broker on loopback, where coordinator and leaders are one process.
 
-    Its client, librdkafka, registers partitions after a timer of 1 ms, sends one message batch a request, and has at
-    most five requests unanswered on the connection of an idempotent producer.
+    Its client, librdkafka, registers partitions after a timer of 1 ms, sends one batch per request, and has
+    at most five unanswered requests on the connection of an idempotent producer.
     """
     return Conditions(round_trip_ms, 0.0, durable_write_ms, partitions, registration_pause_ms=1.0, requests_in_flight=5)

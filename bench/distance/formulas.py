@@ -1,8 +1,8 @@
-"""What the programs add up to: closed formulas, which the tests hold against the simulation.
+"""The latencies of the protocols as closed formulas, which the tests compare with the simulation.
 
 RTT is a round trip, W a durable write, N the number of partitions, p the work on one message, T the client library's
-timer before it registers partitions, F the turns in which it sends N requests of which only so many may be unanswered,
-and M what a transaction still waits for the markers of the last one.
+timer before it registers partitions, F the number of turns in which it sends N requests if only a few may be
+unanswered, and M the time that a transaction still waits for the markers of the previous one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Formula:
         )
 
     def text(self, *, is_replicated: bool = False) -> str:
-        """The sum as it is written, such as "3 RTT + W + (2N + 4) p"; a replicated write takes W + RTT."""
+        """The sum as text, such as "3 RTT + W + (2N + 4) p"; a replicated write takes W + RTT."""
         round_trips = self.round_trips + (self.writes if is_replicated else 0)
         terms = [
             "T" if self.timers else "",
@@ -52,13 +52,14 @@ class Formula:
 
 
 def marker_wait_ms(conditions: Conditions) -> float:
-    """Markers are written while the ack travels and the client's timer runs; what is left of that is waited for."""
+    """The rest of the time for writing markers, after the ack has travelled and the client's timer has
+    run."""
     markers_ms = conditions.broker_round_trip_ms + conditions.write_ms
     return max(0.0, markers_ms - conditions.round_trip_ms - conditions.registration_pause_ms)
 
 
 def times(constant: float, slope: int, variable: str, unit: str) -> str:
-    """Such as "2 RTT", "(F + 2) RTT", or nothing at all."""
+    """A term such as "2 RTT" or "(F + 2) RTT"; empty if it is 0."""
     growing = variable if slope == 1 else f"{slope}{variable}"
     if slope and constant:
         return f"({growing} + {constant:g}) {unit}"

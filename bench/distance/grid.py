@@ -1,4 +1,4 @@
-"""The model over a grid of distances and disks, and beside what a run measured."""
+"""The model over a grid of distances and disks, and compared with the figures of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.results import Checked, Distance, Histogram, Latency, Results
 ROUND_TRIPS_MS = (0.1, 1.0, 10.0, 80.0)
 DURABLE_WRITES_MS = (0.1, 2.0, 10.0)
 PARTITIONS = (1, 4, 16, 64, 256, 1000)
-# A broker that works on a hundred thousand messages a second.
+# A broker that processes a hundred thousand messages a second.
 PROCESSING_MS = 0.01
 
 
@@ -46,10 +46,11 @@ def distance(protocol: str, conditions: Conditions) -> Distance:
 
 
 def check(results: Results) -> list[Checked]:
-    """The model with this run's floors, beside each p50 that the run measured of one producer under fsync.
+    """The model with this run's floors, beside each p50 that the run measured for one producer under fsync.
 
-    The model counts messages, durable writes and the client library's timer, and no work of processors: what was
-    measured on top of it is that. Without the floors "loopback round trip" and "fdatasync" there is nothing to check.
+    The model counts messages, durable writes and the client library's timer, but no processing: that explains
+    the rest of a measured figure. Without the floors "loopback round trip" and "fdatasync" there is nothing
+    to check.
     """
     floors = {floor.name: floor.value for floor in results.floors}
     if not {"loopback round trip", "fdatasync"} <= floors.keys():
@@ -63,7 +64,7 @@ def check(results: Results) -> list[Checked]:
 
 
 def measured(results: Results) -> Iterator[tuple[str, Latency]]:
-    """The rows that the model speaks of, with their protocols."""
+    """The rows that the model can predict, with their protocols."""
     for row in results.of(Latency):
         protocol = row.system.removesuffix(" fsync")
         if (row.producers, row.pause_ms) == (1, 0) and protocol != row.system and protocol in PROTOCOLS:
@@ -89,7 +90,7 @@ def beside(protocol: str, row: Latency, floors: dict[str, float], *, is_flushed:
 
 
 def commit_of(row: Latency, is_flushed: bool) -> Histogram:
-    """From the call of commit to its ack; with what was sent flushed before the call, or not."""
+    """From the call of commit to its ack, with messages flushed before the call or not."""
     return row.flushed_commit_to_ack if is_flushed else row.commit_to_ack
 
 
@@ -103,7 +104,7 @@ def files_at_once(protocol: str, partitions: int, *, is_flushed: bool) -> int:
 
 
 def write_ms(floors: dict[str, float], files: int) -> float:
-    """A durable write of so many files at once; if that was not measured, of the next fewer."""
+    """A durable write of `files` files at once; if that was not measured, of the next smaller number."""
     pattern = re.compile(r"parallel fdatasync of (\d+) files")
     by_files = {int(match[1]): floors[name] for name in floors if (match := pattern.fullmatch(name))}
     by_files[1] = floors["fdatasync"]

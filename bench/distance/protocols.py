@@ -1,7 +1,8 @@
 """The commit protocols, as programs of messages and durable writes.
 
-All live the same life: register the partitions, send one message to each and wait for their acks, ask the coordinator
-to commit, and be published to the consumer. They differ in what each of these waits for.
+All transactions take the same steps: register the partitions, send one message to each and wait for their
+acks, ask the coordinator to commit, and publish to the consumer. The protocols differ in what each step waits
+for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from bench.distance.world import Node, Steps, World, nothing
 
 
 class Protocol:
-    """A transaction in a world. `previous` is the same producer's last one. Subclasses say what its parts wait for."""
+    """A transaction in a world. `previous` is the same producer's last one. Subclasses define what each step
+    waits for."""
 
     is_patient = False
 
@@ -23,7 +25,7 @@ class Protocol:
         self.published: simpy.Event = world.clock.event()
 
     def live(self) -> Steps:
-        """All of the transaction; leaves its moments in the world."""
+        """The whole transaction; it notes its moments in the world."""
         world = self.world
         world.note("begun")
         yield from world.pause_before_registration()
@@ -41,12 +43,12 @@ class Protocol:
         yield from self.register()
 
     def end(self) -> Steps:
-        """Decide, and begin to publish; nobody waits for that."""
+        """Decide, and start to publish; nobody waits for the publication."""
         yield from self.decide()
         self.world.begin(self.publish())
 
     def publish(self) -> Steps:
-        """Tell each leader, and hear that it is durable there."""
+        """Tell each leader, and wait until it answers that this is durable."""
         yield self.world.together(*(self.publish_at(leader) for leader in self.world.leaders))
         self.published.succeed()
 
@@ -85,7 +87,7 @@ class LocalCopy(Protocol):
     """faircopy: drafts are acked at once; PREPARE_COMMIT and every PREPARED become durable at the same time."""
 
     def register(self) -> Steps:
-        """Leaders are told the TxId, and say which incarnation they are. Nothing of it must be durable."""
+        """Leaders are told the TxId, and answer with their incarnation. Nothing has to be durable."""
         world = self.world
         yield world.together(*(world.ask(world.coordinator, leader, nothing()) for leader in world.leaders))
 
@@ -98,7 +100,8 @@ class LocalCopy(Protocol):
 class ParallelPrepare(LocalCopy):
     """Redpanda's RFC of 2020-11-17: the same commit, then markers, for which the producer's next transaction waits.
 
-    The RFC also makes "prepared" durable between the ack and the markers; that write is spared here, as in the rival.
+    The RFC also makes "prepared" durable between the ack and the markers; this leaves that write out, like
+    the rival.
     """
 
     is_patient = True
@@ -131,7 +134,7 @@ class Markers(Protocol):
 
 
 class NoTransaction(Protocol):
-    """The same requests, and nothing behind them: messages are plain, and with the consumer when durable."""
+    """The same requests without a transaction: messages are plain, and reach the consumer when durable."""
 
     def store(self, leader: Node) -> Steps:
         yield from leader.write()
@@ -151,9 +154,10 @@ PROTOCOLS: dict[str, type[Protocol]] = {
 
 
 def moments(protocol: str, conditions: Conditions, *, is_following: bool = False) -> dict[str, float]:
-    """When a transaction was begun, registered, flushed, acked and visible, in ms.
+    """When a transaction began, and was registered, flushed, acked and visible, in ms.
 
-    Commit is called after the last send. One that `is_following` begins at the ack of another of the same producer.
+    Commit is called after the last send. If it `is_following`, the transaction begins at the ack of another
+    one of the same producer.
     """
     world = World(conditions)
     world.begin(lives(PROTOCOLS[protocol], world, is_following))
@@ -162,7 +166,7 @@ def moments(protocol: str, conditions: Conditions, *, is_following: bool = False
 
 
 def lives(protocol: type[Protocol], world: World, is_following: bool) -> Steps:
-    """One transaction from its begin to the end; if it `is_following`, the one before it first."""
+    """One transaction from its start to its end; if it `is_following`, preceded by another one."""
     previous = None
     if is_following:
         previous = protocol(world)

@@ -1,7 +1,7 @@
 """Nodes, a network and disks on a virtual clock.
 
-Whatever takes time is a generator of simpy events, here called steps: `yield from` runs steps one after the other,
-`together` side by side.
+All that takes time is a generator of simpy events, here called steps: `yield from` runs steps one after the
+other, `together` side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Node:
         self._free_at_ms = 0.0
 
     def work(self) -> Steps:
-        """Work on one message, after those that came before it."""
+        """Work on one message, after the ones that arrived before it."""
         self._free_at_ms = max(self._free_at_ms, self._clock.now) + self._conditions.processing_ms
         yield self._clock.timeout(self._free_at_ms - self._clock.now)
 
@@ -49,7 +49,7 @@ class World:
         self._in_flight = simpy.Resource(self.clock, conditions.requests_in_flight or conditions.partitions)
 
     def note(self, moment: str) -> None:
-        """This happens now."""
+        """Note that this moment is now."""
         self.moments[moment] = self.clock.now
 
     def send(self, sender: Node, receiver: Node) -> Steps:
@@ -60,13 +60,13 @@ class World:
         yield from receiver.work()
 
     def ask(self, caller: Node, callee: Node, work: Steps) -> Steps:
-        """A request, what the callee does before it answers, and the answer."""
+        """A request, the callee's work before it answers, and the answer."""
         yield from self.send(caller, callee)
         yield from work
         yield from self.send(callee, caller)
 
     def produce(self, home: Node, store: Steps) -> Steps:
-        """A produce request, as soon as few enough are unanswered."""
+        """A produce request, sent as soon as few enough others are unanswered."""
         with self._in_flight.request() as turn:
             yield turn
             yield from self.ask(self.producer, home, store)
@@ -76,7 +76,7 @@ class World:
         yield self.clock.timeout(self.conditions.registration_pause_ms)
 
     def begin(self, steps: Steps) -> simpy.Event:
-        """Run steps by the side of what follows."""
+        """Run steps at the same time as the following ones."""
         return self.clock.process(steps)
 
     def together(self, *steps: Steps) -> simpy.Event:
@@ -85,5 +85,5 @@ class World:
 
 
 def nothing() -> Steps:
-    """What is answered at once."""
+    """No steps: the answer comes at once."""
     yield from ()

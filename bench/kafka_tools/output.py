@@ -1,4 +1,4 @@
-"""What Kafka's tools print, as values. Their latencies are whole milliseconds, and their MB are MiB."""
+"""The output of Kafka's tools, as values. Their latencies are whole milliseconds, and their MB are MiB."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-# One line sums up all records, another, where some were for warming up, those that came after.
+# One line sums up all records; if some were for the warm-up, another line sums up the later ones.
 PRODUCED = re.compile(
     r"^(?P<records>\d+)(?P<is_steady> steady state)? records sent, (?P<per_second>[\d.]+) records/sec .*"
     r" (?P<p50>\d+) ms 50th, (?P<p95>\d+) ms 95th, (?P<p99>\d+) ms 99th, \d+ ms 99\.9th\.$",
@@ -22,15 +22,15 @@ WITHOUT_FEATURE = 0
 
 
 class Unreadable(RuntimeError):
-    """A tool printed something else than what is known of it."""
+    """A tool printed something unexpected."""
 
 
 class Produced(NamedTuple):
     """A run of ProducerPerformance.
 
-    `records` are all; rate and latencies are of those after the warm-up. A latency is from the call of send
-    to the record's ack. `commit_share` is the part of the run that the producer spent in calls of
-    commitTransaction.
+    `records` counts all records; rate and latencies are of those after the warm-up. A latency is from the
+    call of send to the record's ack. `commit_share` is the part of the run that the producer spent in calls
+    of commitTransaction.
     """
 
     records: int
@@ -50,7 +50,7 @@ class EndToEnd(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """A run of ConsumerPerformance: the rate is without the time that its group needed to begin."""
+    """A run of ConsumerPerformance: the rate is without the time that its group needed to start."""
 
     records: int
     records_per_second: float
@@ -94,9 +94,9 @@ def consumed(text: str) -> Consumed:
 
 
 def transaction_version(text: str) -> int:
-    """The version of transactions that FeatureCommand shows as in force; 0 of a broker that names none.
+    """The version of transactions that FeatureCommand shows as in force; 0 if the broker names none.
 
-    From 2 on Kafka's producer speaks transactions v2 (KIP-890), below it v1.
+    From version 2 on Kafka's producer speaks transactions v2 (KIP-890), before that v1.
     """
     found = TRANSACTIONS.search(text)
     return int(found[1]) if found else WITHOUT_FEATURE

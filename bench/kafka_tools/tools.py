@@ -10,13 +10,13 @@ from bench.systems.maven import CACHE, fetch_jars, java
 POM = Path(__file__).parent / "pom.xml"
 PACKAGE = "org.apache.kafka.tools"
 LIBRARY = "kafka-tools-"
-# The scripts that come with the tools for producing and consuming give them so much.
+# The scripts that come with the tools for producing and consuming give them this much heap.
 HEAP = "-Xmx512M"
 SECONDS_MAX = 180.0
 
 
 class Tools:
-    """The newest of Kafka 4 that were published. Raises Unavailable where they or a Java can't be had."""
+    """The newest published tools of Kafka 4. Raises Unavailable if the tools or a Java are not available."""
 
     def __init__(self) -> None:
         self._java = java()
@@ -24,13 +24,14 @@ class Tools:
 
     @property
     def version(self) -> str:
-        """That of the tools and their client, which may be older than the broker's. Raises RuntimeError."""
+        """The version of the tools and their client, which may be older than the broker's. Raises
+        RuntimeError."""
         for jar in self._jars.glob(f"{LIBRARY}[0-9]*.jar"):
             return jar.stem.removeprefix(LIBRARY)
         raise RuntimeError(f"there are no tools in {self._jars}: delete it, and they are fetched again")
 
     def run(self, tool: str, *arguments: str) -> str:
-        """What a tool prints. Raises RuntimeError if it fails, or does not end in time."""
+        """The output of a tool. Raises RuntimeError if it fails, or does not end in time."""
         command = [str(self._java), HEAP, "-cp", f"{self._jars}/*", f"{PACKAGE}.{tool}", *arguments]
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)

@@ -15,12 +15,13 @@ Settings = dict[str, str | int | float | bool]
 
 
 def common(address: str) -> Settings:
-    """librdkafka's own log lines would stand between the progress and the tables."""
+    """The settings of all clients, without librdkafka's log lines, which would appear between progress and
+    tables."""
     return {"bootstrap.servers": address, "log_level": 0}
 
 
 def make_topic(address: str, name: str, partitions: int) -> None:
-    """Make a topic, and return when a client finds all of its partitions with a leader."""
+    """Create a topic, and return when a client finds a leader for each of its partitions."""
     admin = AdminClient(common(address))
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(SECONDS_MAX)
     deadline = time.monotonic() + SECONDS_MAX
@@ -64,7 +65,7 @@ def throughput_producer(address: str, transactional_id: str | None = None) -> Pr
 
 
 def initialised(settings: Settings, transactional_id: str | None) -> Producer:
-    """A producer; with a transactional id, one whose transactions can begin. Raises KafkaException."""
+    """A producer; with a transactional id, one that is ready for transactions. Raises KafkaException."""
     if transactional_id is None:
         return Producer(settings)
     producer = Producer(settings | {"transactional.id": transactional_id, "transaction.timeout.ms": 120_000})
@@ -81,7 +82,7 @@ def committed_consumer(address: str, more: dict[str, object] | None = None) -> C
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            # A client that has enough to do stops fetching, by default for a second: that would be measured.
+            # A client that has enough queued stops fetching, by default for a second: that would be measured.
             "fetch.queue.backoff.ms": FETCH_PAUSE_MS,
         }
         | (more or {})

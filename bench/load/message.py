@@ -1,4 +1,4 @@
-"""Messages that carry when they were sent, and in which transaction.
+"""Messages that carry the time of their send and the number of their transaction.
 
 0  send time           i64  nanoseconds of the monotonic clock, which all processes of a machine share
 8  transaction number  i64  0 for a message that is not measured

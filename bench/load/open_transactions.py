@@ -1,6 +1,7 @@
-"""Many transactions that stay open, each of a transactional id of its own and with one small batch in one partition.
+"""Many transactions that stay open, each with its own transactional id and with one small batch in one
+partition.
 
-They are opened over raw connections: a client of librdkafka needs threads and a connection for each of them.
+They are opened over raw connections, since librdkafka would need threads and a connection for each of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ PAUSE_SECONDS = 0.05
 TRIES_MAX = 600
 SILENCE_SECONDS_MAX = 60.0
 
-# To a producer older than transactions v2, Kafka says NOT_ENOUGH_REPLICAS while its coordinator can't verify (KIP-890).
+# Kafka answers NOT_ENOUGH_REPLICAS to a producer older than transactions v2 while it can't verify it
+# (KIP-890).
 COME_AGAIN = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -42,7 +44,7 @@ COME_AGAIN = {
 
 
 class Call(NamedTuple):
-    """A request in a version that both brokers know, and where its answer has the error code."""
+    """A request in a version that both brokers know, and the place of the error code in its answer."""
 
     api_key: ApiKey
     version: int
@@ -56,7 +58,7 @@ PRODUCE = Call(ApiKey.PRODUCE, 9, lambda answer: answer.responses[0].partition_r
 
 
 class Pipeline:
-    """One connection with several requests under way; a broker answers them in their order."""
+    """One connection with several requests in flight; a broker answers them in order."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -84,7 +86,7 @@ class Pipeline:
         return decode_response(schema_of(call.api_key), call.version, memoryview(frame))[1]
 
     def close(self) -> None:
-        """Close the connection; what is under way is not waited for."""
+        """Close the connection without waiting for requests in flight."""
         self._writer.close()
 
 
@@ -97,10 +99,10 @@ class Place(NamedTuple):
 
 @contextmanager
 def open_transactions(address: str, topic: str, partitions: int, wanted: int, seconds_max: float) -> Iterator[int]:
-    """Open so many transactions over the first partitions of a topic, or as many as `seconds_max` allow.
+    """Open `wanted` transactions over the first partitions of a topic, or as many as `seconds_max` allow.
 
-    Gives their number. The connections are closed at the end; the transactions stay open in the broker for up to 15
-    minutes. Raises RequestFailed, OSError, EOFError, TimeoutError.
+    Yields their number. The connections are closed at the end; the transactions stay open in the broker for
+    up to 15 minutes. Raises RequestFailed, OSError, EOFError, TimeoutError.
     """
     with asyncio.Runner() as runner:
         pipelines = runner.run(connect(address))
@@ -135,7 +137,7 @@ async def open_all(pipelines: list[Pipeline], topic: str, partitions: int, wante
         return opened
 
     async with asyncio.timeout(seconds_max + SILENCE_SECONDS_MAX):
-        # Kafka makes the topic of transactions' states when it is first asked for a coordinator.
+        # Kafka creates the topic of transaction states when it is first asked for a coordinator.
         await pipelines[0].call(FIND_COORDINATOR, {"key": topic, "key_type": OF_TRANSACTIONS})
         return sum(await asyncio.gather(*(flow(each) for each in pipelines for _ in range(FLOWS_PER_CONNECTION))))
 

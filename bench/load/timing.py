@@ -1,4 +1,4 @@
-"""Times that are counted in an HDR histogram: a thousandth of precision over microseconds to minutes."""
+"""Times in an HDR histogram, with a precision of a thousandth from microseconds to minutes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ CURVE_PERCENTS = (
 
 
 class Timer:
-    """Takes times, in seconds, and tells their distribution."""
+    """Records times, in seconds, and gives their distribution."""
 
     def __init__(self) -> None:
         self._counts = HdrHistogram(LEAST_MICROSECONDS, MOST_MICROSECONDS, SIGNIFICANT_DIGITS)
 
     def record(self, seconds: float) -> None:
-        """Count one time. A negative one, of clocks read in the wrong order, counts as the least."""
+        """Count one time. A negative one (clocks were read in the wrong order) counts as the smallest."""
         microseconds = int(seconds * 1e6)
         self._counts.record_value(min(max(microseconds, LEAST_MICROSECONDS), MOST_MICROSECONDS))
 
     def merge(self, other: Timer) -> None:
-        """Take what another has counted."""
+        """Add the times of another timer."""
         self._counts.add(other._counts)
 
     @property
     def count(self) -> int:
-        """How many times were taken."""
+        """The number of recorded times."""
         return int(self._counts.get_total_count())
 
     def percentile_ms(self, percent: float) -> float:
-        """The time below which so many percent lie."""
+        """The time that `percent` percent of all times don't exceed."""
         return float(self._counts.get_value_at_percentile(percent)) / 1000
 
     def histogram(self) -> Histogram:

@@ -23,11 +23,11 @@ LINGER_SECONDS = 30.0
 
 
 class MissingMessages(FaircopyError):
-    """What was committed did not come to the consumer, or more than that."""
+    """The consumer did not receive exactly the committed messages."""
 
 
 class TransactionTimes:
-    """What was measured of many transactions."""
+    """The measured times of many transactions."""
 
     def __init__(self) -> None:
         self.begin_to_ack = Timer()
@@ -39,18 +39,19 @@ class TransactionTimes:
 
     @property
     def count(self) -> int:
-        """How many transactions were committed, flushed before or not."""
+        """How many transactions were committed, flushed before the call or not."""
         return self.commit_to_ack.count + self.flushed_commit_to_ack.count
 
     def merge_acks(self, other: TransactionTimes) -> None:
-        """Take what another producer has measured."""
+        """Add the times of another producer."""
         self.begin_to_ack.merge(other.begin_to_ack)
         self.commit_to_ack.merge(other.commit_to_ack)
         self.flushed_commit_to_ack.merge(other.flushed_commit_to_ack)
 
 
 class Load(NamedTuple):
-    """What each producer does: transactions of a message in each of the first partitions, with a pause between."""
+    """The load of each producer: transactions with a message in each of the first partitions, and a pause
+    between."""
 
     topic: str
     partitions: int
@@ -76,15 +77,16 @@ class Crowd:
         return next(self._numbers)
 
     def each(self, producers: int, work: Callable[[Producer], object]) -> None:
-        """Call `work` with the first producers, at the same time; raises what the first of them raised."""
+        """Call `work` with each of the first producers, at the same time; re-raises the first one's
+        exception."""
         with ThreadPoolExecutor(producers) as pool:
             for done in [pool.submit(work, producer) for producer in self._producers[:producers]]:
                 done.result()
 
     def run(self, watcher: Watcher, load: Load, seconds: float, least: int, times: TransactionTimes) -> None:
-        """Measure for some seconds, after a warm-up; `watcher` sees when what becomes visible.
+        """Measure for some seconds, after a warm-up; `watcher` notes when messages become visible.
 
-        Until there were `least` transactions it goes on, for at most ten times as long.
+        If there are fewer than `least` transactions, it continues, for at most ten times as long.
         """
         watcher.assign(load.topic, load.partitions)
         self.warm_up(watcher, load.topic, load.partitions, load.producers)
@@ -113,7 +115,7 @@ class Crowd:
         count_arrivals(watcher, len(acked_ns) * load.partitions, acked_ns, times)
 
     def warm_up(self, watcher: Watcher, topic: str, partitions: int, producers: int) -> None:
-        """Until the watcher has heard of every partition."""
+        """Run transactions until the watcher has received a message from every partition."""
         unused = TransactionTimes()
         deadline = time.monotonic() + WAKE_SECONDS_MAX
         self.each(producers, lambda producer: transact(producer, topic, partitions, UNMEASURED, unused))
@@ -130,9 +132,10 @@ def transact(
     *,
     is_flushed: bool = False,
 ) -> int:
-    """One transaction of one message in each partition. Returns when its ack came, in nanoseconds.
+    """One transaction with one message in each partition. Returns the time of its ack, in nanoseconds.
 
-    `is_flushed` waits for the messages' acks before the commit is called, so its time is that of the commit alone.
+    With `is_flushed` it waits for the messages' acks before it calls commit, so the time is that of the
+    commit alone.
     """
     began_ns = time.monotonic_ns()
     producer.begin_transaction()
@@ -150,7 +153,7 @@ def transact(
 
 
 def count_arrivals(watcher: Watcher, expected: int, acked_ns: dict[int, int], times: TransactionTimes) -> None:
-    """Join what the watcher saw with the acks. A transaction is visible when its last message is.
+    """Join the watcher's arrivals with the acks. A transaction is visible when its last message is.
 
     Raises MissingMessages.
     """
@@ -164,7 +167,8 @@ def count_arrivals(watcher: Watcher, expected: int, acked_ns: dict[int, int], ti
 
 
 def all_of(watcher: Watcher, expected: int) -> list[Arrival]:
-    """What the watcher saw, when it is all that is expected. Raises MissingMessages: who loses some is not faster."""
+    """All expected arrivals. Raises MissingMessages: a system that loses messages does not count as
+    faster."""
     arrivals = watcher.take(expected, LINGER_SECONDS)
     if len(arrivals) != expected:
         raise MissingMessages(f"{len(arrivals)} of {expected} committed messages came within {LINGER_SECONDS:.0f} s")

@@ -1,4 +1,4 @@
-"""A consumer in a process of its own that waits in a fetch, and notes when each message came."""
+"""A consumer in a process of its own that waits in a fetch, and notes when each message arrives."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Watcher:
         self._ours.send(("assign", topic, partitions))
 
     def is_awake(self) -> bool:
-        """Whether a message has come from every partition since `assign`: from now on none is missed."""
+        """Whether a message has arrived from every partition since `assign`: from now on none is missed."""
         self._ours.send(("awake",))
         return bool(self._ours.recv())
 
     def take(self, expected: int, wait_seconds: float) -> list[Arrival]:
-        """The measured messages since `assign`, when so many have come, or when time is up."""
+        """The measured messages since `assign`, when `expected` have arrived or the time is up."""
         self._ours.send(("take", expected, wait_seconds))
         return [Arrival._make(row) for row in self._ours.recv().tolist()]
 
@@ -63,7 +63,7 @@ class Watcher:
 
 
 class Watch:
-    """What the process holds."""
+    """The state of the process."""
 
     def __init__(self, address: str) -> None:
         self._consumer: Consumer = committed_consumer(address, {"fetch.wait.max.ms": 500})
@@ -80,14 +80,15 @@ class Watch:
         return not self._silent
 
     def take(self, expected: int, wait_seconds: float) -> numpy.ndarray:
-        """Rows of (transaction, sent_ns, arrived_ns), when so many have come or `wait_seconds` are over."""
+        """Rows of (transaction, sent_ns, arrived_ns), when `expected` have arrived or `wait_seconds` are
+        over."""
         deadline = time.monotonic() + wait_seconds
         while len(self._rows) < expected and time.monotonic() < deadline:
             self.poll()
         return numpy.array(self._rows, dtype=numpy.int64).reshape(-1, 3)
 
     def poll(self) -> None:
-        """Take what comes within a moment."""
+        """Take the messages that arrive within a moment."""
         message = self._consumer.poll(POLL_SECONDS)
         arrived_ns = time.monotonic_ns()
         if message is None or message.error() is not None:
@@ -102,7 +103,7 @@ class Watch:
 
 
 def watch(address: str, commands: Connection) -> None:
-    """The process: polls, and does what it is told."""
+    """The process: polls, and carries out commands."""
     state = Watch(address)
     try:
         while True:

@@ -1,4 +1,4 @@
-"""What aborted transactions cost those who read: time, bytes over the wire, bytes on disk."""
+"""What aborted transactions cost readers: time, bytes over the wire, bytes on disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATISTICS_MS = 200
 
 
 class Reading(NamedTuple):
-    """What one reader got, in which time."""
+    """What one reader received, and how long it took."""
 
     delivered: int
     seconds: float
@@ -40,7 +40,7 @@ def measure(
     seed: int,
     progress: Callable[[str], None],
 ) -> list[AbortCost]:
-    """The same input for each system; then all read it, in turn, several times."""
+    """Write the same input to each system; then read it from each in turn, several times."""
     rows = []
     listed = list(systems)
     for percent in percents:
@@ -62,7 +62,7 @@ def measure(
 
 
 def row_of(peer: Peer, percent: int, messages: int, message_bytes: int, readings: list[Reading]) -> AbortCost:
-    """The row of one system: bytes on the wire are those of the reading that had most."""
+    """The row of one system: bytes on the wire are those of the reading with the most."""
     return AbortCost(
         peer.about.name,
         percent,
@@ -77,7 +77,8 @@ def row_of(peer: Peer, percent: int, messages: int, message_bytes: int, readings
 
 
 def fill(address: str, messages: int, message_bytes: int, percent: int, seed: int) -> None:
-    """Transactions of a thousand messages; exactly so many percent of them abort, at random places."""
+    """Write transactions of a thousand messages; exactly `percent` percent of them abort, at random
+    places."""
     transactions = messages // TRANSACTION_MESSAGES
     is_aborted = [number < transactions * percent // 100 for number in range(transactions)]
     random.Random(seed).shuffle(is_aborted)
@@ -105,7 +106,7 @@ def send(producer: Producer, value: bytes) -> None:
 
 
 def read(address: str, expected: int) -> Reading:
-    """Read all that is committed, from the first message to the last. Raises TimeoutError, Incorrect."""
+    """Read all committed messages, from the first to the last. Raises TimeoutError, Incorrect."""
     received: list[int] = [0]
 
     def note(statistics: str) -> None:
@@ -127,7 +128,7 @@ def read(address: str, expected: int) -> Reading:
         if time.monotonic() > began + READ_SECONDS_MAX:
             raise TimeoutError(f"{delivered} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s")
     seconds = time.monotonic() - began
-    # The statistics have still to count the last bytes; and whoever shows aborted messages shows more.
+    # The statistics still have to count the last bytes; and a broker that shows aborted messages shows more.
     more = [message for message in consumer.consume(READ_AT_ONCE, 2 * STATISTICS_MS / 1000) if message.error() is None]
     consumer.close()
     if more or delivered != expected:

@@ -1,7 +1,7 @@
 """Growth: the same figures with more partitions, with more open transactions, and with a longer log.
 
-Open transactions lie in another topic than the one that is measured. In the same partitions they would hold up who
-reads committed messages from Kafka (that is the measure of the stall), and the figures could not be compared.
+Open transactions are in another topic than the one that is measured. In the same partitions they would hold
+up readers of committed messages from Kafka (which the stall measures), and the figures could not be compared.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from bench.systems.system import Peer, memory_bytes
 
 TOPIC = "growth"
 OPEN_TOPIC = "growth-open"
-PARTITIONS = 4  # of a topic, where it is not partitions that grow
+PARTITIONS = 4  # of a topic, unless the number of partitions grows
 COMMIT_PARTITIONS_MAX = 4
 PRODUCE_PARTITIONS_MAX = 100
 MESSAGE_BYTES = 1024
 RUN_MESSAGES = 500
-WARM_UP_PART = 0.1  # of the seconds that are measured
+WARM_UP_PART = 0.1  # of the measured seconds
 OPENING_SECONDS_MAX = 120.0
 FLUSH_SECONDS_MAX = 120.0
 ANSWER_SECONDS_MAX = 60.0
@@ -50,14 +50,15 @@ class Sizes(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """What a system has when it is measured: the size that was reached, and the partitions of the measured topic."""
+    """The state of a system when it is measured: the size that was reached, and the measured topic's
+    partitions."""
 
     size: int
     partitions: int
 
 
 class Figures(NamedTuple):
-    """What is measured at each size; `restart_seconds` is missing here, as it ends what has grown."""
+    """The figures at each size; without `restart_seconds`, since a restart ends the state that has grown."""
 
     commit_to_ack: Histogram
     produced_bytes_per_second: float
@@ -71,7 +72,8 @@ def measure(
     seconds: float,
     progress: Callable[[str], None],
 ) -> tuple[list[Growth], list[Skipped]]:
-    """Every system at every size, each time on an empty directory below `directory`, and what there is no space for."""
+    """Every system at every size, each time on an empty directory below `directory`; sizes without space are
+    skipped."""
     rows: list[Growth] = []
     skipped: list[Skipped] = []
     for of, wanted in zip(GROW, sizes, strict=True):
@@ -95,7 +97,8 @@ def lack_of_space(directory: Path, log_bytes: int) -> str:
 
 
 def row_of(name: str, peer: Peer, of: str, size: int, seconds: float) -> Growth:
-    """Start it, let it grow, measure it, and kill and restart it. It is killed at the end: its directory goes, too."""
+    """Start it, let it grow, measure it, and kill and restart it. In the end it is killed, since its
+    directory is deleted."""
     try:
         peer.start()
         with GROW[of](peer.address, size) as grown:
@@ -111,14 +114,14 @@ def row_of(name: str, peer: Peer, of: str, size: int, seconds: float) -> Growth:
 
 @contextmanager
 def partitions_grown(address: str, size: int) -> Iterator[Grown]:
-    """A topic of so many partitions."""
+    """A topic of `size` partitions."""
     make_topic(address, TOPIC, size)
     yield Grown(size, size)
 
 
 @contextmanager
 def open_transactions_grown(address: str, size: int) -> Iterator[Grown]:
-    """So many transactions open in another topic, or as many as can be opened in two minutes."""
+    """`size` open transactions in another topic, or as many as can be opened in two minutes."""
     make_topic(address, TOPIC, PARTITIONS)
     make_topic(address, OPEN_TOPIC, PARTITIONS)
     with open_transactions(address, OPEN_TOPIC, PARTITIONS, size, OPENING_SECONDS_MAX) as opened:
@@ -127,7 +130,7 @@ def open_transactions_grown(address: str, size: int) -> Iterator[Grown]:
 
 @contextmanager
 def log_grown(address: str, size: int) -> Iterator[Grown]:
-    """A log of so many bytes of messages. Raises RuntimeError if the broker did not take them all."""
+    """A log with `size` bytes of messages. Raises RuntimeError if the broker did not take them all."""
     make_topic(address, TOPIC, PARTITIONS)
     sent = produce(throughput_producer(address), PARTITIONS, messages_max=size // MESSAGE_BYTES)
     logged = messages_in_log(committed_consumer(address))
@@ -146,7 +149,7 @@ GROW: dict[str, Callable[[str, int], AbstractContextManager[Grown]]] = {
 
 
 def messages_in_log(consumer: Consumer) -> int:
-    """Offsets between the beginnings and the ends of the measured topic's partitions."""
+    """The number of offsets between the starts and the ends of the measured topic's partitions."""
     places = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
     ends = [consumer.get_watermark_offsets(place, ANSWER_SECONDS_MAX) for place in places]
     consumer.close()
@@ -157,7 +160,7 @@ def messages_in_log(consumer: Consumer) -> int:
 
 
 def figures_of(peer: Peer, partitions: int, seconds: float) -> Figures:
-    """Commits of one producer, then one producer of plain messages, then the memory that the broker has now."""
+    """Commits of one producer, then plain messages of one producer, then the memory of the broker."""
     times = TransactionTimes()
     crowd = Crowd(peer.address, TOPIC, 1)
     with Watcher(peer.address) as watcher:
@@ -176,7 +179,8 @@ def produced_bytes_per_second(address: str, partitions: int, seconds: float) -> 
 
 
 def produce(producer: Producer, partitions: int, *, seconds: float = math.inf, messages_max: float = math.inf) -> int:
-    """Send messages of 1 KiB for some seconds, or so many. Returns how many, all acked. Raises TimeoutError.
+    """Send messages of 1 KiB for some seconds, or up to `messages_max`. Returns how many, all acked. Raises
+    TimeoutError.
 
     They go to the partitions in turn, in runs, so that batches are full however many partitions there are.
     """

@@ -1,4 +1,4 @@
-"""Kafka's own tools, and so Kafka's own client, with each broker; and what they cost the broker."""
+"""Kafka's own tools, and thus Kafka's own client, with each broker; and what they cost the broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.systems.system import Peer, cpu_seconds, peak_memory_bytes
 RECORD_BYTES = 1024
 END_TO_END_BYTES = 100
 WITHOUT_TRANSACTIONS = 0
-AS_FAST_AS_IT_CAN = -1  # as the tool has it
+AS_FAST_AS_IT_CAN = -1  # the tool's own value for this
 WARM_UP_PART = 0.2
 WARM_UP_TOPIC, END_TO_END_TOPIC = "tools-warm-up", "tools-end-to-end"
 
@@ -26,7 +26,8 @@ Progress = Callable[[str], None]
 
 
 class Case(NamedTuple):
-    """A commit after so many milliseconds, 0 for none; so many records, at most so many a second."""
+    """The milliseconds between commits (0 for none), the number of records, and the limit of records a
+    second."""
 
     transaction_ms: int
     records: int
@@ -40,7 +41,7 @@ class Case(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What the tools are asked to do. The warm-up does not count; the first case's records are consumed."""
+    """The work of the tools. The warm-up does not count; the first case's records are consumed."""
 
     warm_up: Case
     cases: list[Case]
@@ -48,9 +49,9 @@ class Work(NamedTuple):
 
 
 def measure(directory: Path, factories: list[Factory], work: Work, progress: Progress) -> list[Row]:
-    """Every system by itself, on an empty directory.
+    """Every system on its own, on an empty directory.
 
-    Raises Unavailable where the tools can't be had, and RuntimeError where one of them fails.
+    Raises Unavailable if the tools are not available, and RuntimeError if one of them fails.
     """
     tools = Tools()
     rows: list[Row] = []
@@ -61,7 +62,7 @@ def measure(directory: Path, factories: list[Factory], work: Work, progress: Pro
 
 
 def rows_of(tools: Tools, peer: Peer, work: Work, progress: Progress) -> list[Row]:
-    """Start a system and measure it. It is killed at the end: its directory goes, too."""
+    """Start a system and measure it. In the end it is killed, since its directory is deleted."""
     try:
         peer.start()
         progress(f"{peer.about.name}: warm-up")
@@ -87,7 +88,7 @@ def rows_of(tools: Tools, peer: Peer, work: Work, progress: Progress) -> list[Ro
 
 
 def produced_row(tools: Tools, peer: Peer, case: Case, progress: Progress) -> ToolProduce:
-    """Run ProducerPerformance in one case; its row."""
+    """Run ProducerPerformance in one case, and return its row."""
     progress(f"{peer.about.name}: ProducerPerformance, {case.topic}")
     run = produce(tools, peer.address, case, case.topic)
     return ToolProduce(
@@ -107,7 +108,7 @@ def produced_row(tools: Tools, peer: Peer, case: Case, progress: Progress) -> To
 
 
 def to(address: str) -> tuple[str, str]:
-    """The option of the tools that names a broker."""
+    """The tools' option that names a broker."""
     return "--bootstrap-server", address
 
 
@@ -125,7 +126,7 @@ def produce(tools: Tools, address: str, case: Case, topic: str) -> output.Produc
 
 
 def end_to_end(tools: Tools, address: str, records: int) -> output.EndToEnd:
-    """Send so many records one by one, each after the one before was delivered."""
+    """Send `records` records one by one, each after the one before was delivered."""
     make_topic(address, END_TO_END_TOPIC, 1)
     arguments = ["--topic", END_TO_END_TOPIC, "--num-records", str(records)]
     arguments += ["--producer-acks", "all", "--record-size", str(END_TO_END_BYTES)]
@@ -133,7 +134,7 @@ def end_to_end(tools: Tools, address: str, records: int) -> output.EndToEnd:
 
 
 def consume(tools: Tools, address: str, case: Case) -> output.Consumed:
-    """Read what a case committed. Raises RuntimeError if it is not all."""
+    """Read the records that a case committed. Raises RuntimeError if some are missing."""
     arguments = ["--topic", case.topic, "--num-records", str(case.records)]
     arguments += ["--command-property", "isolation.level=read_committed"]
     run = output.consumed(tools.run("ConsumerPerformance", *to(address), *arguments))
@@ -142,11 +143,11 @@ def consume(tools: Tools, address: str, case: Case) -> output.Consumed:
 
 
 def transaction_version(tools: Tools, address: str) -> int:
-    """What the broker has in force; 0 if it names none."""
+    """The transaction version that the broker has in force; 0 if it names none."""
     return output.transaction_version(tools.run("FeatureCommand", *to(address), "describe"))
 
 
 def expect(wanted: int, found: int, topic: str) -> None:
-    """Who loses records is not faster."""
+    """Raise RuntimeError if records were lost: that does not count as faster."""
     if found != wanted:
         raise RuntimeError(f"{found:,} of {wanted:,} records came through {topic}")

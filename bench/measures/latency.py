@@ -1,4 +1,4 @@
-"""Latency of transactions, by partitions and producers; and of plain messages."""
+"""The latency of transactions, by partitions and producers; and of plain messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOPIC = "latency"
 
 
 class Cell(NamedTuple):
-    """One combination. A round takes the profile's seconds, and longer until there are so many transactions."""
+    """One combination. A round takes the profile's seconds, or longer until there are enough transactions."""
 
     partitions: int
     producers: int
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 
 class PlainTimes:
-    """What was measured of plain messages."""
+    """The measured times of plain messages."""
 
     def __init__(self) -> None:
         self.send_to_ack = Timer()
@@ -43,7 +43,8 @@ def measure(
     progress: Callable[[str], None],
     between: Callable[[], None] = lambda: None,
 ) -> list[Latency | PlainLatency]:
-    """Every system's cells, by its name; the systems in turn in each round, each time in another order.
+    """The rows of every system's cells, by its name; systems take turns in each round, each time in another
+    order.
 
     `between` is called before and after each round.
     """
@@ -84,12 +85,12 @@ def turn(
 
 
 def warm_up(peer: Peer, cell: Cell, seconds: float) -> None:
-    """As a turn, but nothing is kept."""
+    """Like a turn, but the results are discarded."""
     turn(peer, 0, [cell], seconds, {(peer.about.name, cell): TransactionTimes()}, PlainTimes())
 
 
 def row_of(system: str, cell: Cell, rounds: int, times: TransactionTimes) -> Latency:
-    """The row of one cell, of all its rounds together."""
+    """The row of one cell, for all its rounds together."""
     return Latency(
         system,
         cell.partitions,
@@ -107,7 +108,7 @@ def row_of(system: str, cell: Cell, rounds: int, times: TransactionTimes) -> Lat
 
 
 def measure_plain(address: str, watcher: Watcher, topic: str, seconds: float, times: PlainTimes) -> None:
-    """One message at a time, the next when the last was acked."""
+    """Send one message at a time, each after the last was acked."""
     producer = latency_producer(address)
     acked = threading.Event()
 

@@ -1,7 +1,8 @@
-"""What a Spark stream shows of transactions of which some abort: by Spark's own Kafka source, and by plain Parquet.
+"""What a Spark stream shows of transactions, some of which abort: with Spark's Kafka source, and with plain
+Parquet.
 
-Every broker gets the same input. Its Kafka source is left at its defaults, which show what is not committed, and
-with Kafka is also asked for committed data only; faircopy publishes plain tables meanwhile.
+Every broker gets the same input. Spark's Kafka source has its defaults, which also show uncommitted messages;
+with Kafka it is run again for committed data only. faircopy publishes plain tables meanwhile.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 @dataclass(frozen=True)
 class Reader:
-    """One way for Spark to read a topic. `options` are those that differ from the defaults."""
+    """One way for Spark to read a topic. `options` has the options that differ from the defaults."""
 
     name: str
     options: dict[str, str]
 
     def source(self, broker: Peer, topic: str) -> dict[str, Any]:
-        """What bench/spark/stream.py is told to read: the whole topic."""
+        """The SOURCE for bench/spark/stream.py: the whole topic."""
         if self.name == "parquet":
             return {"format": "parquet", "options": {"path": str(plain_table(broker, topic))}}
         options = {"kafka.bootstrap.servers": broker.address, "subscribe": topic, "startingOffsets": "earliest"}
@@ -62,7 +63,7 @@ def measure(
 ) -> list[SparkSource]:
     """Read `rows` rows in `rounds` rounds, then a live stream for `live_seconds`, with every broker and reader.
 
-    Raises Unavailable where Spark, Java, Kafka or the connector can't be had.
+    Raises Unavailable if Spark, Java, Kafka or the connector is not available.
     """
     fetch_kafka()
     connector = fetch_connector()
@@ -93,7 +94,7 @@ def running(broker: Peer) -> Iterator[None]:
 def measure_reader(
     broker: Peer, reader: Reader, scratch: Path, connector: Connector, committed: int, live_seconds: float, rounds: int
 ) -> SparkSource:
-    """One row, by a Spark of its own: so each pays the same for warming up."""
+    """One row, with a new Spark, so that each pays the same for its warm-up."""
     if reader.name == "parquet":
         wait_until_published(plain_table(broker, "bounded"), committed)
     with SparkProcess(scratch, connector) as spark:
@@ -114,7 +115,8 @@ def measure_reader(
 
 
 def live_latency(broker: Peer, reader: Reader, spark: SparkProcess, topic: str, live_seconds: float) -> Histogram:
-    """From each committed message's send to its arrival in a micro-batch, within a stream at a low rate."""
+    """The latency from each committed message's send to its arrival in a micro-batch, in a stream at a low
+    rate."""
     writer = Writer(broker, topic, LIVE_TRANSACTION_ROWS)
     writer.write_transaction()
     if reader.name == "parquet":
@@ -134,7 +136,7 @@ def live_latency(broker: Peer, reader: Reader, spark: SparkProcess, topic: str, 
 
 
 def write_input(broker: Peer, rows: int) -> int:
-    """Make the topic "bounded" with so many rows, to whole transactions. Returns how many committed."""
+    """Create the topic "bounded" with `rows` rows, in whole transactions. Returns how many were committed."""
     writer = Writer(broker, "bounded", BOUNDED_TRANSACTION_ROWS)
     while writer.written < rows:
         writer.write_transaction()
@@ -142,7 +144,8 @@ def write_input(broker: Peer, rows: int) -> int:
 
 
 class Writer:
-    """Writes transactions over all partitions of a new topic; of ten, three abort after all their messages were sent.
+    """Writes transactions over all partitions of a new topic; three of ten abort after all their messages
+    were sent.
 
     bench/spark/stream.py says what is in a value.
     """
@@ -160,7 +163,7 @@ class Writer:
         self._producer.init_transactions(TIMEOUT_SECONDS)
 
     def write_for(self, seconds: float) -> None:
-        """Write a transaction each interval, for so long."""
+        """Write a transaction in each interval, for this long."""
         due = time.monotonic()
         end = due + seconds
         while due < end:
@@ -169,7 +172,7 @@ class Writer:
             time.sleep(max(0.0, due - time.monotonic()))
 
     def write_transaction(self) -> None:
-        """Write one transaction of so many rows, and end it as its number says."""
+        """Write one transaction, and commit or abort it according to its number."""
         is_aborted = self._transactions % 10 in ABORTS
         self._producer.begin_transaction()
         for row in range(self._rows):
@@ -186,7 +189,7 @@ class Writer:
 
 
 def make_topic(broker: Peer, topic: str) -> None:
-    """Make a topic with the PARTITIONS of this measure. Raises KafkaException."""
+    """Create a topic with the PARTITIONS of this measure. Raises KafkaException."""
     client = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
     for made in client.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
         made.result(TIMEOUT_SECONDS)
@@ -198,7 +201,7 @@ def plain_table(broker: Peer, topic: str) -> Path:
 
 
 def wait_until_published(table: Path, rows: int) -> None:
-    """Wait until a plain table has so many rows. Raises TimeoutError."""
+    """Wait until a plain table has `rows` rows. Raises TimeoutError."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while published_rows(table) < rows:
         if time.monotonic() > deadline:
@@ -207,5 +210,5 @@ def wait_until_published(table: Path, rows: int) -> None:
 
 
 def published_rows(table: Path) -> int:
-    """Rows in the files of a plain table, none of which was merged yet."""
+    """The number of rows in the files of a plain table, while no file has been merged yet."""
     return sum(pyarrow.parquet.read_metadata(path).num_rows for path in table.glob("d-*.parquet"))

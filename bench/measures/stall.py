@@ -1,4 +1,4 @@
-"""The stall: what one transaction that hangs open does to the delivery of other producers' messages."""
+"""The stall: how one hanging transaction affects the delivery of other producers' messages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def stall_of(peer: Peer, spans: Spans) -> Stall:
 
 
 def keep_committing(crowd: Crowd, until: float) -> None:
-    """Each producer commits one message, pauses, and goes on."""
+    """Each producer commits one message, pauses, and repeats."""
     unused = TransactionTimes()
 
     def repeat(producer: Producer) -> None:
@@ -91,7 +91,8 @@ def sleep_until(moment: float) -> None:
 
 
 def row_of(system: str, arrivals: list[Arrival], began: float, opened: float, closed: float) -> Stall:
-    """Sorted by when they were sent: before the hanging transaction, in its time, after it."""
+    """The row of a system, with arrivals grouped by their send: before, during or after the hanging
+    transaction."""
     timers = before, during, after = Timer(), Timer(), Timer()
     points = []
     for _, sent_ns, arrived_ns in arrivals:

@@ -1,4 +1,4 @@
-"""Starts: on an empty directory, and after kill -9 under load; and the memory of a broker that nobody uses."""
+"""Starts: on an empty directory, and after kill -9 under load; and the memory of an idle broker."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def kill_under_load(peer: Peer, load_seconds: float) -> None:
                 producer.produce(TOPIC, stamped(UNMEASURED), partition=partition)
             producer.commit_transaction(1.0)
     except KafkaException:
-        # It was killed in the middle of one.
+        # It was killed in the middle of a transaction.
         pass
     killer.join()

@@ -1,4 +1,4 @@
-"""Throughput, plain and in transactions, producing and then consuming; and what it costs the broker."""
+"""Throughput of producing and then consuming, plain and in transactions; and what it costs the broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Case(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one round of one case measured."""
+    """The results of one round of one case."""
 
     produced_bytes_per_second: float
     consumed_bytes_per_second: float
@@ -47,7 +47,8 @@ def measure(
     bytes_max: int,
     progress: Callable[[str], None],
 ) -> list[Throughput]:
-    """Every system's cases, by its name; the systems in turn in each round. One ends after `seconds` or `bytes_max`."""
+    """The rows of every system's cases, by its name; systems take turns in each round. A case ends after
+    `seconds` or `bytes_max`."""
     listed = list(systems)
     runs: dict[tuple[str, Case], list[Run]] = {
         (peer.about.name, case): [] for peer in listed for case in cases[peer.about.name]
@@ -62,7 +63,7 @@ def measure(
 
 
 def row_of(system: str, case: Case, runs: list[Run]) -> Throughput:
-    """The row of one case: each run's figures, and the peak of all."""
+    """The row of one case: each run's figures, and the peak over all runs."""
     return Throughput(
         system,
         *case,
@@ -75,7 +76,7 @@ def row_of(system: str, case: Case, runs: list[Run]) -> Throughput:
 
 
 def run(peer: Peer, case: Case, seconds: float, bytes_max: int) -> Run:
-    """One producer to one partition at full speed, then one consumer of all that it sent."""
+    """One producer to one partition at full speed, then one consumer of all its messages."""
     make_topic(peer.address, TOPIC, 1)
     transactional_id = TOPIC if case.commit_every_ms else None
     producer = throughput_producer(peer.address, transactional_id)
@@ -97,7 +98,8 @@ def run(peer: Peer, case: Case, seconds: float, bytes_max: int) -> Run:
 
 
 def produce(producer: Producer, case: Case, seconds: float, bytes_max: int) -> int:
-    """Send until time is up or so many bytes are sent, and return the number of messages, all acked or committed."""
+    """Send until time is up or `bytes_max` are sent. Return the number of messages, all acked or
+    committed."""
     value = os.urandom(case.message_bytes)
     until = time.monotonic() + seconds
     most = bytes_max // case.message_bytes
@@ -114,7 +116,7 @@ def produce(producer: Producer, case: Case, seconds: float, bytes_max: int) -> i
 
 
 def send(producer: Producer, value: bytes, until: float, most: int) -> int:
-    """Send until a moment, or so many messages."""
+    """Send until a moment, or up to `most` messages."""
     sent = 0
     while sent < most:
         try:
@@ -128,7 +130,8 @@ def send(producer: Producer, value: bytes, until: float, most: int) -> int:
 
 
 def consume(address: str, expected: int) -> float:
-    """Read so many messages from the begin; the seconds until the last came. Raises TimeoutError."""
+    """Read `expected` messages from the start. Returns the seconds until the last came. Raises
+    TimeoutError."""
     consumer = committed_consumer(
         address, {"fetch.message.max.bytes": 10 << 20, "queued.max.messages.kbytes": 256 << 10}
     )
@@ -151,7 +154,7 @@ def consume(address: str, expected: int) -> float:
 
 
 class Costs:
-    """What a broker uses while this is open: CPU, memory at its highest, bytes given to the file system."""
+    """The costs of a broker while this is open: CPU, peak memory, bytes given to the file system."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -1,6 +1,7 @@
 """Charts: matplotlib draws them, and the page's style sheet colours them.
 
-The SVG has text as text. Ink, lines and each system's colour are CSS variables, so one chart serves light and dark.
+Text in the SVG stays text. Ink, lines and each system's colour are CSS variables, so one chart serves light
+and dark.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def chart(name: str, title: str, draw: Callable[[Axes], None], height_inches: fl
 
 
 def for_page(svg: str, name: str) -> str:
-    """Without what only a file of its own needs, with identifiers of its own, and in the page's colours and font."""
+    """The SVG without the parts that only a separate file needs, with unique identifiers and the page's
+    colours and font."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1 aria-hidden="true" focusable="false"', svg, count=1)
@@ -83,7 +85,7 @@ def for_page(svg: str, name: str) -> str:
 def logarithmic(axes: Axes, *which: str) -> None:
     """Make axes logarithmic, with plain numbers, after everything is drawn.
 
-    An axis spans a decade at least: what hardly changes should look so.
+    An axis spans at least a decade: a value that hardly changes should look like that.
     """
     for each in which:
         axes.set(**{f"{each}scale": "log"})
@@ -96,6 +98,6 @@ def logarithmic(axes: Axes, *which: str) -> None:
 
 
 def widened(low: float, high: float) -> tuple[float, float]:
-    """The same middle, and a decade between the ends if there was less."""
+    """The range, widened around its middle to at least a decade."""
     factor = math.sqrt(max(10 * low / high, 1.0))
     return low / factor, high * factor

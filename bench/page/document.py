@@ -1,4 +1,4 @@
-"""What a page is made of: sections with plots, tables and notes. The template knows how they look."""
+"""The parts of a page: sections with plots, tables and notes. The template defines how they look."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Table:
-    """`caption` says what to see in it. On a narrow screen each row of `is_cards` becomes a card."""
+    """`caption` says what the table shows. With `is_cards`, each row becomes a card on a narrow screen."""
 
     caption: str
     columns: Sequence[str]
@@ -43,14 +43,14 @@ class Table:
 
     @property
     def kinds(self) -> list[str]:
-        """Of each column: that of its cells, as far as its head should stand like them."""
+        """The kind of each column's cells, if its head should be aligned like them."""
         cells: Sequence[Cell | Stack] = self.rows[0] if self.rows else [Cell("")] * len(self.columns)
         return ["number" if isinstance(cell, Cell) and cell.kind == "number" else "" for cell in cells]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture; `caption` says what to see in it, `alternative` what it shows, for those who can't."""
+    """A picture; `caption` says what it shows, `alternative` describes it for readers who can't see it."""
 
     title: str
     svg: Markup
@@ -60,7 +60,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Plots:
-    """Pictures side by side, as many as there is room for. `caption` speaks of all."""
+    """Pictures side by side, as many as there is room for. `caption` is about all of them."""
 
     plots: Sequence[Plot]
     caption: str = ""
@@ -69,7 +69,7 @@ class Plots:
 
 @dataclass(frozen=True)
 class Folded:
-    """What only some readers want to open."""
+    """Content that only some readers want to open."""
 
     title: str
     blocks: Sequence[Table | Plots]
@@ -78,8 +78,8 @@ class Folded:
 
 @dataclass(frozen=True)
 class Section:
-    """Without blocks it was not measured. `steps` are those parts of a run, by the names that the run gives them,
-    without which something is missing here: they find the reasons in the list of what was skipped.
+    """A section. Without blocks it was not measured. `steps` names the steps of a run that it needs: with
+    them the page finds the reasons for gaps in the list of skipped steps.
     """
 
     anchor: str

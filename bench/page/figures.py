@@ -1,4 +1,5 @@
-"""Figures of a run that aims speak of: each takes the results and a system. None was not measured."""
+"""The figures of a run that have targets: each takes the results and a system, and returns None if not
+measured."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Figure = Callable[[Results, str], float | None]
 
 
 def row_of(results: Results, kind: type[Any], system: str, **where: int) -> Any | None:
-    """The first row of a system that is about this."""
+    """The first row of a system with these values."""
     for row in results.of(kind):
         if row.system == system and all(getattr(row, name) == value for name, value in where.items()):
             return row
@@ -33,12 +34,13 @@ def row_of(results: Results, kind: type[Any], system: str, **where: int) -> Any 
 
 
 def of_some(histogram: Histogram, percentile: str) -> float | None:
-    """A percentile; None of nothing at all, whose percentiles are zero and would win."""
+    """A percentile; None for an empty histogram, whose percentiles are zero and would win."""
     return float(getattr(histogram, percentile)) if histogram.count else None
 
 
 def latency_ms(which: str, percentile: str, pause_ms: int = 0) -> Figure:
-    """A figure of transactions over four partitions by one producer, who pauses so long between two."""
+    """A figure of transactions over four partitions by one producer, which pauses for `pause_ms` between
+    two."""
 
     def measure(results: Results, system: str) -> float | None:
         row = row_of(results, Latency, system, partitions=4, producers=1, pause_ms=pause_ms)
@@ -54,13 +56,14 @@ def stalled_p99_ms(results: Results, system: str) -> float | None:
 
 
 def unstalled_p99_ms(results: Results, system: str) -> float | None:
-    """Their delivery before the transaction hangs."""
+    """The same before the transaction hangs."""
     row = row_of(results, Stall, system)
     return row and of_some(row.before, "p99_ms")
 
 
 def produced_mb_per_second(results: Results, system: str, commit_every_ms: int = 0) -> float | None:
-    """MB/s of one producer with messages of 1 KiB; a commit each so many ms, 0 for no transactions."""
+    """MB/s of one producer with messages of 1 KiB and a commit each `commit_every_ms`; 0 for no
+    transactions."""
     row = row_of(results, Throughput, system, commit_every_ms=commit_every_ms, message_bytes=KIB)
     return row and statistics.median(row.produced_bytes_per_second) / 1e6
 
@@ -77,12 +80,14 @@ def overhead_percent(results: Results, system: str) -> float | None:
 
 
 def hundred_percent(results: Results, system: str) -> float:
-    """The reference of a figure that is a percentage by itself."""
+    """The reference of a figure that is itself a percentage."""
     return 100.0
 
 
 def transactions_per_second(partitions: int, producers: int) -> Figure:
-    """The rate of transactions of one message in each of so many partitions, by so many producers at once."""
+    """The rate of transactions with one message in each of `partitions` partitions, by `producers` producers
+    at once.
+    """
 
     def measure(results: Results, system: str) -> float | None:
         row = row_of(results, Latency, system, partitions=partitions, producers=producers, pause_ms=0)
@@ -92,7 +97,7 @@ def transactions_per_second(partitions: int, producers: int) -> Figure:
 
 
 def rows_per_second(results: Results, system: str) -> float | None:
-    """Committed messages that a reader gets in a second where half of all are aborted."""
+    """Committed messages that a reader gets in a second if half of all messages are aborted."""
     row = row_of(results, AbortCost, system, aborted_percent=50)
     return row and row.delivered / statistics.median(row.seconds)
 
@@ -132,7 +137,7 @@ def tools_mib(results: Results, system: str) -> float | None:
     return row and row.peak_memory_bytes / 2**20
 
 
-# -- references: what a figure is held against, where it is not Kafka's ----------------------------
+# -- references other than Kafka's figure -----------------------------------------------------------
 
 
 def durability_of(system: str) -> str:
@@ -146,7 +151,7 @@ def floor_of(measure: Figure) -> Figure:
 
 
 def floor_and_sync(measure: Figure, share: float) -> Figure:
-    """The floor, and so many times a parallel fdatasync: what the disk adds to a commit under fsync."""
+    """The floor plus `share` times a parallel fdatasync, which the disk adds to a commit under fsync."""
 
     def reference(results: Results, system: str) -> float | None:
         floor = floor_of(measure)(results, system)

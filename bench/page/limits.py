@@ -1,4 +1,4 @@
-"""faircopy's figures beside what this machine can do by itself, each with its limit."""
+"""faircopy's figures compared with those of the bare machine, each with its limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIB = 1 << 10
 
 @dataclass(frozen=True)
 class Limit:
-    """One figure. `ratio` is to `floor`, of the same run, or None where the limit is a plain number."""
+    """One figure. `ratio` is to `floor` of the same run, or None if the limit is a plain number."""
 
     figure: str
     measured: float
@@ -27,7 +27,7 @@ class Limit:
 
 
 def limits(results: Results) -> list[Limit]:
-    """All of those that were measured."""
+    """All limits whose figures were measured."""
     found: Iterable[Limit | None] = (
         ready(results),
         idle_memory(results),
@@ -46,7 +46,7 @@ def row(results: Results, kind: type[Any], system: str, chosen: Callable[[Any], 
 
 
 def of_partitions(results: Results, partitions: int, measure: str) -> Histogram | None:
-    """A distribution of one producer's transactions; None of nothing at all, which would look fast."""
+    """A distribution of one producer's transactions; None if it is empty, since that would look fast."""
     found: Latency | None = row(
         results, Latency, FSYNC, lambda each: (each.partitions, each.producers, each.pause_ms) == (partitions, 1, 0)
     )
@@ -54,7 +54,7 @@ def of_partitions(results: Results, partitions: int, measure: str) -> Histogram 
 
 
 def some(histogram: Histogram) -> Histogram | None:
-    """None of an empty distribution, which would look fast."""
+    """The distribution; None if it is empty, since that would look fast."""
     return histogram if histogram.count else None
 
 
@@ -68,7 +68,7 @@ def ready(results: Results) -> Limit | None:
 
 
 def idle_memory(results: Results) -> Limit | None:
-    """Memory of a broker that has nothing to do."""
+    """Memory of an idle broker."""
     start: Start | None = row(results, Start, FSYNC)
     if start is None:
         return None
@@ -77,7 +77,7 @@ def idle_memory(results: Results) -> Limit | None:
 
 
 def commit_of_many(results: Results) -> Limit | None:
-    """A commit over 16 partitions beside one over a single partition."""
+    """A commit over 16 partitions compared with one over a single partition."""
     one, many = (of_partitions(results, partitions, "flushed_commit_to_ack") for partitions in (1, 16))
     if one is None or many is None:
         return None
@@ -113,7 +113,7 @@ def plain_produce(results: Results) -> Limit | None:
 
 
 def plain_produce_beside_writing(results: Results) -> Limit | None:
-    """The same beside writing the same bytes twice, as journal and log do."""
+    """The same compared with writing the same bytes twice, as journal and log do."""
     measured = produced(results)
     floor = next((each.value for each in results.floors if each.name == "write twice"), None)
     if measured is None or floor is None:
@@ -124,7 +124,7 @@ def plain_produce_beside_writing(results: Results) -> Limit | None:
 
 
 def open_transaction(results: Results, percent: int) -> Limit | None:
-    """Others' delivery while a transaction hangs, beside their delivery before; at one percentile."""
+    """Others' delivery while a transaction hangs, compared with their delivery before; at one percentile."""
     stall: Stall | None = row(results, Stall, FSYNC)
     if stall is None or not (some(stall.before) and some(stall.during)):
         return None

@@ -1,4 +1,4 @@
-"""Puts the page together."""
+"""Assembles the page."""
 
 from __future__ import annotations
 
@@ -47,16 +47,17 @@ def text_of(value: Any) -> str:
 
 
 def reasons(results: Results, steps: tuple[str, ...]) -> list[Skipped]:
-    """Why a section lacks something, as far as the run says it: each reason once, and its first line only."""
+    """Why a section lacks something, if the run says why: each reason once, and only its first line."""
     found = (Skipped(each.what, first_line(each.why)) for each in results.skipped if is_of(each.what, steps))
     return list(dict.fromkeys(found))
 
 
 def is_of(what: str, steps: tuple[str, ...]) -> bool:
-    """Whether it is one of these steps, or a part of one: such as "stall", "system kafka", "growth: kafka with ..."."""
+    """Whether it is one of these steps or a part of one, such as "stall", "system kafka", "growth: kafka with
+    ..."."""
     return any(re.match(rf"{re.escape(step)}(\W|$)", what, re.IGNORECASE) for step in steps)
 
 
 def first_line(text: str) -> str:
-    """An error may bring a whole log with it."""
+    """The first line of a text, since an error may contain a whole log."""
     return text.strip().partition("\n")[0].rstrip(".")

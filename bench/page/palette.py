@@ -1,7 +1,7 @@
 """How each system looks, wherever it is shown: a colour, a dash and a marker.
 
-The hues are those of Okabe and Ito, which people with any kind of colour vision tell apart, made darker or lighter
-where the page's background asks for it. Solid lines are durable by fsync, dashed ones by the page cache.
+The hues are those of Okabe and Ito, which people with any kind of colour vision can tell apart, made darker
+or lighter to suit the page's background. Solid lines are durable by fsync, dashed ones by the page cache.
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ def look_of(name: str) -> Look:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Names without repetition, in the page's order; strangers come last, by name."""
+    """Names without repetition, in the page's order; unknown ones come last, by name."""
     ranks = {look.system: rank for rank, look in enumerate(LOOKS)}
     return sorted(set(names), key=lambda name: (ranks.get(look_of(name).system, len(ranks)), name))

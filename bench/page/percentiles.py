@@ -23,7 +23,8 @@ def nines(percent: float) -> float:
 
 
 def known_percent(histogram: Histogram) -> float:
-    """Up to here it speaks: one of so many measurements says nothing of a smaller part than its own."""
+    """The highest percentage that the histogram can show: n measurements say nothing about less than 1/n of
+    them."""
     return 100 * (1 - 1 / max(histogram.count, 1))
 
 
@@ -43,7 +44,7 @@ def percentile_plot(name: str, title: str, histograms: Mapping[str, Histogram], 
 
 
 def draw_curve(axes: Axes, system: str, histogram: Histogram) -> None:
-    """One curve, and marks at its median and 99th percentile. The maximum has no place on such an axis."""
+    """One curve, with marks at its median and 99th percentile. The axis has no place for the maximum."""
     known = known_percent(histogram)
     points = [(nines(percent), ms) for percent, ms in histogram.curve if percent <= known and ms > 0]
     if points:

@@ -1,4 +1,5 @@
-"""The README's table of figures, from a result file alone; a test holds the README against the committed one."""
+"""The README's table of figures, from a result file alone; a test compares the README with the committed
+one."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def table(results: Results) -> str:
 
 
 def with_table(readme: str, results: Results) -> str:
-    """The README with the table of these results between its markers. Raises ValueError where there are none."""
+    """The README with the table of these results between its markers. Raises ValueError if there are no
+    markers."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -78,7 +80,7 @@ def starts(results: Results, system: str) -> str:
 
 
 def text(value: float | None) -> str:
-    """Two digits, and none too many."""
+    """A figure with two significant digits, or more if it is large."""
     if value is None:
         return MISSING
     if value >= 10_000:

@@ -1,7 +1,8 @@
-"""What faircopy aims at, beside Apache Kafka with its own defaults, and whether a run met it.
+"""The targets of faircopy compared with Apache Kafka with its own defaults, and whether a run met them.
 
-Where the client's own time is most of a figure, the aim is a multiple of the floor: of what the same client
-takes with the same broker without a commit protocol. A part of Kafka's figure could be less than that.
+If the client's own time is most of a figure, the aim is a multiple of the floor, which is the time that the
+same client takes with the same broker without a commit protocol. A fraction of Kafka's figure could be less
+than that.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ NEAR = 1.2  # the aim where the client is the floor
 class Target:
     """One figure of faircopy under one durability, beside Kafka's. Figures that were not measured are None.
 
-    `floor` is what the same broker shows without a commit protocol: client, network and loop by themselves.
-    What is held against the limit is `ratio`: to Kafka's figure, or to what `aim` says. `verdict` is met, missed
-    or not measured.
+    `floor` is the figure of the same broker without a commit protocol: only client, network and loop. The
+    limit applies to `ratio`, which is to Kafka's figure, or to the reference in `aim`. `verdict` is met,
+    missed or not measured.
     """
 
     figure: str
@@ -67,7 +68,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is aimed at with a figure, under fsync and under os."""
+    """The aims for a figure, under fsync and under os."""
 
     figure: str
     unit: str
@@ -112,7 +113,7 @@ def verdict(ratio: float | None, limit: float, is_at_most: bool) -> str:
 
 
 def limit_text(limit: float, of: str) -> str:
-    """Such as "1/3 of Kafka's", "Kafka's", "1.5 times Kafka's"."""
+    """A text such as "1/3 of Kafka's", "Kafka's", "1.5 times Kafka's"."""
     if limit == 1:
         return of
     if limit > 1:
@@ -130,12 +131,12 @@ def of_kafka(fsync: float, os: float) -> tuple[Aim, Aim]:
 
 
 def near_floor(measure: Figure) -> Aim:
-    """For a latency that is mostly the client's own time."""
+    """The aim for a latency that is mostly the client's own time."""
     return Aim(NEAR, "the floor", floor_of(measure))
 
 
 def latency(figure: str, measure: Figure, fsync: Aim | None = None, os: Aim | None = None) -> Goal:
-    """A latency of transactions; it should be near the floor where no other aim is given."""
+    """A latency of transactions; it should be near the floor if no other aim is given."""
     aims = (fsync or near_floor(measure), os or near_floor(measure))
     return Goal(figure, "ms", measure, True, *aims, has_floor=True)
 
@@ -147,7 +148,7 @@ def flushed(figure: str, measure: Figure) -> Goal:
 
 
 def rate(figure: str, partitions: int, producers: int, *, has_floor: bool = False) -> Goal:
-    """A rate of transactions, which should be no less than Kafka's under either durability."""
+    """A rate of transactions, which should be at least Kafka's under either durability."""
     measure = transactions_per_second(partitions, producers)
     return Goal(figure, "1/s", measure, False, *of_kafka(1, 1), has_floor=has_floor)
 

@@ -1,4 +1,4 @@
-"""Which protocol the model says is fastest, where."""
+"""The fastest protocols according to the model, for each place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bench.results import Distance
 
-# Plain messages promise less, so they take no part.
+# Plain messages promise less, so they do not take part.
 WITHOUT_TRANSACTIONS = "none"
 # Protocols are level when the model's difference is less than this.
 LEVEL = 1.005

@@ -1,6 +1,6 @@
-"""Puts the list of aborted transactions into a Fetch response, where the product's encoder leaves it empty.
+"""Puts the list of aborted transactions into a Fetch response, since the product's encoder leaves it empty.
 
-In a response the list stands before the records of its partition:
+In a response the list comes before the records of its partition:
 
     count of aborted transactions i32 (v12+: count + 1 as a varint)
         each: producer id i64, first offset i64, no tagged fields (v12+)
@@ -24,7 +24,8 @@ _NO_TAGS = b"\0"
 
 
 class AbortedTransaction(NamedTuple):
-    """Has a read_committed consumer skip a producer's batches from `first_offset` to its marker (KIP-98)."""
+    """Makes a read_committed consumer skip a producer's batches from `first_offset` to its marker
+    (KIP-98)."""
 
     producer_id: int
     first_offset: int
@@ -37,7 +38,7 @@ def put_aborted(version: int, pieces: list[Any], aborted: Sequence[Sequence[Abor
     """
     for number, transactions in enumerate(aborted):
         if transactions:
-            # Pieces that were encoded and records take turns.
+            # Encoded pieces and records alternate.
             before, records = pieces[2 * number : 2 * number + 2]
             _put_before(version, before, len(records), transactions)
     _INT32.pack_into(pieces[0], 0, sum(map(len, pieces)) - _INT32.size)

@@ -1,4 +1,5 @@
-"""What a protocol must do before it is timed: readers see what was committed, whole, once and in order."""
+"""The check of a protocol before it is timed: readers see committed transactions, whole, once and in
+order."""
 
 from __future__ import annotations
 
@@ -22,18 +23,19 @@ READ_SECONDS_MAX = 60.0
 
 
 class Incorrect(FaircopyError):
-    """A protocol showed a reader something that it must not, or kept something from it."""
+    """A protocol showed a reader something that it must not show, or hid something."""
 
 
 class Sent(NamedTuple):
-    """What was committed: values by partition and producer, in the order of their sends; and all that was aborted."""
+    """The committed values by partition and producer, in the order of their sends; and all aborted values."""
 
     committed: dict[tuple[int, int], list[bytes]]
     aborted: set[bytes]
 
 
 def check(address: str, seed: int, *, may_abort: bool = True) -> int:
-    """Commit and abort at random from several producers at once, and read it all. Returns how many messages were read.
+    """Commit and abort at random from several producers at once, and read everything. Returns how many
+    messages were read.
 
     `may_abort` is false for a system that has no transactions. Raises Incorrect.
     """
@@ -126,7 +128,7 @@ def note(sent: Sent, number: int, values: list[tuple[int, bytes]]) -> None:
 
 
 def read_all(address: str, topic: str, expected: int) -> dict[int, list[bytes]]:
-    """All values by partition, up to the end that the broker tells."""
+    """All values by partition, up to the end that the broker reports."""
     consumer = Consumer(
         {
             "bootstrap.servers": address, "group.id": topic, "isolation.level": "read_committed", "log_level": 0,
@@ -137,7 +139,7 @@ def read_all(address: str, topic: str, expected: int) -> dict[int, list[bytes]]:
     read: dict[int, list[bytes]] = defaultdict(list)
     deadline = time.monotonic() + READ_SECONDS_MAX
     ended: set[int] = set()
-    # The last markers may come after the ack: an end counts only when all that is expected has come.
+    # The last markers may come after the ack: an end counts only when all expected messages have arrived.
     while (len(ended) < PARTITIONS or sum(map(len, read.values())) < expected) and time.monotonic() < deadline:
         for message in consumer.consume(1_000, 0.5):
             error, partition, value = message.error(), message.partition(), message.value()

@@ -1,8 +1,8 @@
-"""A partition whose log holds all that was sent, and markers that end transactions, as in Kafka (KIP-98).
+"""A partition whose log holds all sent messages, and markers that end transactions, as in Kafka (KIP-98).
 
 Fold: DRAFT is copied at once; APPLY and DISCARD put a COMMIT or ABORT marker into the log. Visibility: the
-last stable offset is where the first open transaction begins; what was aborted below it is kept in memory
-for readers.
+last stable offset is where the first open transaction begins; aborted transactions below it are kept in
+memory for readers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def marker(transaction: TransactionId, kind: int) -> bytes:
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction in the log, and where the last stable offset stood when its marker came."""
+    """An aborted transaction in the log, and the last stable offset when its marker came."""
 
     last_offset: int
     producer_id: int
@@ -63,7 +63,8 @@ class Aborted(NamedTuple):
 
 
 class MarkedState(PartitionState):
-    """The fold that copies drafts at once. It holds nothing back, so the journal need not keep them."""
+    """The fold that copies drafts at once. It holds nothing back, so the journal does not have to keep
+    them."""
 
     def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
         self.transactions.setdefault(entry.transaction, Branch())
@@ -96,7 +97,7 @@ class MarkedPartition(HostedPartition):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        # In the order of the log, so the first one decides the last stable offset.
+        # In the order of the log, so the first one determines the last stable offset.
         self._open: dict[TransactionId, Place] = {}
         self._aborted: list[Aborted] = []
 
@@ -172,7 +173,7 @@ class MarkedPartition(HostedPartition):
         return self.log.end_offset if first is None else first.offset
 
     def stable_part(self, plan: ReadPlan) -> ReadPlan | None:
-        """As much of it as lies below the last stable offset; None if nothing does."""
+        """The part of the plan below the last stable offset; None if there is none."""
         first = next(iter(self._open.values()), None)
         if first is None:
             return plan

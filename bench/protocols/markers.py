@@ -1,8 +1,8 @@
 """Markers, as in Kafka (KIP-98): messages go straight into the log, a control batch ends each transaction.
 
-The partition is `MarkedPartition`; what readers get is in `read_committed`. Coordinator: partitions are
-durably added, every message is acked when it is durable, then PREPARE_COMMIT, then the ack, then the
-markers; the producer's next transaction waits for them, since a marker names a producer, not a transaction.
+The partition is `MarkedPartition`; `read_committed` defines what readers get. Coordinator: partitions are
+added durably, every message is acked when it is durable, then PREPARE_COMMIT, then the ack, then the markers.
+The producer's next transaction waits for them, since a marker names a producer, not a transaction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PatientCoordinator(TransactionCoordinator):
 
 
 class MarkersCommits(Commits):
-    """Partitions have nothing to promise: all of their batches are durable."""
+    """Partitions have nothing to prepare: all of their batches are durable."""
 
     def promising(self, transaction: Transaction) -> list[TopicIdPartition]:
         return []

@@ -1,6 +1,7 @@
-"""No transaction: the same requests of the same client, and nothing behind them. A floor, not a protocol.
+"""No transaction: the same requests of the same client, but the broker runs no transaction. A floor, not a
+protocol.
 
-Messages of a transaction are appended as plain ones; its begin and its end are acked at once.
+Messages of a transaction are appended as plain ones; the requests that begin and end it are acked at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Parallel prepare, as in Redpanda's RFC of 2020-11-17: markers, with one durable write of delay.
 
-Messages are acked before they are durable, since PREPARE makes that safe: on commit it goes to the coordinator and to
-all partitions at the same time, and the ack comes when all have it. Then the markers. The fold and what readers see are
-those of `markers`; the coordinator is faircopy's own, but for the next transaction's wait for the markers.
+Messages are acked before they are durable. PREPARE makes that safe: on commit it goes to the coordinator and
+to all partitions at the same time, and the ack comes when all have it durably. Then the markers are written.
+The fold and the view of readers are those of `markers`; the coordinator is faircopy's own, except that the
+next transaction waits for the markers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fetch and ListOffsets for logs that also hold open and aborted transactions: the isolation level matters.
 
-A read_committed reader sees the log up to the last stable offset, and is told which transactions in there
-were aborted. A read_uncommitted reader gets what the product's own handlers answer.
+A read_committed reader sees the log up to the last stable offset, and is told which transactions in it were
+aborted. A read_uncommitted reader gets the answers of the product's own handlers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WINDOW_BYTES = 64 << 10
 
 
 def make_fetch(parts: Parts) -> HotHandler:
-    """A handler of Fetch that looks at the isolation level."""
+    """A Fetch handler that respects the isolation level."""
     uncommitted = FETCH.make(parts)
     committed = FetchHandler(parts, CommittedPlanner(parts.catalog, parts.settings)).handle
 
@@ -48,7 +48,7 @@ def make_fetch(parts: Parts) -> HotHandler:
 
 
 class CommittedPlanner(FetchPlanner):
-    """What a read_committed reader gets."""
+    """The answers for a read_committed reader."""
 
     def plan(self, asked: FetchPartition) -> tuple[HostedPartition, ReadPlan | None]:
         partition, plan = super().plan(asked)
@@ -73,19 +73,20 @@ class CommittedPlanner(FetchPlanner):
 
 
 def marked(partition: HostedPartition) -> MarkedPartition:
-    """All partitions of the broker are of this type."""
+    """The partition, with the type that all partitions of this broker have."""
     assert isinstance(partition, MarkedPartition)
     return partition
 
 
 def offsets_of(records: Buffer | FileRange) -> tuple[int, int]:
-    """The first offset, and one that is greater than that of every transaction's first batch in there."""
+    """The first offset, and one that is greater than that of every transaction's first batch in these
+    records."""
     offsets = list(base_offsets(records))
     return offsets[0], offsets[-1] + 1
 
 
 def base_offsets(records: Buffer | FileRange) -> Iterator[int]:
-    """Those of all batches, also of one that is cut at the end."""
+    """The base offsets of all batches, even of one that is cut at the end."""
     window: Buffer = b""
     at = window_at = 0
     while at + PLACE.size <= len(records):
@@ -97,7 +98,7 @@ def base_offsets(records: Buffer | FileRange) -> Iterator[int]:
 
 
 def part_of(records: Buffer | FileRange, at: int) -> Buffer:
-    """Some of the records from a byte on."""
+    """A part of the records from a byte on."""
     if isinstance(records, FileRange):
         return records.file.read(min(WINDOW_BYTES, records.size - at), records.position + at)
     return memoryview(records)[at:]

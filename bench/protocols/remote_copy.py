@@ -1,8 +1,9 @@
 """Remote copy, the older double journaling: a transaction's messages wait in the journal of its coordinator.
 
-Coordinator: its table also keeps which messages are for which partition. On commit PREPARE_COMMIT makes them durable
-with itself, one write of one file; then the ack; then the data is read back and sent to the partitions' leaders, who
-append it as if it were plain. Every message is journaled twice, and would cross the network of a cluster once more.
+The coordinator's table also notes which messages are for which partition. On commit, one write of one file
+makes PREPARE_COMMIT and the messages durable. Then the ack goes out. Then the data is read back and sent to
+the partitions' leaders, which append it like plain messages. Every message is journaled twice, and in a
+cluster it would cross the network once more.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ INLINE_BYTES = 64 << 10
 
 
 class Waiting(NamedTuple):
-    """One batch in a coordinator's journal, and where it is to go."""
+    """One batch in a coordinator's journal, and its destination."""
 
     partition: RemotePartition
     entry: Entry
 
 
 class Stock:
-    """The batches of one open transaction, in the order in which they came."""
+    """The batches of one open transaction, in the order of their arrival."""
 
     def __init__(self, transaction: TransactionId, journal: Journal) -> None:
         self.transaction = transaction
@@ -69,7 +70,7 @@ class RemotePartition(HostedPartition):
         self._stocks: dict[TransactionId, Stock] = {}
 
     def take_part(self, stock: Stock) -> None:
-        """Drafts of this transaction go to this stock."""
+        """Put drafts of this transaction into this stock from now on."""
         self._stocks[stock.transaction] = stock
 
     def leave(self, transaction: TransactionId) -> None:
@@ -80,7 +81,7 @@ class RemotePartition(HostedPartition):
     def append_draft(
         self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
     ) -> None:
-        """Append a batch to the coordinator's journal; `done(UNKNOWN_OFFSET)` when it stands there."""
+        """Append a batch to the coordinator's journal; calls `done(UNKNOWN_OFFSET)` when it is written."""
         assert header is not None
         stock = self._stocks[transaction]
         if self._producer(header).find_duplicate(header) is None:
@@ -89,7 +90,8 @@ class RemotePartition(HostedPartition):
         stock.journal.when_written(lambda: done(UNKNOWN_OFFSET))
 
     def append_sent(self, batch: Buffer, records: int, done: Done) -> None:
-        """A batch of a committed transaction came from its coordinator; `done()` when it is durable here."""
+        """A batch of a committed transaction came from its coordinator; calls `done()` when it is durable
+        here."""
         # Its sequence was checked when it came from the producer.
         self.append_plain(batch, None, records, lambda _base_offset: done())
 
@@ -165,7 +167,7 @@ def leave(participants: Iterable[Participant], transaction: TransactionId) -> No
 
 
 class RemoteCoordinator(TransactionCoordinator):
-    """Has partitions put their drafts into its own journals."""
+    """A coordinator that takes the drafts of partitions into its own journals."""
 
     commits_type = RemoteCommits
     endings_type = RemoteEndings
@@ -181,7 +183,7 @@ class RemoteCoordinator(TransactionCoordinator):
             self._keep_stocks(home.journal)
 
     def _keep_stocks(self, journal: Journal) -> None:
-        """A checkpoint of the table must not give back the space of batches that are still to be sent."""
+        """Keep checkpoints of the table from giving back the space of batches that are not sent yet."""
         reclaim = journal.reclaim
 
         def reclaim_less(below: int) -> list[Segment]:

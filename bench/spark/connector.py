@@ -1,4 +1,4 @@
-"""Spark's own Kafka source: a library beside Spark, fetched by a pom of ours."""
+"""Spark's own Kafka source: a separate library, fetched by a pom of ours."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ END_SECONDS = 30.0
 
 
 class SparkProcess:
-    """Runs bench/spark/stream.py, which says what it can be asked. All that it writes goes to `directory`."""
+    """Runs bench/spark/stream.py, which documents its commands. All its files go to `directory`."""
 
     def __init__(self, directory: Path, connector: Connector) -> None:
         directory.mkdir(parents=True)
@@ -43,7 +43,7 @@ class SparkProcess:
             self._process.stdin.write(json.dumps({command: argument}) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # why, its log says
+            pass  # its log says why
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"Spark ended when asked to {command}; it logged:\n{self._log_path.read_text()}")
@@ -66,6 +66,7 @@ class SparkProcess:
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """This process's environment, and what Spark needs. Raises Unavailable without a Java for it."""
+    """This process's environment, with the variables that Spark needs. Raises Unavailable without a Java for
+    it."""
     home = java_home(directory) or java().parent.parent
     return {**os.environ, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

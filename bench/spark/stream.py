@@ -1,10 +1,11 @@
-"""The Spark job of the benchmark: stock PySpark, told what to read by lines of JSON, one answer a line.
+"""The Spark job of the benchmark: stock PySpark, which gets commands as lines of JSON, and answers each with
+a line.
 
     python stream.py SCRATCH_DIRECTORY JARS
 
 {"count": SOURCE}            -> {"shown": rows, "aborted_shown": rows}
 {"read": SOURCE}             -> {"rows": rows, "seconds": seconds}
-{"watch": SOURCE}            -> {}, while a stream runs on
+{"watch": SOURCE}            -> {}, while a stream keeps running
 {"until": committed rows}    -> {"arrivals": [[nanoseconds of arrival, [nanoseconds of each send]]]}, the stream ends
 
 A SOURCE is {"format": "kafka" or "parquet", "options": {...}}. A value begins with one letter, c for a message of a
@@ -24,7 +25,7 @@ from pyspark.sql import SparkSession
 
 UNTIL_SECONDS = 60.0
 
-# As in docs/PLAIN_TABLES.md. Spark's Kafka source knows its own.
+# As in docs/PLAIN_TABLES.md. Spark's Kafka source has its own schema.
 COLUMNS = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, txid STRING"
@@ -49,7 +50,7 @@ class Job:
         return reader.load().writeStream.option("checkpointLocation", checkpoint)
 
     def count(self, source: dict[str, Any]) -> dict[str, int]:
-        """Read all there is, and see what it is."""
+        """Read all rows, and count them."""
         totals = {"shown": 0, "aborted_shown": 0}
 
         def take(batch: Any, _number: int) -> None:
@@ -61,7 +62,8 @@ class Job:
         return totals
 
     def read(self, source: dict[str, Any]) -> dict[str, float]:
-        """Read all columns of all there is, and drop it. The time is that of micro-batches, without the start."""
+        """Read all columns of all rows, and drop them. The time is that of micro-batches, without the
+        start."""
         query = self._stream(source).format("noop").trigger(availableNow=True).start()
         query.awaitTermination()
         batches = query.recentProgress
@@ -69,7 +71,7 @@ class Job:
         return {"rows": sum(batch["numInputRows"] for batch in batches), "seconds": milliseconds / 1000}
 
     def watch(self, source: dict[str, Any]) -> dict[str, Any]:
-        """Note when the rows of each micro-batch are in the driver's hands."""
+        """Note when the driver has the rows of each micro-batch."""
 
         def take(batch: Any, _number: int) -> None:
             committed = batch.where("substring(value, 1, 1) = X'63'")
@@ -81,7 +83,7 @@ class Job:
         return {}
 
     def until(self, committed: int) -> dict[str, Any]:
-        """Wait for so many rows since `watch`; fewer are the answer if they do not come."""
+        """Wait for `committed` rows since `watch`; the answer has fewer if they do not arrive in time."""
         deadline = time.monotonic() + UNTIL_SECONDS
         while sum(len(sent) for _, sent in self._arrivals) < committed and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -1,1 +1,1 @@
-"""What is measured, behind one interface."""
+"""The systems under test, with a common interface."""

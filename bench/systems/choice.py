@@ -13,7 +13,8 @@ KAFKA, KAFKA_FSYNC = "kafka", "kafka fsync"
 
 
 def factory_of(name: str) -> Callable[[Path], Peer]:
-    """What makes a system of this name in an empty directory. Making one raises Unavailable if it can't be had."""
+    """The function that makes a system of this name in an empty directory; it raises Unavailable if that
+    fails."""
     if name == KAFKA:
         return Kafka
     if name == KAFKA_FSYNC:

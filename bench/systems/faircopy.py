@@ -37,7 +37,7 @@ class Faircopy:
 
     @property
     def log(self) -> str:
-        """What it has logged."""
+        """The broker's log."""
         return self._broker.log
 
     @property

@@ -1,7 +1,7 @@
-"""Apache Kafka: one node of the newest 4.x, as its own start script runs it and with its own defaults.
+"""Apache Kafka: one node of the newest 4.x, run like its own start script does, with its own defaults.
 
-What differs from the defaults is what one node needs (KRaft with itself as quorum, internal topics with one replica),
-that it listens on loopback only, and the settings that a caller gives.
+Only these settings differ from the defaults: those that a single node needs (KRaft with itself as quorum,
+internal topics with one replica), listening on loopback only, and the settings of the caller.
 """
 
 from __future__ import annotations
@@ -51,21 +51,23 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
 
-# What a topic calls one thing and a broker, for all topics, another.
+# Settings whose names differ between a topic and a broker (where they apply to all topics).
 OF_ALL_TOPICS = {"flush.messages": "log.flush.interval.messages", "flush.ms": "log.flush.interval.ms"}
 
 
 def fetch_kafka() -> Path:
-    """The directory with Kafka's jars; fetched the first time. Raises Unavailable, also without a Java to run them."""
+    """The directory with Kafka's jars, fetched the first time. Raises Unavailable, even if only a Java is
+    missing."""
     java()
     return fetch_jars(HERE / "pom.xml", CACHE / "kafka")
 
 
 class Kafka:
-    """A broker of Apache Kafka. Settings are NAME=VALUE, of a broker or the names that topics have for them.
+    """A broker of Apache Kafka. Settings are NAME=VALUE, with the names of broker settings or of topic
+    settings.
 
-    With "flush.messages=1" it forces each batch to disk before the ack, and is called "kafka fsync"; by itself it
-    leaves that to the operating system. Raises Unavailable where Kafka can't be had.
+    With "flush.messages=1" it forces each batch to disk before the ack, and is called "kafka fsync"; by
+    default it leaves that to the operating system. Raises Unavailable if Kafka is not available.
     """
 
     def __init__(self, directory: Path, *settings: str) -> None:
@@ -96,7 +98,8 @@ class Kafka:
         ) + "".join(f"{name}={value}\n" for name, value in chosen.items())
 
     def _format(self) -> None:
-        """Give a new directory its identity. This belongs to installing Kafka, so no start is charged with it."""
+        """Give a new directory its identity. This is part of installing Kafka, so it does not count as a
+        start."""
         if (self.data_directory / "meta.properties").exists():
             return
         run = self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties_path))
@@ -126,7 +129,7 @@ class Kafka:
 
     @property
     def log(self) -> str:
-        """What the broker has logged, in all its lives."""
+        """The broker's log over all its starts."""
         return self._log_path.read_text()
 
     def start(self) -> None:
@@ -189,11 +192,11 @@ def version_of(jars: Path) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
+    """Ports on loopback that nobody listens on."""
     return [port for port in random.sample(PORTS, 50 * count) if is_free(port)][:count]
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on this port of loopback."""
+    """Whether nobody listens on this loopback port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0

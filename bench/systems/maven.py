@@ -1,4 +1,4 @@
-"""What comes from Maven Central: fetched once by a pom of ours, kept in `.bench` of the checkout."""
+"""Jars from Maven Central: fetched once by a pom of ours, and kept in `.bench` of the checkout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TIMEOUT_SECONDS = 900
 
 
 class Unavailable(Exception):
-    """Something that the benchmark needs from outside can't be had. The message is one line that says why."""
+    """Something that the benchmark needs from outside is not available. The message is one line that says
+    why."""
 
 
 def java() -> Path:
@@ -28,9 +29,9 @@ def java() -> Path:
 
 
 def fetch_jars(pom: Path, directory: Path, **properties: str) -> Path:
-    """The jars that a pom depends on, in a directory; fetched unless it is there. Raises Unavailable.
+    """The jars that a pom depends on, in a directory; fetched unless it exists. Raises Unavailable.
 
-    `properties` are those that the pom leaves open. The directory appears at once, or not at all.
+    `properties` has the properties that the pom leaves open. The directory appears atomically, or not at all.
     """
     if directory.is_dir():
         return directory
@@ -47,8 +48,8 @@ def fetch_jars(pom: Path, directory: Path, **properties: str) -> Path:
 
 
 def copy_dependencies(maven: str, pom: Path, properties: dict[str, str]) -> None:
-    """Have Maven copy what a project needs into its target/dependency. Raises Unavailable."""
-    # It remembers what was not there, and without the last option would not look again for a day.
+    """Let Maven copy the dependencies of a project into its target/dependency. Raises Unavailable."""
+    # Maven remembers what was missing, and without the last option would not look again for a day.
     command = [maven, "--batch-mode", "--no-transfer-progress", "--file", str(pom), "--update-snapshots"]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
     command += [f"-D{name}={value}" for name, value in properties.items()]

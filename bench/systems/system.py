@@ -12,11 +12,11 @@ from bench.results import System
 
 
 class Peer(Protocol):
-    """A broker that the benchmark starts, measures and ends. It listens on the same port in all its lives."""
+    """A broker that the benchmark starts, measures and ends. It listens on the same port after each start."""
 
     @property
     def about(self) -> System:
-        """What the results say of it."""
+        """Its description in the results."""
 
     @property
     def address(self) -> str:
@@ -24,26 +24,26 @@ class Peer(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of its process."""
 
     @property
     def data_directory(self) -> Path:
-        """All that it keeps."""
+        """The directory of all its data."""
 
     def log_directories(self, topic: str) -> list[Path]:
-        """Where the visible log of a topic lies, below `data_directory`."""
+        """The directories of a topic's visible log, below `data_directory`."""
 
     def topic_directories(self, topic: str) -> list[Path]:
-        """Where all that is kept of a topic lies: its log, and its journals if it has some."""
+        """The directories of all data of a topic: its log, and its journals if it has some."""
 
     def start(self) -> None:
-        """Start it on what its directory holds, and return when it serves clients. Raises RuntimeError."""
+        """Start it on its directory, and return when it serves clients. Raises RuntimeError."""
 
     def stop(self) -> None:
-        """End it in order."""
+        """Stop it in an orderly way."""
 
     def kill(self) -> None:
-        """kill -9."""
+        """End it with kill -9."""
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -63,7 +63,7 @@ def peak_memory_bytes(pid: int) -> int:
 
 
 def high_water_bytes(status: str) -> int:
-    """VmHWM of what Linux says of a process, which is in kibibytes."""
+    """VmHWM from Linux's status of a process, converted from KiB to bytes."""
     found = re.search(r"^VmHWM:\s*(\d+) kB$", status, re.MULTILINE)
     return int(found[1]) << 10 if found else 0
 
@@ -79,5 +79,5 @@ def written_bytes(pid: int) -> int:
 
 
 def size_bytes(directory: Path) -> int:
-    """Bytes that the files below a directory take on disk."""
+    """The bytes that the files below a directory take on disk."""
     return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())

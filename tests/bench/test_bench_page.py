@@ -159,7 +159,7 @@ def test_every_step_of_a_run_has_a_section(tmp_path: Path) -> None:
 
 def test_the_summary_stands_beside_kafka_and_beside_the_machine(page: str) -> None:
     summary = section_of(page, "summary")
-    assert summary.index("What a commit".lower()) < summary.index("faircopy beside what this machine can do by itself")
+    assert summary.index("What a commit".lower()) < summary.index("faircopy compared with the bare machine")
     assert "at most the floor and 1.2 times a parallel fdatasync of 5 files" in summary
     assert "commit call to ack, flushed before, fsync, 16 partitions, p50" in summary
     assert "with Kafka&#39;s own client, transactions of 5 ms, send to ack, p99" in summary

@@ -113,7 +113,7 @@ def test_a_publisher_is_waited_for(stopped: Made, monkeypatch: pytest.MonkeyPatc
         assert publisher.stdout is not None and publisher.stdin is not None
         publisher.stdout.readline()
         (row,) = rows("verify", stopped.data, code=1)
-        assert row["file"] == str(lock) and "still at work" in row["what"]
+        assert row["file"] == str(lock) and "still running" in row["what"]
         monkeypatch.setattr(plain_tables, "PATIENCE_SECONDS", 20)
         publisher.stdin.write("\n")
         publisher.stdin.flush()

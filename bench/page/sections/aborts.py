@@ -1,4 +1,4 @@
-"""What aborted transactions cost those who read."""
+"""What aborted transactions cost readers."""
 
 from __future__ import annotations
 

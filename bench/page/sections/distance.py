@@ -1,4 +1,4 @@
-"""What the model says of other distances and disks, and how it fits what was measured."""
+"""The model's figures for other distances and disks, and how they fit the measured ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = [
     "the number of partitions. Replicated, a durable write also waits for a follower: W + RTT.",
     "The last message is sent right before commit is called. The partitions are registered before that, which takes "
     "2 RTT with local-copy and parallel-prepare (leaders are told), RTT + W with markers, RTT with remote-copy and "
-    "none, which is the same requests with nothing behind them.",
+    "none, which has the same requests without a transaction.",
     "Not in the model: bytes, so remote-copy's second crossing of all data, through the one coordinator, is free here; "
     "the wait for older open transactions of the same partition, and that of a producer's next transaction for the "
     "markers, both with markers and parallel-prepare; queues and retries.",
@@ -40,11 +40,12 @@ def distance(results: Results) -> Section:
     return Section("distance", "Distance", TEXT, blocks, names, ("distance", "model"))
 
 
-# -- beside the measurement -------------------------------------------------------------------------------------------
+# -- compared with the measurement
+# ------------------------------------------------------------------------------------
 
 
 def check_table(checked: list[Checked]) -> Table:
-    """The model with the figures of this run, beside what was measured."""
+    """The model with the floors of this run, beside the measured figures."""
     columns = [
         "Protocol", "Flushed before", "Partitions", "Formula, one broker", "RTT, ms", "W, ms", "Model, ms",
         "Measured p50, ms", "Measured / model",
@@ -71,7 +72,7 @@ def check_line(row: Checked) -> list[Cell]:
 
 
 def yes_or_no(value: bool) -> Cell:
-    """A cell that says whether."""
+    """A cell with yes or no."""
     return Cell("yes" if value else "no")
 
 
@@ -92,13 +93,13 @@ def formulas(rows: list[Distance]) -> Table:
 
 
 def formula_line(row: Distance) -> list[Cell]:
-    """What a protocol waits for, as formulas."""
+    """The latencies of a protocol, as formulas."""
     terms = (Cell(formula, "formula") for formula in (row.commit_formula, row.visible_formula))
     return [system(row.protocol), yes_or_no(row.is_replicated), *terms]
 
 
 def curves(rows: list[Distance]) -> Plots:
-    """Commit over the round trip, at the middle one of the disks."""
+    """Commit over the round trip, for the middle one of the disks."""
     disks = sorted({row.durable_write_ms for row in rows})
     write_ms = disks[len(disks) // 2]
     partitions = at_first(rows)
@@ -136,7 +137,7 @@ def at_first(rows: list[Distance]) -> int:
 
 
 def win_tables(rows: list[Distance]) -> list[Table | Folded]:
-    """For the first number of partitions with all protocols, for the others behind a fold."""
+    """Tables for the first number of partitions, and for the others in a fold."""
     first = at_first(rows)
     others = sorted({row.partitions for row in rows} - {first})
     folded = [Folded(f"Who wins with {counted(each, 'partition')}", tables_at(rows, each)) for each in others]
@@ -170,7 +171,7 @@ def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_vis
     what = "until the messages are visible" if by_visible else "until the commit is acked"
     caption = (
         f"Milliseconds {what}, {counted(partitions, 'partition')}, "
-        f"{'replicated' if is_replicated else 'not replicated'}. The fastest stands first. Tint: local-copy against "
+        f"{'replicated' if is_replicated else 'not replicated'}. The fastest is first. Tint: local-copy against "
         "markers, blue where local-copy is faster and orange where it is slower."
     )
     return Table(caption, ["RTT", *(f"W = {disk:g} ms" for disk in disks)], lines)
@@ -201,7 +202,7 @@ def stack(ranked: list[Ranked]) -> Stack:
 
 
 def tint(ranked: list[Ranked]) -> str:
-    """Whether local-copy is ahead of markers, behind it, or level, and whether much."""
+    """Whether local-copy is ahead of markers, behind it, or level, and whether by much."""
     times = {each.protocol: each.milliseconds for each in ranked}
     if not {"local-copy", "markers"} <= times.keys():
         return ""

@@ -1,4 +1,4 @@
-"""What the machine itself can do."""
+"""The floors of the machine."""
 
 from __future__ import annotations
 

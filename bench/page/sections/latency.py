@@ -15,14 +15,14 @@ Row = dict[str, Latency]
 Place = tuple[int, int, int]  # partitions, producers, pause in milliseconds
 COMMIT = "The call of commit until its ack. Lower is better, and a steep end is a long tail. Marks are at 50 and 99 %."
 FLUSHED = "The same when all messages were acked before: a round trip and what the protocol makes durable."
-VISIBLE = "What the consumer still waits for after the ack. Systems that publish after they ack pay here."
+VISIBLE = "How long the consumer still waits after the ack. Systems that publish after they ack pay here."
 END_TO_END = (
     "From the send of each message to its delivery to a consumer that sees committed data only: what users feel."
 )
 
 
 def latency(results: Results) -> Section:
-    """Percentile curves of the main cells, all cells and a table behind them."""
+    """Percentile curves of the main cells; all cells and a table in folds."""
     rows: list[Latency] = results.of(Latency)
     return Section(
         "latency",
@@ -30,8 +30,8 @@ def latency(results: Results) -> Section:
         [
             "Each transaction has one message in each of its partitions. In half of them commit is called right "
             "after the last send, so the time from that call to its ack has the registration of the partitions, the "
-            "acks of the messages and the commit itself. The other half is flushed before the call: what is left is "
-            "the commit. Transactions follow one another at once, unless a pause is named: with some protocols a "
+            "acks of the messages and the commit itself. The other half is flushed before the call, so only the "
+            "commit is left. Transactions follow one another at once, unless a pause is named: with some protocols a "
             "transaction that begins early waits for the last one's markers.",
         ],
         blocks(by_cell(rows)) if rows else [],
@@ -41,7 +41,7 @@ def latency(results: Results) -> Section:
 
 
 def blocks(cells: dict[Place, Row]) -> list[Table | Plots | Folded]:
-    """Plots of the main cells, then what is folded."""
+    """Plots of the main cells, then the folded parts."""
     main, others = chosen(list(cells))
     found: list[Table | Plots | Folded] = [
         plots(cells, main, "commit", "Commit call to ack", commit_to_ack, COMMIT),
@@ -75,7 +75,7 @@ def place_of(row: Latency) -> Place:
 
 
 def chosen(cells: list[Place]) -> tuple[list[Place], list[Place]]:
-    """The corners of the grid and the cell of the targets come first; the others are for those who look for them."""
+    """The main cells, which are the corners of the grid and the cell of the targets, and the others."""
     partitions, producers = ([cell[which] for cell in cells] or [0] for which in (0, 1))
     corners = {(4, 1), (min(partitions), 1), (max(partitions), 1), (4, max(producers))}
     main = [cell for cell in cells if cell[:2] in corners]

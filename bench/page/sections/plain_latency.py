@@ -17,7 +17,7 @@ def plain_latency(results: Results) -> Section:
     return Section(
         "plain-latency",
         "Latency of plain messages",
-        ["One message at a time, without a transaction: what is left when no commit protocol is in the way."],
+        ["One message at a time, without a transaction: the latency without any commit protocol."],
         [Plots(plots([rows[name] for name in names]), CAPTION)] if names else [],
         names,
         ("latency", "systems", "system"),

@@ -31,7 +31,7 @@ def scaling(results: Results) -> Section:
 
 
 def plots(rows: list[Latency]) -> list[Plot]:
-    """Those of which more than one point was measured."""
+    """The plots with more than one measured point."""
     rows = [row for row in rows if not row.pause_ms]
     producers = min(row.producers for row in rows)
     partitions = 4 if any(row.partitions == 4 for row in rows) else min(row.partitions for row in rows)

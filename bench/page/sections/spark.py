@@ -18,8 +18,8 @@ def spark(results: Results) -> Section:
         "Options",
     ]  # fmt: skip
     caption = (
-        "What is shown should be what was committed, and nothing of what was aborted. Options are those that a user of "
-        "the reader must know of."
+        "A reader should show all committed rows, and no aborted ones. Options are those that a user of the reader has "
+        "to know about."
     )
     ordered = sorted(rows, key=lambda row: (row.reader, order.index(row.system)))
     return Section(

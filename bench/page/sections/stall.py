@@ -1,4 +1,4 @@
-"""What one hanging transaction does to the others."""
+"""How one hanging transaction affects the others."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def stall(results: Results) -> Section:
 
 
 def single_run(rows: list[Stall]) -> str:
-    """How long the figures are of; empty without rows."""
+    """A sentence on the length of the runs; empty without rows."""
     if not rows:
         return ""
     before, during, after = (statistics.median(spans) for spans in zip(*map(spans_seconds, rows), strict=True))
     return (
         f"Each system was run once, for about {before + during + after:.0f} seconds: {before:.0f} before the "
-        f"transaction, {during:.0f} while it hangs and {after:.0f} after it. So each figure below is of one stretch of "
-        "one run, not of several rounds, and the machine's noise in that stretch is in it. The fewer the messages, the "
-        "less a 99th percentile says."
+        f"transaction, {during:.0f} while it hangs and {after:.0f} after it. So each figure below is from one stretch "
+        "of one run, not from several rounds, and includes the machine's noise in that stretch. The fewer messages, "
+        "the less a 99th percentile says."
     )
 
 
@@ -90,7 +90,7 @@ def table(rows: list[Stall]) -> Table:
         "System", "Before p50, ms", "p99", "While it hangs p50, ms", "p99", "max", "After p50, ms", "p99",
         "p99 while it hangs / before", "Messages before", "while it hangs", "after", "Hung, s",
     ]  # fmt: skip
-    caption = "A ratio of 1 means that the others noticed nothing. All figures of a line are of a single run."
+    caption = "A ratio of 1 means that the others noticed nothing. All figures of a row are of a single run."
     return Table(caption, columns, [line(row) for row in rows])
 
 

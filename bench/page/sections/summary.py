@@ -1,4 +1,4 @@
-"""What was aimed at, and what came of it."""
+"""The targets, and whether they were met."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = {"met": "good", "missed": "bad", "not measured": "quiet"}
 
 
 def summary(results: Results) -> Section:
-    """The table of targets, beside Kafka, and that of limits, beside this machine."""
+    """The table of targets, compared with Kafka, and the table of limits, compared with this machine."""
     found, beside_machine = targets(results), limits(results)
     return Section(
         "summary",
@@ -37,9 +37,9 @@ def table(found: list[Target]) -> Table:
     """A row for each target."""
     columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "Floor", "Ratio", "Aim", "Verdict"]
     return Table(
-        "The ratio is what is held against the aim: to Kafka's figure, or to what the aim names. The floor is "
-        "the system none with the same durability, a broker with nothing behind the requests of a "
-        "transaction: what the client takes by itself.",
+        "The aim limits the ratio, which is to Kafka's figure, or to the reference that the aim names. The floor is "
+        "the system none with the same durability, a broker that runs no transactions: it shows the time that the "
+        "client itself takes.",
         columns,
         [row(each) for each in found],
         is_cards=True,
@@ -65,8 +65,8 @@ def limit_table(found: list[Limit]) -> Table:
     """A row for each limit."""
     columns = ["Figure", "faircopy", "Unit", "Ratio", "To", "Aim", "Verdict"]
     return Table(
-        "faircopy beside what this machine can do by itself. The ratio, where there is one, is to a floor of the "
-        "machine or to another figure of the same run.",
+        "faircopy compared with the bare machine. The ratio, if there is one, is to a floor of the machine or to "
+        "another figure of the same run.",
         columns,
         [limit_row(each) for each in found],
         is_cards=True,

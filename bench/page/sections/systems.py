@@ -1,4 +1,4 @@
-"""What was measured."""
+"""The systems that were measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def systems(results: Results) -> Section:
         for name in names
     ]
     columns = ["System", "Software", "Commit protocol", "Durability", "Settings"]
-    caption = "A system has one colour, marker and line on all of this page. Lines are dashed where nothing is fsynced."
+    caption = "A system has the same colour, marker and line on the whole page. Lines are dashed if nothing is fsynced."
     return Section(
         "systems",
         "Systems",

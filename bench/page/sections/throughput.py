@@ -14,11 +14,11 @@ TITLE = "Throughput"
 STEPS = ("throughput", "systems", "system")
 MAIN_BYTES = 1024
 PRODUCE = "One producer at full speed; longer is better. The thin line spans the rounds."
-CONSUME = "One consumer that reads what was produced; longer is better."
+CONSUME = "One consumer that reads all produced messages; longer is better."
 
 
 def throughput(results: Results) -> Section:
-    """Bars for each commit interval with one size of message, and all else behind folds."""
+    """Bars for each commit interval with one size of message, and everything else in folds."""
     rows: list[Throughput] = results.of(Throughput)
     sizes = sorted({row.message_bytes for row in rows}, key=lambda size: (size != MAIN_BYTES, size))
     if not rows:
@@ -43,13 +43,13 @@ def bars(rows: list[Throughput], message_bytes: int) -> list[Plots]:
 
 
 def load_name(message_bytes: int, commit_every_ms: int) -> str:
-    """A load, as a title says it."""
+    """A load as a title names it."""
     commits = f"a commit each {commit_every_ms:,} ms" if commit_every_ms else "no transactions"
     return f"{size(message_bytes)}, {commits}"
 
 
 def plot(rows: list[Throughput], cell: tuple[int, int], measure: str, what: str) -> Plot:
-    """One bar a system."""
+    """One bar for each system."""
     found = {row.system: row for row in rows if (row.message_bytes, row.commit_every_ms) == cell}
     rounds = {name: [each / 1e6 for each in getattr(found[name], measure)] for name in in_order(found)}
     name = "throughput-{}-{}-{}".format(what.lower(), *cell)

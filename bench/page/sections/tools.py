@@ -1,4 +1,4 @@
-"""Kafka's own client: what Kafka's own tools found of each broker."""
+"""Kafka's own client: the figures that Kafka's own tools give for each broker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Measure = Callable[[ToolTotals], float]
 
 
 def tools(results: Results) -> Section:
-    """Latencies at a slow pace, speeds, costs, and all figures behind a fold."""
+    """Latencies at a slow pace, speeds, costs, and all figures in a fold."""
     runs: list[ToolProduce] = results.of(ToolProduce)
     totals: list[ToolTotals] = results.of(ToolTotals)
     names = in_order([*(run.system for run in runs), *(each.system for each in totals)])
@@ -101,7 +101,7 @@ def plot_of(totals: list[ToolTotals], name: str, title: str, unit: str, measure:
 
 
 def load_name(transaction_ms: int) -> str:
-    """A duration of transactions, as a title says it."""
+    """A duration of transactions as a title names it."""
     return f"transactions of {transaction_ms} ms" if transaction_ms else "no transactions"
 
 
@@ -142,7 +142,7 @@ def runs_table(runs: list[ToolProduce]) -> Table:
     order = in_order(run.system for run in runs)
     by_case = sorted(runs, key=lambda run: order.index(run.system))
     by_case.sort(key=lambda run: (run.transaction_ms, run.offered_per_second))
-    caption = "Where as many records are offered as the client can, latency is that of its own full queue."
+    caption = "Without a limit on the records a second, latency is that of the client's own full queue."
     return Table(caption, columns, [run_line(run) for run in by_case])
 
 
