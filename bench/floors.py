@@ -36,8 +36,7 @@ def measure(directory: Path) -> list[Floor]:
 
 
 def measure_times(directory: Path) -> list[Floor]:
-    """The floors that are times. They change from minute to minute, so they are also measured between
-    rounds."""
+    """The floors that are times. They change from minute to minute, so they are also taken between rounds."""
     return [
         *(sync_floor(directory, files) for files in SYNCED_FILES),
         Floor("loopback round trip", loopback_round_trip_ms(), "ms", "100 bytes to another process and back"),

@@ -1,5 +1,4 @@
-"""One run: start the systems, check them, measure them. It reports what fails or is missing, and does the
-rest."""
+"""One run: start the systems, check them, measure them. It reports failures, and does the rest."""
 
 from __future__ import annotations
 

@@ -52,8 +52,7 @@ class Formula:
 
 
 def marker_wait_ms(conditions: Conditions) -> float:
-    """The rest of the time for writing markers, after the ack has travelled and the client's timer has
-    run."""
+    """The rest of the time for writing markers, after the ack's journey and the client's timer."""
     markers_ms = conditions.broker_round_trip_ms + conditions.write_ms
     return max(0.0, markers_ms - conditions.round_trip_ms - conditions.registration_pause_ms)
 

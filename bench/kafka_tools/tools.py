@@ -24,8 +24,7 @@ class Tools:
 
     @property
     def version(self) -> str:
-        """The version of the tools and their client, which may be older than the broker's. Raises
-        RuntimeError."""
+        """The version of the tools and their client; perhaps older than the broker's. Raises RuntimeError."""
         for jar in self._jars.glob(f"{LIBRARY}[0-9]*.jar"):
             return jar.stem.removeprefix(LIBRARY)
         raise RuntimeError(f"there are no tools in {self._jars}: delete it, and they are fetched again")

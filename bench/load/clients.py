@@ -15,8 +15,7 @@ Settings = dict[str, str | int | float | bool]
 
 
 def common(address: str) -> Settings:
-    """The settings of all clients, without librdkafka's log lines, which would appear between progress and
-    tables."""
+    """The settings of all clients. librdkafka's own log lines would appear between progress and tables."""
     return {"bootstrap.servers": address, "log_level": 0}
 
 

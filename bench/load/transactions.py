@@ -50,8 +50,7 @@ class TransactionTimes:
 
 
 class Load(NamedTuple):
-    """The load of each producer: transactions with a message in each of the first partitions, and a pause
-    between."""
+    """The load of each producer: transactions with a message in each partition, and a pause between."""
 
     topic: str
     partitions: int
@@ -77,8 +76,7 @@ class Crowd:
         return next(self._numbers)
 
     def each(self, producers: int, work: Callable[[Producer], object]) -> None:
-        """Call `work` with each of the first producers, at the same time; re-raises the first one's
-        exception."""
+        """Call `work` with each of the first producers at the same time; re-raises the first exception."""
         with ThreadPoolExecutor(producers) as pool:
             for done in [pool.submit(work, producer) for producer in self._producers[:producers]]:
                 done.result()
@@ -167,8 +165,7 @@ def count_arrivals(watcher: Watcher, expected: int, acked_ns: dict[int, int], ti
 
 
 def all_of(watcher: Watcher, expected: int) -> list[Arrival]:
-    """All expected arrivals. Raises MissingMessages: a system that loses messages does not count as
-    faster."""
+    """All expected arrivals. Raises MissingMessages: a system that loses some does not count as faster."""
     arrivals = watcher.take(expected, LINGER_SECONDS)
     if len(arrivals) != expected:
         raise MissingMessages(f"{len(arrivals)} of {expected} committed messages came within {LINGER_SECONDS:.0f} s")

@@ -80,8 +80,7 @@ class Watch:
         return not self._silent
 
     def take(self, expected: int, wait_seconds: float) -> numpy.ndarray:
-        """Rows of (transaction, sent_ns, arrived_ns), when `expected` have arrived or `wait_seconds` are
-        over."""
+        """Rows of (transaction, sent_ns, arrived_ns), when `expected` came or `wait_seconds` are over."""
         deadline = time.monotonic() + wait_seconds
         while len(self._rows) < expected and time.monotonic() < deadline:
             self.poll()

@@ -77,8 +77,7 @@ def row_of(peer: Peer, percent: int, messages: int, message_bytes: int, readings
 
 
 def fill(address: str, messages: int, message_bytes: int, percent: int, seed: int) -> None:
-    """Write transactions of a thousand messages; exactly `percent` percent of them abort, at random
-    places."""
+    """Write transactions of a thousand messages; exactly `percent` % of them abort, at random places."""
     transactions = messages // TRANSACTION_MESSAGES
     is_aborted = [number < transactions * percent // 100 for number in range(transactions)]
     random.Random(seed).shuffle(is_aborted)

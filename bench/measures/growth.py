@@ -50,8 +50,7 @@ class Sizes(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """The state of a system when it is measured: the size that was reached, and the measured topic's
-    partitions."""
+    """The state of a system when it is measured: the size it has reached, and the topic's partitions."""
 
     size: int
     partitions: int

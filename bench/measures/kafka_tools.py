@@ -26,8 +26,7 @@ Progress = Callable[[str], None]
 
 
 class Case(NamedTuple):
-    """The milliseconds between commits (0 for none), the number of records, and the limit of records a
-    second."""
+    """Milliseconds between commits (0 for none), the number of records, and the limit on records a second."""
 
     transaction_ms: int
     records: int

@@ -115,8 +115,7 @@ def measure_reader(
 
 
 def live_latency(broker: Peer, reader: Reader, spark: SparkProcess, topic: str, live_seconds: float) -> Histogram:
-    """The latency from each committed message's send to its arrival in a micro-batch, in a stream at a low
-    rate."""
+    """The latency from a committed message's send to its arrival in a micro-batch, in a slow stream."""
     writer = Writer(broker, topic, LIVE_TRANSACTION_ROWS)
     writer.write_transaction()
     if reader.name == "parquet":

@@ -91,8 +91,7 @@ def sleep_until(moment: float) -> None:
 
 
 def row_of(system: str, arrivals: list[Arrival], began: float, opened: float, closed: float) -> Stall:
-    """The row of a system, with arrivals grouped by their send: before, during or after the hanging
-    transaction."""
+    """The row of a system; arrivals are grouped by their send: before, during or after the hang."""
     timers = before, during, after = Timer(), Timer(), Timer()
     points = []
     for _, sent_ns, arrived_ns in arrivals:

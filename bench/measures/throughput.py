@@ -98,8 +98,7 @@ def run(peer: Peer, case: Case, seconds: float, bytes_max: int) -> Run:
 
 
 def produce(producer: Producer, case: Case, seconds: float, bytes_max: int) -> int:
-    """Send until time is up or `bytes_max` are sent. Return the number of messages, all acked or
-    committed."""
+    """Send until time is up or `bytes_max` are sent. Return how many messages, all acked or committed."""
     value = os.urandom(case.message_bytes)
     until = time.monotonic() + seconds
     most = bytes_max // case.message_bytes
@@ -130,8 +129,7 @@ def send(producer: Producer, value: bytes, until: float, most: int) -> int:
 
 
 def consume(address: str, expected: int) -> float:
-    """Read `expected` messages from the start. Returns the seconds until the last came. Raises
-    TimeoutError."""
+    """Read `expected` messages from the start; returns the seconds that this took. Raises TimeoutError."""
     consumer = committed_consumer(
         address, {"fetch.message.max.bytes": 10 << 20, "queued.max.messages.kbytes": 256 << 10}
     )

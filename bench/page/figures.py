@@ -1,5 +1,4 @@
-"""The figures of a run that have targets: each takes the results and a system, and returns None if not
-measured."""
+"""The figures of a run that have targets: each takes the results and a system; None if not measured."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ def of_some(histogram: Histogram, percentile: str) -> float | None:
 
 
 def latency_ms(which: str, percentile: str, pause_ms: int = 0) -> Figure:
-    """A figure of transactions over four partitions by one producer, which pauses for `pause_ms` between
-    two."""
+    """A figure of transactions over four partitions by one producer, with pauses of `pause_ms`."""
 
     def measure(results: Results, system: str) -> float | None:
         row = row_of(results, Latency, system, partitions=4, producers=1, pause_ms=pause_ms)
@@ -62,8 +60,7 @@ def unstalled_p99_ms(results: Results, system: str) -> float | None:
 
 
 def produced_mb_per_second(results: Results, system: str, commit_every_ms: int = 0) -> float | None:
-    """MB/s of one producer with messages of 1 KiB and a commit each `commit_every_ms`; 0 for no
-    transactions."""
+    """MB/s of one producer with messages of 1 KiB and a commit each `commit_every_ms`; 0 for none."""
     row = row_of(results, Throughput, system, commit_every_ms=commit_every_ms, message_bytes=KIB)
     return row and statistics.median(row.produced_bytes_per_second) / 1e6
 

@@ -25,8 +25,7 @@ def line_plot(
     logarithmic_axes: str = "",
     show_x: Callable[[float], str] | None = None,
 ) -> Plot:
-    """A line for each system; `labels` name the axes, with units. The x axis has ticks where there are
-    points."""
+    """A line for each system; `labels` name the axes, with units. The x axis has ticks at the points."""
 
     def draw(axes: Axes) -> None:
         # The first lies on top.

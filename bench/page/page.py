@@ -53,8 +53,7 @@ def reasons(results: Results, steps: tuple[str, ...]) -> list[Skipped]:
 
 
 def is_of(what: str, steps: tuple[str, ...]) -> bool:
-    """Whether it is one of these steps or a part of one, such as "stall", "system kafka", "growth: kafka with
-    ..."."""
+    """Whether it is one of these steps or a part of one, such as "stall" or "growth: kafka with ..."."""
     return any(re.match(rf"{re.escape(step)}(\W|$)", what, re.IGNORECASE) for step in steps)
 
 

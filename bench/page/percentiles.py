@@ -23,8 +23,7 @@ def nines(percent: float) -> float:
 
 
 def known_percent(histogram: Histogram) -> float:
-    """The highest percentage that the histogram can show: n measurements say nothing about less than 1/n of
-    them."""
+    """The highest percentage to show: n measurements say nothing about less than 1/n of them."""
     return 100 * (1 - 1 / max(histogram.count, 1))
 
 

@@ -1,5 +1,4 @@
-"""The README's table of figures, from a result file alone; a test compares the README with the committed
-one."""
+"""The README's table of figures, from a result file alone; a test compares it with the committed one."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ def table(results: Results) -> str:
 
 
 def with_table(readme: str, results: Results) -> str:
-    """The README with the table of these results between its markers. Raises ValueError if there are no
-    markers."""
+    """The README with the table of these results between its markers. Raises ValueError without markers."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -24,8 +24,7 @@ _NO_TAGS = b"\0"
 
 
 class AbortedTransaction(NamedTuple):
-    """Makes a read_committed consumer skip a producer's batches from `first_offset` to its marker
-    (KIP-98)."""
+    """Makes read_committed consumers skip a producer's batches from `first_offset` to its marker (KIP-98)."""
 
     producer_id: int
     first_offset: int

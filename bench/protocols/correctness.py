@@ -1,5 +1,4 @@
-"""The check of a protocol before it is timed: readers see committed transactions, whole, once and in
-order."""
+"""The check of a protocol before it is timed: readers see all committed transactions, once, in order."""
 
 from __future__ import annotations
 

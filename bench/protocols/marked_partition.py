@@ -63,8 +63,7 @@ class Aborted(NamedTuple):
 
 
 class MarkedState(PartitionState):
-    """The fold that copies drafts at once. It holds nothing back, so the journal does not have to keep
-    them."""
+    """The fold that copies drafts at once. It holds nothing back, so the journal can drop them."""
 
     def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
         self.transactions.setdefault(entry.transaction, Branch())

@@ -79,8 +79,7 @@ def marked(partition: HostedPartition) -> MarkedPartition:
 
 
 def offsets_of(records: Buffer | FileRange) -> tuple[int, int]:
-    """The first offset, and one that is greater than that of every transaction's first batch in these
-    records."""
+    """The first offset, and one that is greater than that of each transaction's first batch in here."""
     offsets = list(base_offsets(records))
     return offsets[0], offsets[-1] + 1
 

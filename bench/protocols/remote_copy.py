@@ -90,8 +90,7 @@ class RemotePartition(HostedPartition):
         stock.journal.when_written(lambda: done(UNKNOWN_OFFSET))
 
     def append_sent(self, batch: Buffer, records: int, done: Done) -> None:
-        """A batch of a committed transaction came from its coordinator; calls `done()` when it is durable
-        here."""
+        """A batch of a committed transaction came from its coordinator; calls `done()` when it is durable."""
         # Its sequence was checked when it came from the producer.
         self.append_plain(batch, None, records, lambda _base_offset: done())
 

@@ -66,7 +66,6 @@ class SparkProcess:
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """This process's environment, with the variables that Spark needs. Raises Unavailable without a Java for
-    it."""
+    """This process's environment, and the variables that Spark needs. Raises Unavailable without a Java."""
     home = java_home(directory) or java().parent.parent
     return {**os.environ, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -62,8 +62,7 @@ class Job:
         return totals
 
     def read(self, source: dict[str, Any]) -> dict[str, float]:
-        """Read all columns of all rows, and drop them. The time is that of micro-batches, without the
-        start."""
+        """Read all columns of all rows, and drop them. The time is that of micro-batches, without start."""
         query = self._stream(source).format("noop").trigger(availableNow=True).start()
         query.awaitTermination()
         batches = query.recentProgress

@@ -13,8 +13,7 @@ KAFKA, KAFKA_FSYNC = "kafka", "kafka fsync"
 
 
 def factory_of(name: str) -> Callable[[Path], Peer]:
-    """The function that makes a system of this name in an empty directory; it raises Unavailable if that
-    fails."""
+    """The function that makes a system of this name in an empty directory; it may raise Unavailable."""
     if name == KAFKA:
         return Kafka
     if name == KAFKA_FSYNC:

@@ -56,8 +56,7 @@ OF_ALL_TOPICS = {"flush.messages": "log.flush.interval.messages", "flush.ms": "l
 
 
 def fetch_kafka() -> Path:
-    """The directory with Kafka's jars, fetched the first time. Raises Unavailable, even if only a Java is
-    missing."""
+    """The directory with Kafka's jars, fetched the first time. Raises Unavailable, also without a Java."""
     java()
     return fetch_jars(HERE / "pom.xml", CACHE / "kafka")
 
@@ -98,8 +97,7 @@ class Kafka:
         ) + "".join(f"{name}={value}\n" for name, value in chosen.items())
 
     def _format(self) -> None:
-        """Give a new directory its identity. This is part of installing Kafka, so it does not count as a
-        start."""
+        """Give a new directory its identity. This belongs to installing Kafka, so no start includes it."""
         if (self.data_directory / "meta.properties").exists():
             return
         run = self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties_path))

@@ -16,8 +16,7 @@ TIMEOUT_SECONDS = 900
 
 
 class Unavailable(Exception):
-    """Something that the benchmark needs from outside is not available. The message is one line that says
-    why."""
+    """Something that the benchmark needs from outside is not available. The message says why in one line."""
 
 
 def java() -> Path:

@@ -16,8 +16,7 @@ Advance = Callable[[int], None]
 
 
 def copy_file(source: Path, target: Path, size: int, advance: Advance) -> int:
-    """Copy the first `size` bytes durably, except for the file's name; return their CRC32C. Raises
-    StorageFailure."""
+    """Copy the first `size` bytes durably, but not the name; return their CRC32C. Raises StorageFailure."""
     temporary = target.with_name(target.name + ".tmp")
     delete_file(temporary)
     copy = File(temporary, create=True)

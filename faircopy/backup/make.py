@@ -82,8 +82,7 @@ class Backup:
         self._bytes = {"copied": 0, "linked": 0, "kept": 0}
 
     def run(self, wanted: list[Wanted], made: str) -> Outcome:
-        """Copy the wanted files, and finish the backup under the name `made`. Raises BadBackup,
-        StorageFailure."""
+        """Copy the wanted files, and finish the backup as `made`. Raises BadBackup, StorageFailure."""
         last = self._last()
         earlier = read_manifest(last).files if last is not None else {}
         make_directory(self._unfinished)

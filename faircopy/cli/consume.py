@@ -152,8 +152,7 @@ class Reader:
         return max(int(low), int(high) + offset)
 
     def messages(self, count: int | None, stop_at_end: bool) -> Iterator[Any]:
-        """Messages as they arrive. Raises ConsumeFailed, and PartitionsStopped when no more messages
-        arrive."""
+        """Messages as they arrive. Raises ConsumeFailed; PartitionsStopped when no more messages arrive."""
         given = 0
         heard = time.monotonic()
         while count is None or given < count:

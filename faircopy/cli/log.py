@@ -60,8 +60,7 @@ def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
 
 
 def rows_of(path: Path, records: bool) -> Iterator[dict[str, Any]]:
-    """A row for each batch, or with `records` for each record, of a segment file or all those in a
-    directory."""
+    """A row for each batch, or with `records` for each record, of one segment file or of a directory's."""
     from faircopy.verify.log_files import LogFile, base_offset_of, log_files
 
     for file in log_files(path) if path.is_dir() else [path]:

@@ -42,8 +42,7 @@ COMMANDS = {
 
 
 class NoReader(Exception):
-    """The reader of a command's output has closed the pipe. (click turns BrokenPipeError into exit code
-    1.)"""
+    """The reader of a command's output closed the pipe. (click turns BrokenPipeError into exit code 1.)"""
 
 
 class LazyGroup(click.Group):

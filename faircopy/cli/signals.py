@@ -33,8 +33,7 @@ def heard() -> list[signal.Signals]:
 
 
 def end_at_once(when: str, numbers: Iterable[signal.Signals], after: float = 0.0) -> None:
-    """After `after` seconds, let these signals end the process like a crash, even while the event loop is
-    busy."""
+    """After `after` seconds, let these signals end the process like a crash, even if the loop is busy."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         if time.monotonic() < after:
@@ -55,8 +54,7 @@ def end_before_ready() -> None:
 
 @contextlib.contextmanager
 def first_signal(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.Event]:
-    """An event that the first signal sets. From then on, while the broker stops, another signal ends it at
-    once."""
+    """An event that the first signal sets. Then, while the broker stops, another signal ends it at once."""
     came = asyncio.Event()
     numbers = heard()
 

@@ -118,8 +118,7 @@ def log_start(broker: Broker) -> None:
 
 
 async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> None:
-    """Do this; if the disk fails, end the process (I10) so that nothing more is written, not even by a
-    destructor."""
+    """Do this; if the disk fails, end the process (I10), so that not even a destructor writes more."""
     done: asyncio.Future[Any] = asyncio.ensure_future(work)
     await asyncio.wait([done, broker.failed], return_when=asyncio.FIRST_COMPLETED)
     if broker.failed.done():
@@ -136,8 +135,7 @@ def share_memory_arenas() -> None:
 
 
 def allow_many_files() -> int:
-    """Raise the limit of open files as far as the system allows, since each partition has a few; return the
-    limit."""
+    """Raise the limit of open files as far as the system allows, since partitions need many; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):

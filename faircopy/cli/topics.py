@@ -31,8 +31,7 @@ Place = tuple[str, int]  # topic and partition
 
 
 class PartitionsStopped(FaircopyError):
-    """The broker neither reads nor writes some partitions, because their files are damaged or their disk
-    failed."""
+    """The broker neither reads nor writes some partitions: their files are damaged or their disk failed."""
 
     def __init__(self, topic: str, partitions: Iterable[int]) -> None:
         names = ", ".join(f"{topic}-{number}" for number in sorted(partitions))
@@ -91,8 +90,7 @@ def end_offsets(connection: Connection, topics: Iterable[Any], which: int) -> di
 
 
 def batches(topics: Iterable[Any], which: int) -> Iterator[list[dict[str, Any]]]:
-    """The topics of each request: a request for each topic would take long, one for all would hold up
-    others."""
+    """The topics of each request: one topic in each takes long, all in one would hold up others."""
     asked: list[dict[str, Any]] = []
     partitions = 0
     for topic in topics:

@@ -84,8 +84,7 @@ class Connection:
 
 
 def ensure_reachable(address: str) -> None:
-    """Raise ConnectionFailed at once if nothing accepts connections there; a Kafka client would keep
-    trying."""
+    """Raise ConnectionFailed at once if nothing accepts connections; a Kafka client would keep trying."""
     with Connection(address):
         pass
 

@@ -12,8 +12,7 @@ NOWHERE = -1
 
 
 class Kind(IntEnum):
-    """The kinds of entries. 1-15 are in data journals, 16-31 in metadata journals (docs/ARCHITECTURE.md,
-    Journals)."""
+    """The kinds of entries: 1-15 in data journals, 16-31 in metadata journals (docs/ARCHITECTURE.md)."""
 
     DRAFT = 1
     PREPARED = 2

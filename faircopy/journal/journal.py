@@ -103,8 +103,7 @@ class Journal:
         self._commit.space_wait.ensure_space()
 
     def ensure_reserve(self) -> None:
-        """Raise JournalFull while this journal waits: for entries that free space or decide accepted
-        transactions."""
+        """Raise JournalFull while this journal waits: for entries that free space or decide transactions."""
         self._commit.space_wait.ensure_reserve()
 
     @property

@@ -18,8 +18,7 @@ DRAFTS_MAX = 4_096
 
 
 class Draft(NamedTuple):
-    """One draft on a transaction's list; `payload` is its record batch, or None if only its place is
-    known."""
+    """One draft on a transaction's list; `payload` is its record batch; None if only the place is known."""
 
     entry: Entry
     payload: memoryview | None
@@ -44,8 +43,7 @@ class RecentDrafts:
             self._forget(next(iter(self._drafts)))
 
     def take(self, journal: object, transaction: TransactionId, head: int) -> list[Draft]:
-        """Take out the drafts from `head` back to the first one that is not in memory, and return the oldest
-        first."""
+        """Take out the drafts from `head` back to the first one not in memory; returns the oldest first."""
         taken: list[Draft] = []
         position = head
         while position != NOWHERE:

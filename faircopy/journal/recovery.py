@@ -91,8 +91,7 @@ def sync_what_was_found(segments: Segments) -> None:
 
 
 def fold_one(segments: Segments, fold: Fold, recovered: Recovered) -> None:
-    """Fold one entry. A sound entry that can't follow the ones before it stops this journal, not the
-    start."""
+    """Fold one entry. A sound one that can't follow the ones before it stops this journal, not the start."""
     try:
         fold(recovered)
     except (FaircopyError, OSError):

@@ -76,8 +76,7 @@ class Walk:
             position = entry.previous
 
     def payload(self, entry: Entry) -> memoryview:
-        """The payload of a draft on the list, read on its own: for a second, forward pass over a large
-        transaction."""
+        """The payload of a draft on the list, read on its own: for a second pass over a large transaction."""
         segment = self._segments.holding(entry.position)
         whole = memoryview(self._read(segment, entry.position, entry.length))
         try:

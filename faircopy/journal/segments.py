@@ -56,8 +56,7 @@ class Segments(Sequence[Segment]):
         raise DamagedJournal(f"{self.directory} no longer holds position {position}", self.directory)
 
     def files_beyond(self, position: int) -> list[File]:
-        """The files that hold bytes beyond `position`, oldest first. They stay open even if they are
-        deleted."""
+        """The files that hold bytes beyond `position`, oldest first. They stay open even if deleted."""
         files = []
         for segment in reversed(self._segments):
             if segment.file is not None:
@@ -86,8 +85,7 @@ class Segments(Sequence[Segment]):
         return segment
 
     def is_blank_from(self, end: int) -> bool:
-        """Whether there is nothing from `end` on: no segment, and only zeros, which are reserved space.
-        Blocks."""
+        """Whether there is nothing from `end` on: no segment, only zeros of reserved space. Blocks."""
         if len(self._segments) > 1 and self._segments[-1].base >= end:
             return False
         return is_blank(self._segments[-1], end)

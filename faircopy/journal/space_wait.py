@@ -36,8 +36,7 @@ class SpaceWait:
             raise JournalFull(f"{lacking}, and the broker goes on by itself")
 
     def ensure_reserve(self) -> None:
-        """Raise JournalFull while this journal waits: for entries that free space or decide accepted
-        transactions."""
+        """Raise JournalFull while this journal waits: for entries that free space or decide transactions."""
         if self.lacking is not None:
             raise JournalFull(f"{self.lacking}, and the broker goes on by itself")
 

@@ -17,8 +17,7 @@ class Watermarks:
     __slots__ = ("_is_synced_first", "appended", "durable", "synced", "written")
 
     appended: int
-    """Entries up to here have a position; the next one begins here. Entries above `written` are only in
-    memory."""
+    """Entries up to here have a position; the next begins here. Above `written` they are only in memory."""
     written: int
     """Entries up to here are in the files: they survive the process, but perhaps not the machine."""
     synced: int

@@ -15,8 +15,7 @@ log = logging.getLogger(__name__)
 async def repeat(
     interval_ms: int, work: Callable[[], Awaitable[None]], on_write_failure: Callable[[WriteFailure], None]
 ) -> None:
-    """Do this every `interval_ms`, for ever. A failure is tried again, and logged once, however long it
-    lasts."""
+    """Do this every `interval_ms`, for ever. A failure is tried again, and logged only once."""
     told = ""
     while True:
         await asyncio.sleep(interval_ms / 1000)

@@ -70,8 +70,7 @@ class Pace:
         self._lists = 0
 
     async def over(self, items: Iterable[Item]) -> AsyncIterator[Item]:
-        """The items, with a pause between two of them when it is due. Raises ClientGone if the client has
-        gone."""
+        """The items, with a pause between two of them when due. Raises ClientGone if the client has gone."""
         async for item in self.through(items):
             self.ensure_wanted()
             yield item

@@ -17,8 +17,7 @@ from faircopy.settings.table import Settings
 
 
 class Rate(NamedTuple):
-    """How fast a client must send: the grace, plus the time that the bytes received so far take at this
-    rate."""
+    """How fast a client must send: the grace, plus the time that the received bytes take at this rate."""
 
     grace_ms: int
     bytes_per_second: int
@@ -122,8 +121,7 @@ class Admission(Generic[Connected]):
         self.waiting[connection] = None
 
     def take_waiting(self) -> list[Connected]:
-        """The connections that wait for room, which should try again; one that finds no room calls `wait`
-        again."""
+        """The connections that wait for room and should try again; if there is no room, they wait again."""
         waiting, self.waiting = list(self.waiting), {}
         return waiting
 
@@ -196,8 +194,7 @@ class Admission(Generic[Connected]):
         return found
 
     def _oldest(self, now_ms: float, gone: set[Connected]) -> list[Connected]:
-        """Connections whose frames are too old, the oldest first; without the favoured one and those in
-        `gone`."""
+        """Connections whose frames are too old, oldest first; not the favoured one and those in `gone`."""
         old = [
             connection
             for connection in self._addresses

@@ -34,8 +34,7 @@ class Listener(NamedTuple):
     advertised: Address | None
 
     def address_for(self, local: tuple[Any, ...] | None) -> Address:
-        """The address of this broker for a client, given the local end (host, port, ...) of its
-        connection."""
+        """The address of this broker for a client, given the local end (host, port, ...) of a connection."""
         if self.advertised is not None:
             return self.advertised
         if local is None or not self.address.is_wildcard:
@@ -44,8 +43,7 @@ class Listener(NamedTuple):
 
 
 def without_ipv6_prefix(host: str) -> str:
-    """The plain IPv4 host for an address such as ::ffff:10.0.0.1, which a socket for IPv4 and IPv6
-    reports."""
+    """The plain IPv4 host for an address like ::ffff:10.0.0.1, which a socket for IPv4 and IPv6 reports."""
     ip = ipaddress.ip_address(host)
     return str(getattr(ip, "ipv4_mapped", None) or host)
 

@@ -47,8 +47,7 @@ class PublishError(FaircopyError):
 
 
 class Publisher(Protocol):
-    """Publishes tables. All methods raise PublishError. Requests are carried out in the order in which they
-    were made."""
+    """Publishes tables. All methods raise PublishError. Requests are carried out in their order."""
 
     async def open_table(self, table: str, directory: str) -> Held:
         """Make the table in `directory` (absolute) if need be, and tell what it holds."""

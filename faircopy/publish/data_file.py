@@ -1,5 +1,4 @@
-"""One Parquet file, written as rows arrive: memory holds one row group at a time, however large the file
-gets."""
+"""One Parquet file, written as rows arrive: memory holds one row group, however large the file gets."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ class DataFileWriter:
             self._write_row_group()
 
     def finish(self, held: Held) -> None:
-        """Write the remaining rows, and the footer that says what the table holds. The file is then complete,
-        but not synced."""
+        """Write the remaining rows, and the footer that says what the table holds. This does not sync."""
         if self._waiting or not self.rows:
             self._write_row_group()  # older readers fail on a file without any row group
         self._writer.add_key_value_metadata(footer_metadata(Footer(held, self._slices)))

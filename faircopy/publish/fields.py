@@ -37,8 +37,7 @@ ROW_NUMBERS = pa.array(array("q", range(ROWS_AT_MOST)))
 
 
 class Places(NamedTuple):
-    """The places of the parts of records, in arrays of int64 with one element for each record. Nulls have
-    length -1."""
+    """The places of parts of records, in int64 arrays with an element for each. Nulls have length -1."""
 
     key_at: pa.Array
     key_length: pa.Array
@@ -158,8 +157,7 @@ def lengths(source: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def ends_within(at: pa.Array, length: pa.Array, ends: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Whether `length` bytes (or a null) at `at` end before `ends`, and where they end (`ends` if they
-    don't)."""
+    """Whether `length` bytes (or a null) at `at` end before `ends`, and where they end (or `ends`)."""
     stops = pc.add(at, pc.max_element_wise(length, 0))
     good = pc.and_(pc.greater_equal(length, -1), pc.less(stops, ends))
     return good, pc.if_else(good, stops, ends)

@@ -26,8 +26,7 @@ class LockedError(FaircopyError):
 
 
 def permissions_in(directory: os.stat_result) -> int:
-    """The permissions of new files in a directory: others may do with them what they may do with the
-    directory."""
+    """The permissions of new files in a directory: others may do with them what they may do with it."""
     return directory.st_mode & 0o777
 
 

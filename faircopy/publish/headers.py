@@ -56,8 +56,7 @@ def header_lists(data: pa.Buffer, fields: Fields) -> tuple[pa.Array, pa.Array]:
 
 
 def _find(data: pa.Buffer, fields: Fields, bearing: pa.Array) -> tuple[_Headers, pa.Array]:
-    """The headers of the records that have some (`bearing`), in order; and which records are complete with
-    them."""
+    """The headers of records that have some (`bearing`), in order; and which records are then complete."""
     source = as_bytes(data)
     row = pc.cast(pc.indices_nonzero(bearing), pa.int64())
     columns = (fields.places.headers_at, fields.ends, fields.places.header_count)

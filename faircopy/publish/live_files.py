@@ -1,5 +1,4 @@
-"""The live files of a table, for readers that do not read Spark's log themselves. Read-only; it can run at
-any time."""
+"""The live files of a table, for readers that don't read Spark's log. Read-only, at any time."""
 
 from __future__ import annotations
 

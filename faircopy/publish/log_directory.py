@@ -12,8 +12,7 @@ from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, is_
 
 
 class TableDamagedError(FaircopyError):
-    """The directory does not hold a table as faircopy left it. Somebody has to look at it; nothing was
-    changed."""
+    """The directory does not hold a table as faircopy left it, and needs attention; nothing was changed."""
 
 
 class TableMovedError(TableDamagedError):
@@ -66,8 +65,7 @@ class LogDirectory:
             raise damaged(self._table, f"{names.SPARK_LOG} lists no file")
 
     def append(self, added: DataFile, live: list[DataFile]) -> None:
-        """Publish `added`, the newest of the files `live`. A compact entry also lists the others of
-        `live`."""
+        """Publish `added`, the newest of the files `live`. A compact entry lists the other ones, too."""
         entry = self.next_entry
         content = self._content(live if is_compact(entry) else [added])
         write_durably(self._files, self._directory / entry_name(entry), content)

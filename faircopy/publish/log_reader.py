@@ -75,8 +75,7 @@ def _misplaced(base_offset: int, after: int, expected: int, first_offset: int, c
 
 
 def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[int, BatchHeader, bytes, int]]:
-    """Each batch of a chunk: its byte in the file, its header, a piece of the file, and its byte in the
-    piece."""
+    """Each batch of a chunk: its byte in the file, its header, a piece of the file, its byte in the piece."""
     position, end, want = chunk.position, chunk.position + chunk.size, PIECE_BYTES
     while position < end:
         data = files.read(Path(chunk.path), position, min(want, end - position))

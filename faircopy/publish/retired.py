@@ -1,5 +1,4 @@
-"""Files that are off a table's list, and stay on disk for the grace, since readers may have planned to read
-them."""
+"""Files that are off a table's list, and stay on disk for the grace, as readers may still need them."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from faircopy.publish.log_directory import damaged
 
 
 class RetiredFiles:
-    """The time at which each retired file of the table in `directory` was taken off the list, in memory and
-    on disk."""
+    """When each retired file of the table in `directory` was taken off the list, in memory and on disk."""
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
@@ -46,8 +44,7 @@ class RetiredFiles:
         self._since_ms = dict.fromkeys(retired, now_ms) | self._since_ms
 
     def delete_expired(self, now_ms: int, upkeep: Upkeep) -> None:
-        """Delete the files whose grace is over at `now_ms`; the next `save` removes them from the file on
-        disk."""
+        """Delete the files whose grace is over at `now_ms`; the next `save` forgets them on disk."""
         for name in expired(self._since_ms, now_ms, upkeep):
             self._files.delete(self._directory / name)
             del self._since_ms[name]

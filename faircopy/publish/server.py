@@ -36,8 +36,7 @@ class Server:
         self._tables: dict[str, Table] = {}
 
     def serve(self, requests: BinaryIO, replies: BinaryIO) -> None:
-        """Answer each line of `requests` until they end. Raises FsyncError, after the reply that reports
-        it."""
+        """Answer each line of `requests` until they end. Raises FsyncError after the reply that says so."""
         for line in requests:
             reply, fatal = self.answer(line)
             replies.write(reply)

@@ -62,8 +62,7 @@ def entry_name(entry: int) -> str:
 
 
 def entry_of_name(name: str) -> int | None:
-    """The id of the entry in a file of the log directory, or None for other files (temporary files,
-    checksums)."""
+    """The id of the entry in a file of the log directory; None for temporary files and checksums."""
     digits = name.removesuffix(_COMPACT)
     entry = int(digits) if digits.isascii() and digits.isdigit() else None
     return entry if entry is not None and entry_name(entry) == name else None
@@ -103,8 +102,7 @@ class Listed(NamedTuple):
 
 
 def parse_entry(content: bytes) -> Iterator[Listed]:
-    """The files that an entry file lists, in order. It must have exactly the bytes that are written. Raises
-    LogFormatError."""
+    """The files that an entry file lists, in order. It must be exactly as written. Raises LogFormatError."""
     try:
         version, *lines = content.decode().split("\n")
         if version != _VERSION:

@@ -98,8 +98,7 @@ class Table:
         return self.held.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
 
     def _begin(self, cut: Cut) -> int:
-        """The first offset to publish: the next one of the table, though a repeated request starts
-        earlier."""
+        """The first offset to publish: the table's next one, though a repeated request starts earlier."""
         return max(cut.first_offset, self._next(cut))
 
     def _held_after(self, cuts: Sequence[Cut]) -> Held:

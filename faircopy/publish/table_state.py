@@ -25,8 +25,7 @@ def format_state(retired_ms: dict[str, int]) -> bytes:
 
 
 def parse_state(content: bytes, table: str) -> dict[str, int]:
-    """The time in ms when each file was taken off the list. Raises NewerFormatError, or ValueError if the
-    content is damaged."""
+    """When each file was taken off the list, in ms. Raises NewerFormatError, or ValueError for damage."""
     try:
         return _parsed(content, table)
     except (KeyError, TypeError, OverflowError, RecursionError) as error:

@@ -1,2 +1,1 @@
-"""The only access to disk, threads and time. All other code takes them as arguments, so that tests can
-replace them."""
+"""The only access to disk, threads and time. Other code gets them as arguments, so tests can lie."""

@@ -1,5 +1,4 @@
-"""The clocks that the rest of faircopy gets as arguments. docs/TIME.md says which clock each duration
-uses."""
+"""The clocks that the rest of faircopy gets as arguments. docs/TIME.md says which clock is for what."""
 
 from __future__ import annotations
 

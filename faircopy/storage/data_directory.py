@@ -62,8 +62,7 @@ class DataDirectory:
     """An opened and locked data directory."""
 
     def __init__(self, path: Path, new_id: Callable[[], UUID] = uuid4, plain_readers: str = "owner") -> None:
-        """Open and lock the directory, or create it. Raises DataDirectoryError. `plain_readers`: see
-        READERS."""
+        """Open and lock the directory, or create it. Raises DataDirectoryError. `plain_readers`: READERS."""
         self.path = path.absolute()
         self._system = mounted()
         self._new_id = new_id
@@ -261,8 +260,7 @@ def read_format(path: Path) -> DirectoryFormat:
 
 @contextlib.contextmanager
 def hold_unchanged(path: Path) -> Iterator[None]:
-    """Keep brokers out of a data directory within the block, and change nothing. Raises
-    DataDirectoryError."""
+    """Keep brokers out of a data directory in the block; nothing is changed. Raises DataDirectoryError."""
     if not exists(path / FORMAT_FILE):
         raise DataDirectoryError(f"{path} is not a faircopy data directory: it has no {FORMAT_FILE}")
     try:

@@ -23,8 +23,7 @@ from typing import NamedTuple, Protocol
 from faircopy.storage.system import System
 
 RESERVED = 64
-"""For the state store, the lock, listeners, pipes, directories that are fsynced, and files opened by
-libraries."""
+"""For the state store, the lock, listeners, pipes, directories that are fsynced, and libraries."""
 SPARE = 8
 UNLIMITED = 1 << 40
 
@@ -64,8 +63,7 @@ class Closable(Protocol):
     was_used: bool
 
     def has_closed(self) -> bool:
-        """Sync the file if necessary, and close it. False if it was written to meanwhile. Raises
-        WriteFailure."""
+        """Sync the file if necessary, and close it; false if it is being written. Raises WriteFailure."""
 
 
 class Descriptors:
@@ -112,8 +110,7 @@ class Descriptors:
         return handle
 
     def remember(self, file: Closable) -> None:
-        """A file was opened. If the limit is near, close some in the background; if it is exceeded, at
-        once."""
+        """A file was opened. Near the limit, close some in the background; beyond it, at once."""
         self._open[id(file)] = weakref.ref(file)
         opened = len(self._open)
         if opened > self.files_max:

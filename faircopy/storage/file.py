@@ -18,8 +18,7 @@ MAX_BUFFERS_PER_WRITE = 1024  # IOV_MAX of Linux
 
 
 class NotCached(Exception):
-    """The bytes are not in the page cache, so they must be read on a thread. Direct callers of storage handle
-    this."""
+    """The bytes are not in the page cache: read them on a thread. Direct callers of storage handle this."""
 
 
 class File:
@@ -57,8 +56,7 @@ class File:
         DESCRIPTORS.forget(self)
 
     def has_closed(self) -> bool:
-        """Sync the file and close the descriptor. False if it was written to meanwhile. Raises
-        StorageFailure."""
+        """Sync the file and close the descriptor; false if it is being written. Raises StorageFailure."""
         if not self._is_synced:
             self.sync()
         handle, self._handle = self._handle, None

@@ -107,8 +107,7 @@ def link_file(old: Path, new: Path) -> None:
 
 
 def delete_tree(path: Path, *, durable: bool = True) -> None:
-    """Delete a directory of ours with all its content, durably if asked; nothing happens if it does not
-    exist."""
+    """Delete a directory of ours with all its content, durably if asked. It may be missing."""
     if not is_directory(path):
         return
     for child in list_directory(path):
@@ -142,8 +141,7 @@ def read_file(path: Path) -> bytes:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Durably write a file with this content; after a crash the file is either complete or as it was
-    before."""
+    """Durably write a file with this content; after a crash it is either complete or as it was before."""
     temporary = path.with_suffix(".tmp")
     delete_file(temporary)
     file = File(temporary, create=True)

@@ -56,8 +56,7 @@ class SpaceWatch:
                 self.lacking = NoSpace("the disk is nearly full: new messages are accepted slowly")
 
     def waits(self, who: object, error: Shortage) -> bool:
-        """A write found the disk full, and is repeated until it succeeds. Return whether to try again at
-        once."""
+        """A write found the disk full, and is repeated until it succeeds. Return whether to retry at once."""
         self._waiting.add(id(who))
         return self.give_up(error)
 
@@ -73,8 +72,7 @@ class SpaceWatch:
             self._end()
 
     def has_room_for(self, size: int) -> bool:
-        """Whether a large write may be tried: on a full disk, half of the reserve's space is left to small
-        writes."""
+        """Whether a large write may be tried: on a full disk, half of the reserve is left to small writes."""
         reserve = self._reserve
         return self._full is None or reserve is None or reserve.leaves(size, reserve.size_bytes // 2)
 
@@ -95,8 +93,7 @@ class SpaceWatch:
     # -- looking -------------------------------------------------------------------------------------------------
 
     def look(self) -> Look | None:
-        """Look at the disk, and create the reserve if it is missing and no write waits. Blocks. Raises
-        StorageFailure."""
+        """Look at the disk; create the reserve if it is missing and nothing waits. Blocks. Raises StorageFailure."""
         if self._reserve is None:
             return None
         has_reserve = self._reserve.is_there or (not self._waiting and self._reserve.make())

@@ -86,8 +86,7 @@ Change = Put | Delete | DeletePrefix | DeleteRange
 
 
 def key_of_name(prefix: bytes, name: bytes) -> bytes:
-    """A key for a name that a client chose. A long name is replaced by its hash, so the value must hold the
-    name."""
+    """A key for a name that a client chose. Long names are hashed, so the value must hold the name."""
     key = prefix + name
     if len(key) <= KEY_BYTES_MAX and not name.startswith(b"\0"):
         return key
@@ -312,8 +311,7 @@ class StateStore:
 
 
 def room_for(change: Change) -> int:
-    """Roughly how many bytes of new pages a change needs; changes of one transaction are mostly close
-    together."""
+    """Roughly how many bytes of new pages a change needs; those of one transaction are mostly close."""
     return 1024 + (2 * len(change.value) if isinstance(change, Put) else 0)
 
 

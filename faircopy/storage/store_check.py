@@ -18,8 +18,7 @@ MAP_BYTES = 64 << 30  # address space, not memory or disk
 
 
 class StoreCheck(NamedTuple):
-    """The result of a check. If there are `flaws`, LMDB must not open the file; `damaged` records do not
-    prevent it."""
+    """The result of a check. With `flaws`, LMDB must not open the file; with `damaged` records it may."""
 
     flaws: list[Flaw]
     damaged: list[Record]

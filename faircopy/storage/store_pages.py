@@ -50,8 +50,7 @@ class Flaw(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A key and its stored value in a table, or beside the tables if `table` is b""; and the byte of the
-    record."""
+    """A key and its stored value in a table, or beside the tables if `table` is b""; and its byte."""
 
     table: bytes
     key: bytes
@@ -139,8 +138,7 @@ class StorePages:
             )
 
     def _check_older(self, older: Head) -> None:
-        """Check the state before the newest, which must still be there: otherwise its head may be the newest
-        one."""
+        """Check the state before the newest, which must still be there: otherwise its head may be newer."""
         if older.transaction:
             beside = list(self._find_tables(older, is_current=False))
             self._check_stamp(older, beside)
@@ -194,8 +192,7 @@ class StorePages:
         return page
 
     def value_of_run(self, number: int, size: int) -> tuple[bytes, int]:
-        """The value of `size` bytes that begins on overflow page `number`, and how many pages it has. Raises
-        BadPage."""
+        """The value of `size` bytes from overflow page `number` on, and its page count. Raises BadPage."""
         page = self.page(number)
         pages: int = RUN.unpack_from(page, 12)[0]
         # A value that was written over a larger one keeps the pages of the larger one.
@@ -223,8 +220,7 @@ class StorePages:
 
 
 class TreeWalk:
-    """A walk through one tree, from left to right. Faults are added to the flaws, and the pages below them
-    skipped."""
+    """A walk through one tree, left to right. Faults go to the flaws; the pages below them are skipped."""
 
     def __init__(self, pages: StorePages, table: bytes, tree: Tree, root_at: int, *, is_current: bool = True) -> None:
         """`root_at` is the byte of the file that names the tree's root."""

@@ -42,8 +42,7 @@ class System:
     """The machine's real operating system. Files are given by descriptors; positions and sizes are bytes."""
 
     def open(self, path: Path, flags: int) -> int:
-        """A descriptor of the file, which no child process inherits. Raises OSError, like all methods
-        here."""
+        """A descriptor of the file, which no child process inherits. Raises OSError, as all methods here."""
         return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
     def close(self, descriptor: int) -> None:
@@ -135,8 +134,7 @@ class System:
         return Space(disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize)
 
     def lock(self, path: Path) -> int:
-        """Create the file if necessary, and lock out other processes until it is closed. Raises
-        BlockingIOError."""
+        """Create the file if necessary, and lock others out until it is closed. Raises BlockingIOError."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,8 +144,7 @@ class System:
         return descriptor
 
     def lock_shared(self, path: Path) -> int:
-        """Keep processes out that want to lock an existing file, until this is closed. Raises
-        BlockingIOError."""
+        """Keep out processes that want to lock an existing file, until it is closed. Raises BlockingIOError."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,2 +1,1 @@
-"""Reading a data directory from outside: dumps of its files, and a check of everything in it. Nothing is
-changed."""
+"""Reading a data directory from outside: dumps of files, and a check of everything. Changes nothing."""

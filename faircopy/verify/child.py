@@ -1,5 +1,4 @@
-"""Work that may crash the process: C libraries trust some of their input, and a damaged file deceives
-them."""
+"""Work that may crash the process: C libraries trust their input, and a damaged file deceives them."""
 
 from __future__ import annotations
 

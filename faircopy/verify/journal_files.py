@@ -19,8 +19,7 @@ ADVANCE_BYTES = 1 << 20
 
 
 def open_segment(path: Path, identity: bytes | None = None) -> Segment:
-    """A segment file, read-only; of any journal if `identity` is None. Raises DamagedJournal,
-    StorageFailure."""
+    """A segment file, read-only; of any journal if `identity` is None. Raises DamagedJournal, StorageFailure."""
     file = File(path, read_only=True)
     if identity is None:
         head = file.read(HEADER_BYTES, 0)
@@ -123,8 +122,7 @@ def open_journal(directory: Path, identity: bytes | None, advance: Advance) -> t
 
 
 def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[Finding]:
-    """Check the entries below a checkpoint, one of which must end there (I6). From `needed` on none may be
-    missing."""
+    """Check the entries below a checkpoint: one must end there (I6), none may be missing from `needed` on."""
     while True:
         for recovered in files.entries(files.start_position):
             if recovered.entry.end >= checkpoint:

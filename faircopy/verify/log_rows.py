@@ -91,8 +91,7 @@ class LogRows:
 
 
 def without_unknown(given: pa.Table, expected: pa.Table) -> pa.Table:
-    """`given` without the `txid` of rows whose transaction is no longer known: the broker forgets published
-    ones."""
+    """`given` without the `txid` of rows whose transaction is unknown: the broker forgets published ones."""
     if given.num_rows != expected.num_rows:
         return given
     known = pc.if_else(expected["txid"].is_valid(), given["txid"], pa.scalar(None, SCHEMA.field("txid").type))

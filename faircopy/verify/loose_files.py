@@ -27,8 +27,7 @@ def check_loose_journal(directory: Path, advance: Advance) -> Iterator[Finding]:
 
 
 def check_loose_log(directory: Path, advance: Advance) -> Iterator[Finding]:
-    """Check every batch of a log's files. The end of the last file may be torn; only a checkpoint would
-    tell."""
+    """Check every batch of a log's files. The last end may be torn; only a checkpoint would tell."""
     for path in log_files(directory):
         base = base_offset_of(path)
         try:

@@ -26,8 +26,7 @@ from faircopy.verify.partition_log import Derived, Expected, PartitionLog
 
 
 class PartitionCheck:
-    """The check of one partition. `run` yields the findings; then `next_offset` is the journal's, if
-    known."""
+    """The check of one partition. `run` yields findings; then `next_offset` is the journal's, if known."""
 
     def __init__(self, identity: bytes, journal: Path, log: Path, store: StateStore, advance: Advance) -> None:
         self._identity = identity
@@ -66,8 +65,7 @@ class PartitionCheck:
     # -- the journal ---------------------------------------------------------------------------------------------
 
     def _check_journal(self, files: JournalFiles, checkpoint: Checkpoint | None) -> Iterator[Finding]:
-        """Check the part that a start does not read, and whether a start finds the entries that it needs
-        (I7)."""
+        """Check the part that a start does not read, and that a start finds all entries it needs (I7)."""
         position = checkpoint.position if checkpoint is not None else 0
         if not files.segments:
             if position:

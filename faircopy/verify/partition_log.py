@@ -1,5 +1,4 @@
-"""Compares the visible log of a partition with its checkpoint (I6), its indexes, and the fold of its journal
-(I1)."""
+"""Compares a partition's log with its checkpoint (I6), its indexes, and the fold of its journal (I1)."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ class Expected(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """A log's data in the state store besides its checkpoint: places (segment, byte) by offset, and ordered
-    spans."""
+    """A log's data in the state store: places (segment, byte) by offset, and ordered spans."""
 
     places: dict[int, tuple[int, int]]
     spans: list[Span]
@@ -56,8 +54,7 @@ class PartitionLog:
     # -- up to the checkpoint ------------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[ShownBatch]:
-        """All sound batches up to the checkpoint's end. A fault is noted, and the rest of its file left
-        out."""
+        """All sound batches up to the checkpoint's end. A fault is noted, and the rest of its file left out."""
         if self._checkpoint is None or self.end_base is None:
             return
         if self.directory / file_name(self.end_base) not in self._paths:

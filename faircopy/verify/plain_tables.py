@@ -40,8 +40,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class PlainTableCheck:
-    """The check of the table in `directory` (absolute). `open_log` gives a partition's rows, if they can be
-    read."""
+    """The check of the table in `directory` (absolute). `open_log` gives a partition's rows if possible."""
 
     def __init__(self, directory: Path, open_log: Callable[[TablePartition], LogRows | None], advance: Advance) -> None:
         self._directory = directory

@@ -1,5 +1,4 @@
-"""The check of journals that belong to no topic: of group offsets and of transactions, folded as the broker
-does."""
+"""The check of journals without a topic: of group offsets and of transactions, folded as in the broker."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The check of the state store: every page and every record. If possible, the store is then opened to
-read."""
+"""The check of the state store: every page and every record. If possible, it is then opened to read."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from faircopy.verify.findings import Advance, Finding
 
 
 class StateCheck:
-    """The check of the state store in `directory`; afterwards `store` is open, unless LMDB must not open the
-    file."""
+    """The check of the state store in `directory`. Then `store` is open, unless LMDB must not open it."""
 
     def __init__(self, directory: Path, advance: Advance) -> None:
         self._directory = directory

@@ -99,8 +99,7 @@ def _decode(
 
 
 def encode_response(schema: Schema, version: int, correlation_id: int, body: Body) -> bytes:
-    """A response, ready to send: length prefix, header and body. Raises UnknownMessage,
-    UnencodableMessage."""
+    """A response, ready to send: prefix, header and body. Raises UnknownMessage, UnencodableMessage."""
     write = codec.writer(schema, version, "response")
     out = bytearray(_RESPONSE.pack(0, correlation_id))
     if codec.is_flexible(schema, version) and schema.api_key != ApiKey.API_VERSIONS:

@@ -152,8 +152,7 @@ def _absent_reader(fields: Sequence[Field]) -> Step:
 
 
 def _absent_values(fields: Sequence[Field]) -> Callable[[list[Any]], None]:
-    """A function that appends the values of `fields` when they are not on the wire, with new lists each
-    time."""
+    """A function that appends the values of `fields` that are not on the wire, with new lists each time."""
     values = tuple(f.absent_value() for f in fields)
     if not any(isinstance(value, list) for value in values):
         return lambda into: into.extend(values)
@@ -306,8 +305,7 @@ def _length_bytes(kind: str, dialect: Dialect) -> int:
 
 
 def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:
-    """The reader of a structure's tagged fields. Unknown ones, and those newer than the version, are
-    skipped."""
+    """The reader of a structure's tagged fields. It skips unknown ones and those newer than the version."""
     known = {
         field.tag: (place - len(fields), _field_reader(f"{name}.{field.name}", field, dialect))
         for place, field in enumerate(fields)

@@ -104,8 +104,7 @@ class RecordCounter:
 
 
 def _complain(beyond_bytes: int, left: int) -> NoReturn:
-    """Raise the error for a section that ends with `left` records missing, or `beyond_bytes` before its last
-    record."""
+    """Raise the error for `left` missing records, or a section that ends `beyond_bytes` too early."""
     if left:
         raise InvalidBatch(f"record batch counts {left} more records than it holds")
     if beyond_bytes > 0:

