@@ -175,7 +175,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class SparkSource:
-    """What a Spark stream shows of the same transactions, of which some abort. `reader` is kafka or parquet."""
+    """What a Spark stream shows of the same transactions, some of which abort. `reader` is kafka or parquet."""
 
     system: str
     reader: str

@@ -79,7 +79,7 @@ class Pipeline:
     async def _ask(self, call: Call, body: dict[str, Any]) -> Answer:
         self._correlation_id += 1
         self._writer.write(encode_request(schema_of(call.api_key), call.version, self._correlation_id, CLIENT_ID, body))
-        # The lock is fair: those who wait for it get the answers in the order in which they have asked.
+        # The lock is fair: waiters get the answers in the order of their requests.
         async with self._turn:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             frame = await self._reader.readexactly(size)

@@ -137,7 +137,7 @@ class Backup:
         if last is not None and earlier is not None and earlier[:2] == now:
             link_file(last / wanted.path, target)
             return self._count("kept", earlier)
-        if wanted.is_sealed and status.size == wanted.size and is_linked(source, target):
+        if wanted.is_sealed and status.size == wanted.size and try_link(source, target):
             return self._count("linked", CopiedFile(*now, checksum_of_file(target, wanted.size, self._advance)))
         return self._count("copied", CopiedFile(*now, copy_file(source, target, wanted.size, self._advance)))
 
@@ -159,8 +159,8 @@ class Backup:
         return Outcome(final, len(self._done), self._bytes["copied"], self._bytes["linked"], self._bytes["kept"])
 
 
-def is_linked(source: Path, target: Path) -> bool:
-    """Give a file a second name; false if the file systems differ or have no hard links."""
+def try_link(source: Path, target: Path) -> bool:
+    """Give a file a second name; false if that fails, as it does between file systems."""
     try:
         link_file(source, target)
     except StorageFailure:

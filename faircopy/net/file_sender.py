@@ -94,7 +94,7 @@ def send_some(to: socket.socket, pieces: deque[Piece]) -> bool:
         try:
             sent = send_piece(to, pieces[0], min(left, len(pieces[0])), len(pieces) > 1)
         except BlockingIOError:
-            if not gets_room(to):
+            if not wait_for_room(to):
                 return True
             continue
         left -= sent
@@ -104,7 +104,7 @@ def send_some(to: socket.socket, pieces: deque[Piece]) -> bool:
     return False
 
 
-def gets_room(full: socket.socket) -> bool:
+def wait_for_room(full: socket.socket) -> bool:
     """Wait a moment for a full socket; true if it has room again."""
     poll = select.poll()
     poll.register(full, select.POLLOUT)

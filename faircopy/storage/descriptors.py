@@ -62,8 +62,8 @@ class Closable(Protocol):
 
     was_used: bool
 
-    def has_closed(self) -> bool:
-        """Sync the file if necessary, and close it; false if it is being written. Raises WriteFailure."""
+    def try_close(self) -> bool:
+        """Sync the file if necessary, and close it; false if written to meanwhile. Raises WriteFailure."""
 
 
 class Descriptors:
@@ -145,7 +145,7 @@ class Descriptors:
         file = found()
         if file is None:
             return
-        if file.was_used or not file.has_closed():
+        if file.was_used or not file.try_close():
             file.was_used = False
             self._open[key] = found
 

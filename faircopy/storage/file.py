@@ -55,8 +55,8 @@ class File:
         self._handle = None
         DESCRIPTORS.forget(self)
 
-    def has_closed(self) -> bool:
-        """Sync the file and close the descriptor; false if it is being written. Raises StorageFailure."""
+    def try_close(self) -> bool:
+        """Sync the file and close the descriptor; false if written to meanwhile. Raises StorageFailure."""
         if not self._is_synced:
             self.sync()
         handle, self._handle = self._handle, None

@@ -164,7 +164,7 @@ class StateStore:
     def _open_tables(self) -> dict[str, Any]:
         if self._environment.stat()["entries"]:
             return {name: self._environment.open_db(name.encode(), create=False) for name in TABLES}
-        # All at once: there is no state without all tables and the stamp.
+        # In one transaction: there is no state without all tables and the stamp.
         with self._environment.begin(write=True) as transaction:
             tables = {name: self._environment.open_db(name.encode(), txn=transaction) for name in TABLES}
             transaction.put(STAMP, encode_stamp(transaction.id()))

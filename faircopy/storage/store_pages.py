@@ -284,7 +284,7 @@ class TreeWalk:
     def _check_order(self, nodes: list[Node], low: bytes, high: bytes | None) -> None:
         for number, node in enumerate(nodes):
             if node.key < low or (number and node.key == low) or (high is not None and node.key >= high):
-                raise BadPage(node.byte, "a key stands where it does not belong")
+                raise BadPage(node.byte, "a key is in the wrong place")
             low = node.key
 
     def _record(self, number: int, node: Node) -> Record | None:

@@ -154,7 +154,7 @@ class PartitionCheck:
     def _check_end(self, files: JournalFiles, log: PartitionLog) -> Iterator[Finding]:
         """Check that all shown messages are in the journal: otherwise its end was not torn, but durable and
         lost (I2)."""
-        shown = log.shown_end()
+        shown = log.high_watermark()
         if shown > self._state.next_offset:
             last = files.segments[-1] if files.segments else None
             yield Finding(

@@ -130,7 +130,7 @@ class PartitionLog:
 
     # -- after the checkpoint -------------------------------------------------------------------------------------
 
-    def shown_end(self) -> int:
+    def high_watermark(self) -> int:
         """The offset after the last sound batch, even beyond the checkpoint's end: messages up to here were shown.
 
         The journal may have lost which epochs came after the checkpoint, so they only must not fall.

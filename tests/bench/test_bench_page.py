@@ -117,7 +117,7 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
     ElementTree.fromstring(page)
     assert "growth: the quick profile" in page
     assert page.count("This run did not measure this") == 8
-    assert "Not all was measured. system kafka: no Java 17 or newer was found." in section_of(page, "latency")
+    assert "Some of this was not measured. system kafka: no Java 17 or newer was found." in section_of(page, "latency")
     assert "starts of system kafka: no Java 17 or newer was found." in section_of(page, "starts")
 
 
@@ -175,7 +175,7 @@ def test_an_empty_run_makes_a_page(tmp_path: Path) -> None:
     results = Results({})
     page = written(results, tmp_path)
     ElementTree.fromstring(page)
-    assert page.count("The result file says no reason") == len(sections(results)) - 1
+    assert page.count("The result file gives no reason") == len(sections(results)) - 1
     assert "0 met, 0 missed, 40 not measured" in page
     assert "Nothing was skipped" in page
 

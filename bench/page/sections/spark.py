@@ -26,8 +26,8 @@ def spark(results: Results) -> Section:
         "spark",
         "Spark",
         [
-            "A stream of Spark reads the same transactions, of which some abort: from the broker, or from plain "
-            "Parquet files."
+            "A Spark stream reads the same transactions, some of which abort: from the broker, or from plain Parquet "
+            "files."
         ],
         [Table(caption, columns, [line(row) for row in ordered])] if rows else [],
         order,

@@ -23,9 +23,9 @@ def stall(results: Results) -> Section:
         "stall",
         "While a transaction hangs",
         [
-            "One transaction writes a message and then hangs. Others go on to write to the same partition, and a "
-            "consumer that sees committed data only reads it. Where a consumer waits for the oldest open "
-            "transaction, it waits for all behind it.",
+            "One transaction writes a message and then hangs. Others keep writing to the same partition, and a "
+            "consumer that sees only committed data reads it. If a consumer has to wait for the oldest open "
+            "transaction, it waits for everything after that, too.",
             single_run(rows),
         ],
         [Plots([plot(rows)]), table(rows)] if rows else [],

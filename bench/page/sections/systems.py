@@ -28,8 +28,7 @@ def systems(results: Results) -> Section:
         "Systems",
         [
             "Each is one broker on loopback, on the same machine and disk, with the same clients. Rivals of "
-            "local-copy are the same broker with another commit protocol, so that what differs is the protocol "
-            "alone."
+            "local-copy are the same broker with another commit protocol, so that only the protocol differs."
         ],
         [Table(caption, columns, rows)] if rows else [],
         names,

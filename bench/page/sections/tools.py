@@ -15,19 +15,19 @@ STEPS = ("tools",)
 TEXT = [
     "All else on this page is measured with librdkafka. Here the client is Kafka's own, in the tools that "
     "Kafka has for this: ProducerPerformance, EndToEndLatency and ConsumerPerformance, with their defaults. "
-    "With a broker that has version 2 of transactions in force it speaks transactions v2 (KIP-890), with "
-    "others v1.",
-    "A latency is from the send of a record to its ack. The commit is not in it: a record is acked before "
-    "its transaction is committed. But the first records of a transaction wait for whatever the broker has "
-    "not finished of the one before. What commits took is the share of the run that the producer spent in "
-    "calls of commitTransaction, which wait for the acks of the last records, too. The tools print whole "
-    "milliseconds.",
+    "If a broker has version 2 of transactions in force, the client speaks transactions v2 (KIP-890), "
+    "otherwise v1.",
+    "A latency is from the send of a record to its ack. It does not include the commit, since a record is "
+    "acked before its transaction is committed. But the first records of a transaction wait for the "
+    "unfinished work of the previous transaction. The share in commits is the part of the run that the "
+    "producer spent in calls of commitTransaction, which also wait for the acks of the last records. The "
+    "tools print whole milliseconds.",
 ]
 LATENCY = (
     "At a rate that is far below what the systems can take; shorter is better. The client lets a record wait "
     "up to 5 ms until its batch is full, or its transaction is committed."
 )
-SPEED = "As fast as the client can; longer is better. Bars of one length say that the client was the limit."
+SPEED = "As fast as the client can; longer is better. Bars of equal length mean that the client was the limit."
 COSTS = "Of the broker's process, over all of the tools; shorter is better."
 FIRST_VERSION_2 = 2
 
