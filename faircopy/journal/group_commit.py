@@ -72,8 +72,7 @@ class GroupCommit:
         self._is_syncing = False
         self._is_abandoned = False
 
-    # -- pending entries and waiters
-    # -----------------------------------------------------------------------------
+    # -- pending entries and waiters -------------------------------------------------------------------------
 
     def add(self, segment: Segment, header: bytes, payload: Buffer, length: int) -> None:
         """Append an entry of `length` bytes. `payload` must not change until it is written."""

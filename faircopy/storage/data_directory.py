@@ -124,8 +124,7 @@ class DataDirectory:
             write_file(self.path / FORMAT_FILE, self._format.encode())
             log.warning("the data directory %s was upgraded from format %d to %d", self.path, found.version, FORMAT)
 
-    # -- unclean ends
-    # --------------------------------------------------------------------------------------------
+    # -- unclean ends ----------------------------------------------------------------------------------------
 
     @property
     def _doubt(self) -> Path:

@@ -71,8 +71,7 @@ class JournalFiles:
         self._advance(max(self._bytes - self._told, 0))
         self._told = self._bytes
 
-    # -- the methods of a Journal
-    # --------------------------------------------------------------------------------
+    # -- the methods of a Journal ----------------------------------------------------------------------------
 
     def open(self) -> None:
         """Do nothing: the files are open."""

@@ -16,7 +16,7 @@ SAME_FROM = 16
 
 
 class Expected(NamedTuple):
-    """A batch that must be in the log, according to the journal, and the leader epoch of the entry that put it there."""
+    """A batch that must be in the log, according to the journal, and the epoch of the entry that put it there."""
 
     offset: int
     leader_epoch: int

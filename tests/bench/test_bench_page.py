@@ -206,7 +206,7 @@ def test_the_second_client_is_shown_with_its_protocol(page: str) -> None:
     assert "local-copy fsync v1 1 8 15 190 7.56 136 4.1.0" in lines
     assert "5 5,000 local-copy os 5.12 3 6 12 40.0" in lines
     assert "Send to ack, p99: transactions of 5 ms" in section
-    assert "The commit is not in it" in section
+    assert "It does not include the commit" in section
 
 
 # -- targets --------------------------------------------------------------------------------------------------------

@@ -40,8 +40,7 @@ def distance(results: Results) -> Section:
     return Section("distance", "Distance", TEXT, blocks, names, ("distance", "model"))
 
 
-# -- compared with the measurement
-# ------------------------------------------------------------------------------------
+# -- compared with the measurement ---------------------------------------------------------------------------
 
 
 def check_table(checked: list[Checked]) -> Table:
