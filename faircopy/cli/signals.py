@@ -54,7 +54,7 @@ def end_before_ready() -> None:
 
 @contextlib.contextmanager
 def first_signal(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.Event]:
-    """An event that the first signal sets. Then, while the broker stops, another signal ends it at once."""
+    """An event that the first signal sets. After the block, while the broker stops, a second one ends it."""
     came = asyncio.Event()
     numbers = heard()
 

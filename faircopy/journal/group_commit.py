@@ -188,7 +188,8 @@ class GroupCommit:
         return size <= INLINE_WRITE_BYTES or self._space.has_room_for(size)
 
     def _is_small(self, runs: list[Run], size: int) -> bool:
-        """Whether all entries fit into the reserved space of one file, so that writing them is fast."""
+        """Whether the entries are few bytes and fit into the reserved space of one file, so writing is
+        fast."""
         segment = runs[0].segment
         fits = segment.file is not None and segment.at(self._marks.appended) <= segment.allocated
         return fits and runs[-1].segment is segment and size <= INLINE_WRITE_BYTES

@@ -63,7 +63,7 @@ class RecentDrafts:
 
 
 def sole(payload: Buffer) -> memoryview:
-    """A view of the payload that keeps little else alive: a copy if it is a small part of a larger buffer."""
+    """A view of the payload that keeps little else alive: a copy if it is less than half of its buffer."""
     view = memoryview(payload)
     held = view.obj
     is_most = isinstance(held, bytes | bytearray) and 2 * len(view) >= len(held)

@@ -1,9 +1,9 @@
 """The fields of many Kafka records at once, with Arrow's kernels instead of a loop over messages.
 
-Only the ends of records are found one by one (`walk`), since each one follows from the length of the record
-before. All else is done for thousands of records by one kernel: "the byte at each of these positions", "add",
-"choose". Nothing is trusted: a record whose fields don't fill it exactly is marked bad, and nothing outside
-the given bytes is read.
+Only the ends of records are found one by one (`walk`), since a record's length is known only where the one
+before it ends. All else is done for thousands of records by one kernel: "the byte at each of these
+positions", "add", "choose". Nothing is trusted: a record whose fields don't fill it exactly is marked bad,
+and nothing outside the given bytes is read.
 
 The layout of a record is in `faircopy.wire.records`. Positions and lengths are bytes.
 """

@@ -1,1 +1,1 @@
-"""The only access to disk, threads and time. Other code gets them as arguments, so tests can lie."""
+"""The only access to disk, threads and time. Other code gets them as arguments, so tests can fake them."""
