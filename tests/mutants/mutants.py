@@ -152,9 +152,15 @@ def apply_twice() -> Iterator[Any]:
             known.standing = fold.Standing.PREPARED
         return real_apply(self, entry, finished, rank)
 
+    def apply(self: partition.Partition, transaction: Any, finished: int, rank: int, done: Any) -> None:
+        self._close(transaction)
+        entry = self.journal.append(Kind.APPLY, fold.APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
+        self._release(self.state.fold_apply(entry, finished, rank), done)
+
     with (
         replaced(fold.PartitionState, "_decide", decide),
         replaced(fold.PartitionState, "fold_apply", fold_apply),
+        replaced(partition.Partition, "apply", apply),
     ):
         yield
 
@@ -248,7 +254,7 @@ def reuse_transaction_numbers() -> Iterator[Any]:
 @mutant
 def commit_what_was_lost() -> Iterator[Any]:
     """I5: a coordinator that recovers in PREPARE_COMMIT does not ask whether every participant has promised."""
-    with replaced(transaction_recovery.Recovery, "_is_promised", lambda self, transaction: True):
+    with replaced(transaction_recovery, "is_promised", lambda find_participant, transaction: True):
         yield
 
 
