@@ -74,7 +74,6 @@ class TransactionCoordinator:
         self._number_of = number_of
         self._find_participant = find_participant
         self._next_producer_id = next_producer_id
-        self._epoch = epoch
         self._clock = clock
         self._options = options
         self._numbers = Numbers(epoch)
@@ -198,7 +197,8 @@ class TransactionCoordinator:
         named = {partition.id: partition for partition in partitions}
         if not named:
             return
-        transaction = self._append_added(home, producer, named)
+        epochs = {partition_id: partition.journal.leader_epoch for partition_id, partition in named.items()}
+        transaction = self._append_added(home, producer, epochs)
         self._may_have_begun.discard(transactional_id)
         self._unwritten.note(home, transaction)
         for partition in named.values():
@@ -206,13 +206,13 @@ class TransactionCoordinator:
         await home.journal.written()
 
     def _append_added(
-        self, home: MetadataJournal, producer: Producer, named: Iterable[TopicIdPartition]
+        self, home: MetadataJournal, producer: Producer, epochs: Mapping[TopicIdPartition, int]
     ) -> TransactionId:
-        """Begin the transaction if need be."""
+        """Begin the transaction if need be. `epochs` are the leader epochs of the partitions."""
         is_new = producer.current is None
         number = self._numbers.take() if is_new else NOBODY
         now_ms = self._clock.steady_ms()
-        for entry in decisions.add(producer, named, self._epoch, number, now_ms):
+        for entry in decisions.add(producer, epochs, number, now_ms):
             home.append(entry)
         assert producer.current is not None
         if is_new:

@@ -5,7 +5,7 @@ Pure. Each function is given what the table knows, and changes nothing: appendin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
@@ -102,10 +102,9 @@ def expire(producer: Producer, now_ms: int) -> NewEntry:
 # -- an open transaction -----------------------------------------------------------------------------------------
 
 
-def add(
-    producer: Producer, partitions: Iterable[TopicIdPartition], leader_epoch: int, number: int, now_ms: int
-) -> list[NewEntry]:
+def add(producer: Producer, leader_epochs: Mapping[TopicIdPartition, int], number: int, now_ms: int) -> list[NewEntry]:
     """The entries that add partitions, each with its leader's epoch; the first ones begin transaction `number`.
+    A partition that takes part already keeps the epoch under which it was added first.
 
     Raises TransactionRefused.
     """
@@ -118,7 +117,7 @@ def add(
         known: Iterable[TopicIdPartition] = ()
     else:
         transaction, known = producer.current.id, producer.current.epochs
-    missing = [[*partition, leader_epoch] for partition in partitions if partition not in known]
+    missing = [[*partition, epoch] for partition, epoch in leader_epochs.items() if partition not in known]
     if missing:
         entries.append(NewEntry(Kind.ADD, transaction, {"partitions": missing}))
     return entries

@@ -33,7 +33,7 @@ def test_what_is_not_over_durably_is_never_finished(steps: list[int]) -> None:
         if step == "begin":
             number += 3  # numbers are the coordinator's, not the producer's
             needed.add(number)
-            for entry in decisions.add(producer, [participant(0)], 1, number, 0):
+            for entry in decisions.add(producer, {participant(0): 1}, number, 0):
                 table.fold(entry, position)
         elif step == "end":
             decided = decisions.end(producer, 0, commit=True)

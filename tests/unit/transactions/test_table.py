@@ -46,7 +46,7 @@ class Bench:
     def add(self, name: str) -> TransactionId:
         self.number += 1
         producer = self.table.producers[name]
-        self.append(*decisions.add(producer, PARTITIONS[: self.number % 3 + 1], 1, self.number, 1_000))
+        self.append(*decisions.add(producer, dict.fromkeys(PARTITIONS[: self.number % 3 + 1], 1), self.number, 1_000))
         assert producer.current is not None
         return producer.current.id
 
@@ -143,7 +143,7 @@ def test_who_was_not_told_of_an_abort_gets_nothing_done_until_it_aborts() -> Non
     bench.finish(transaction.id)
     producer = decode_producer(json.loads(json.dumps(encode_producer(producer))))
     for refused in (
-        lambda: decisions.add(producer, PARTITIONS, 1, 9, 0),
+        lambda: decisions.add(producer, dict.fromkeys(PARTITIONS, 1), 9, 0),
         lambda: decisions.end(producer, 0, commit=True),
     ):
         with pytest.raises(TransactionRefused) as caught:

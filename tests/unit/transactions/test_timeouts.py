@@ -27,7 +27,7 @@ class Bench:
         self._number += 1
         self.append(decisions.fence(name, producer_id, 0, timeout_ms, 1_000))
         producer = self.table.producers[name]
-        for entry in decisions.add(producer, [participant(0)], 1, self._number, 1_000):
+        for entry in decisions.add(producer, {participant(0): 1}, self._number, 1_000):
             self.append(entry)
         assert producer.current is not None
         self.timeouts.note(producer.current)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -72,6 +73,7 @@ class StubPartition:
 
     def __init__(self, number: int) -> None:
         self.id = participant(number)
+        self.journal = SimpleNamespace(leader_epoch=1)
         self.told: TransactionId | None = None
 
     def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
