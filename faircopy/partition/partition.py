@@ -317,7 +317,8 @@ class Partition:
         `rank` is its place in the order in which the coordinator has transactions applied.
         """
         self._close(transaction)
-        if self.standing(transaction) is Standing.APPLIED:
+        known = self.state.transactions.get(transaction)
+        if known is not None and known.standing is Standing.APPLIED:
             self.journal.when_durable(done)
             return
         entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
@@ -332,7 +333,8 @@ class Partition:
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and take nothing from its producer below `fence_epoch` any more."""
         self._close(transaction)
-        if self.standing(transaction) is Standing.DISCARDED:
+        known = self.state.transactions.get(transaction)
+        if known is not None and known.standing is Standing.DISCARDED:
             self.journal.when_durable(done)
             return
         payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)

@@ -27,6 +27,7 @@ class Placement:
         self.offsets_partitions = offsets_partitions
         self.metadata_journal_of = lru_cache(REMEMBERED_NAMES)(self._metadata_journal_of)
         self.offsets_partition_of = lru_cache(REMEMBERED_NAMES)(self._offsets_partition_of)
+        self.shard_of_transactions = lru_cache(REMEMBERED_NAMES)(self._shard_of_transactions)
 
     def _metadata_journal_of(self, transactional_id: str) -> int:
         """fn(G): the number k of the metadata journal that keeps a transactional id's transactions."""
@@ -44,7 +45,7 @@ class Placement:
         """The offsets partitions that a shard keeps."""
         return range(shard, self.offsets_partitions, self.shards)
 
-    def shard_of_transactions(self, transactional_id: str) -> int:
+    def _shard_of_transactions(self, transactional_id: str) -> int:
         """The shard whose coordinator has a transactional id."""
         return self.metadata_journal_of(transactional_id) % self.shards
 

@@ -89,12 +89,9 @@ class TransactionCoordinator:
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
         """J-fn(G). Raises TransactionRefused if it is led by another coordinator now."""
-        self._ensure_led()
-        return self._journals[self._number_of(transactional_id)]
-
-    def _ensure_led(self) -> None:
         if not self._is_led:
             raise deposed()
+        return self._journals[self._number_of(transactional_id)]
 
     # -- InitProducerId ------------------------------------------------------------------------------------------
 
@@ -111,7 +108,7 @@ class TransactionCoordinator:
         existing = home.table.producers.get(transactional_id)
         if existing is None or decisions.next_epoch(existing) is None:
             fresh_id = await self._next_producer_id()
-        identity = self._fence(home, transactional_id, timeout_ms, (producer_id, epoch), fresh_id)
+        identity = self._fence(transactional_id, timeout_ms, (producer_id, epoch), fresh_id)
         await home.journal.durable()
         await self._wait_for_endings(home, transactional_id)
         return identity
@@ -126,7 +123,6 @@ class TransactionCoordinator:
 
     def _fence(
         self,
-        home: MetadataJournal,
         transactional_id: str,
         timeout_ms: int,
         caller: tuple[int, int],
@@ -134,7 +130,7 @@ class TransactionCoordinator:
     ) -> tuple[int, int]:
         """Raise the epoch, and abort what is open."""
         # Looked at again: while a producer id was fetched, another request may have come, or another leader.
-        self._ensure_led()
+        home = self.journal_of(transactional_id)
         producer = home.table.producers.get(transactional_id)
         identity = (fresh_id, 0)
         if producer is not None:
