@@ -23,7 +23,7 @@ import lmdb
 
 from faircopy.errors import FaircopyError
 from faircopy.storage.disk import Disk
-from faircopy.storage.failures import NoSpace, WriteFailure
+from faircopy.storage.failures import NoSpace, StorageFailure, WriteFailure
 from faircopy.storage.file import File
 from faircopy.storage.paths import make_directory, sync_directory
 from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
@@ -292,7 +292,7 @@ class StateStore:
                 delete_while(transaction, database, change.first, lambda key: key < change.end)
 
     async def copy_to(self, directory: Path) -> None:
-        """Copy the store, in its state between two writes, into a new directory. Raises NoSpace."""
+        """Copy the store, in its state between two writes, into a new directory. Raises NoSpace, StorageFailure."""
         assert self._writer is not None, "a store that is opened to read is not copied"
         await self._writer.run(self._copy, directory)
 
@@ -300,8 +300,10 @@ class StateStore:
         make_directory(directory)
         try:
             self._environment.copy(str(directory))
-        except lmdb.Error as error:
+        except lmdb.DiskError as error:
             raise NoSpace(f"copying the state store to {directory}: {error}: free some space") from error
+        except lmdb.Error as error:
+            raise StorageFailure(f"copying the state store to {directory}: {error}") from error
 
     def close(self) -> None:
         if self._writer is not None:
