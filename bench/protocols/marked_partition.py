@@ -23,8 +23,8 @@ from faircopy.copier.fold import (
 )
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
-from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended
 from faircopy.storage.system import Buffer

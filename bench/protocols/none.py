@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from faircopy.broker.broker import Broker
-from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import TransactionId
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.system import Buffer
 from faircopy.transactions.connections import Sent

@@ -19,8 +19,8 @@ from faircopy.api.list_offsets import LATEST
 from faircopy.api.list_offsets import ROUTE as LIST_OFFSETS
 from faircopy.api.routes import ROUTES
 from faircopy.datalog.read import ReadPlan
-from faircopy.hosting.catalog import HostedPartition
 from faircopy.net.exchange import Exchange
+from faircopy.partition.hosted import HostedPartition
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, HotHandler, Message
 from faircopy.storage.file import FileRange

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from faircopy.broker.broker import Broker
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import invariant
-from faircopy.hosting.catalog import HostedPartition
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
 from faircopy.journal.segment import Segment
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import Done, Participant
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.disk import Disk

@@ -7,7 +7,7 @@ import dataclasses
 from faircopy.cluster.dynamic_settings import CHANGEABLE, DEFAULT, DynamicSettings
 from faircopy.cluster.topic_configs import CONFIGS, Kind
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import HostedTopic, broker_default
+from faircopy.hosting.hosted_topic import HostedTopic, broker_default
 from faircopy.serving.codes import code_of, message_of
 from faircopy.serving.config_resources import TOPIC, broker_resource
 from faircopy.serving.parts import Parts

@@ -10,9 +10,9 @@ from collections import Counter
 from faircopy.datalog.read import DamagedLog
 from faircopy.datalog.time_search import find_time
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import HostedPartition
 from faircopy.hosting.leader_epoch import check_leader_epoch
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
+from faircopy.partition.hosted import HostedPartition
 from faircopy.serving.codes import code_of
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route

@@ -9,7 +9,9 @@ import contextlib
 
 from faircopy.cluster.topics import InvalidTopicName, TopicExists, check_topic_name
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
+from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route

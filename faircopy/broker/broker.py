@@ -22,12 +22,13 @@ from faircopy.cluster.topics import Topics
 from faircopy.errors import FaircopyError
 from faircopy.groups.members import HeldMemory
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC
-from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
 from faircopy.hosting.snapshots import ABANDONED_MS, Snapshots
+from faircopy.hosting.stopping import Stopping
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -37,7 +38,9 @@ from faircopy.loop.background import repeat
 from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.listeners import bind_all, parse_listeners
 from faircopy.net.server import Server
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
+from faircopy.partition.opening import PartitionResources
 from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.serving.dispatch import Dispatcher
 from faircopy.serving.large_requests import LargeRequests
@@ -221,21 +224,24 @@ class Broker:
         placement = Placement(self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions)
         epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
         await epochs.raise_all()
+        stopping = Stopping(self._disk_failed)
         self.catalog = Catalog(
             Topics(self.cluster, self.surroundings.new_id),
             self.directory,
-            self.store,
-            self.disk,
-            self.loop,
             self.settings,
-            options,
-            self.partition_type,
-            self.clock,
+            self._partition_resources(options, stopping),
+            stopping,
             epochs.of_partition,
         )
         self.dynamic_settings.on_change = self.catalog.settings_changed
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
         self.shards = Shards(placement, epochs, self._resources(options))
+
+    def _partition_resources(self, options: JournalOptions, stopping: Stopping) -> PartitionResources:
+        """What all partitions of topics use."""
+        return PartitionResources(
+            self.store, self.disk, self.loop, self.clock.steady_ms, options, self.partition_type, stopping.stop
+        )
 
     def _resources(self, options: JournalOptions) -> Resources:
         """What all shards use."""

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
 from faircopy.copier.producers import ProducerState, SeenBatch
 from faircopy.datalog.epochs import Epochs
+from faircopy.datalog.index import NO_TIME_MS
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
@@ -45,6 +46,10 @@ class Checkpoint(NamedTuple):
     greatest_time_ms: int
     forgotten_producer_id: int = NOBODY
     epochs: Epochs = Epochs()
+
+
+NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0, NO_TIME_MS)
+"""What a partition starts from that was never checkpointed."""
 
 
 class Span(NamedTuple):

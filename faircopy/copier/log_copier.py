@@ -274,6 +274,13 @@ class LogCopier:
 
     # -- recovery and checkpoints --------------------------------------------------------------------------------
 
+    def open(self, checkpoint: Checkpoint) -> None:
+        base = checkpoint.log_segment_base
+        end = LogEnd(base, checkpoint.log_byte) if base is not None else None
+        self.log.open(
+            end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms, checkpoint.epochs
+        )
+
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         match effect:
             case MoveStart() if self._jobs:

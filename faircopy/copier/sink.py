@@ -25,6 +25,9 @@ class Sink(Protocol):
     def push_barrier(self, reached: Callable[[], None]) -> None:
         """Call back when all effects pushed before are carried out, and none pushed after."""
 
+    def open(self, checkpoint: Checkpoint) -> None:
+        """Take up what was carried out up to this checkpoint. Blocks. Raises DamagedLog."""
+
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         """Carry out an effect at once, before the broker serves. Blocks."""
 

@@ -209,6 +209,10 @@ class GroupOffsets:
     def push_barrier(self, reached: Callable[[], None]) -> None:
         reached()
 
+    def open(self, checkpoint: Checkpoint) -> None:
+        """Read the table, which is stored together with the checkpoint. Blocks."""
+        self.load()
+
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         self.push(effect, recovered.payload)
 

@@ -23,6 +23,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
 from faircopy.loop.waiting import tell
 from faircopy.partition.name import PartitionName
+from faircopy.partition.opening import recover
 from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
@@ -41,15 +42,16 @@ class TopicGone(FaircopyError):
 
 
 class OffsetsPartition(Partition):
-    """One journal of group offsets."""
+    """One journal of group offsets, and the table that it makes."""
 
-    table: GroupOffsets
+    def __init__(self, number: int, journal: Journal, table: GroupOffsets, store: StateStore, disk: Disk) -> None:
+        name, partition_id = PartitionName(OFFSETS_TOPIC, number), TopicIdPartition(OFFSETS_TOPIC_ID, number)
+        super().__init__(name, partition_id, journal, table, store, disk, has_batches=False)
+        self.table = table
 
     def open(self) -> None:
-        """Read the table, and fold the journal. Blocks. Raises DamagedJournal."""
-        self.load()
-        self.table.load()
-        self.recover()
+        """Read the table, and fold the journal. Blocks. Raises DamagedJournal, StorageFailure."""
+        recover(self)
         for txid, transaction in self.state.transactions.items():
             if transaction.is_undecided and transaction.drafts:
                 self.table.recover_open(txid, transaction.head)
@@ -86,16 +88,11 @@ class OffsetsJournals:
         self._number_of = number_of
         self._partitions: dict[int, OffsetsPartition] = {}
         for number in numbers:
-            partition_id = TopicIdPartition(OFFSETS_TOPIC_ID, number)
+            identity = TopicIdPartition(OFFSETS_TOPIC_ID, number).identity
             path = directory / OFFSETS_DIRECTORY / str(number)
-            journal = Journal(path, partition_id.identity, disk, loop, options)
-            journal.leader_epoch = leader_epoch
-            table = GroupOffsets(partition_id.identity, journal, store)
-            partition = OffsetsPartition(
-                PartitionName(OFFSETS_TOPIC, number), partition_id, journal, table, store, disk, has_batches=False
-            )
-            partition.table = table
-            self._partitions[number] = partition
+            journal = Journal(path, identity, disk, loop, options, leader_epoch)
+            table = GroupOffsets(identity, journal, store)
+            self._partitions[number] = OffsetsPartition(number, journal, table, store, disk)
         self.partitions = list(self._partitions.values())
 
     def partition_of(self, group: str) -> OffsetsPartition:

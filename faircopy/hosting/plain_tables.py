@@ -17,8 +17,10 @@ from faircopy.cluster.store import ClusterStore
 from faircopy.copier.spans import NONE_WANTED
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
+from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.journal.options import Durability
+from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.compaction import Upkeep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import HostedPartition
+from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.clock import Clock
 
 CATCH_UP_MS = 10_000

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from faircopy.datalog.segment import LogSegment
-from faircopy.hosting.catalog import Catalog, HostedPartition, HostedTopic
+from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.partition.hosted import HostedPartition
 
 UNLIMITED = -1
 

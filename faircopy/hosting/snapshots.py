@@ -22,10 +22,11 @@ from typing import NamedTuple, Protocol
 
 from faircopy.copier.checkpoint import decode_checkpoint
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import Checkpoints
 from faircopy.journal.journal import Journal
 from faircopy.journal.segment import HEADER_BYTES
+from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import FORMAT_FILE, DataDirectory
 from faircopy.storage.disk import Disk

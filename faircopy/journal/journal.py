@@ -32,8 +32,8 @@ class Journal:
 
     `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
     them. `identity` names the journal in its files. `is_synced_first`: nothing is shown before it is fsynced.
-    `leader_epoch` is in each appended entry; a leader sets it before it appends, and it never falls. Entries of
-    format 3 have 0.
+    `leader_epoch`, under which this broker leads, is in each appended entry. It is greater than those of all earlier
+    leaders. Entries of format 3 have 0.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Journal:
         disk: Disk,
         loop: asyncio.AbstractEventLoop,
         options: JournalOptions,
+        leader_epoch: int = 0,
     ):
         self.directory = directory
         self._identity = identity
@@ -54,7 +55,7 @@ class Journal:
         self.watermarks = Watermarks(is_synced_first=self.is_synced_first)
         self._commit = GroupCommit(self.segments, self.watermarks, identity, disk, loop, options)
         self.was_torn = False
-        self.leader_epoch = 0
+        self.leader_epoch = leader_epoch
 
     # -- recent drafts -------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from faircopy.copier.checkpoint import (
+    NO_CHECKPOINT,
     Checkpoint,
     changes_of,
     decode_checkpoint,
@@ -34,11 +35,10 @@ from faircopy.copier.sink import Sink
 from faircopy.datalog.epochs import Epochs
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NOWHERE, Kind, TransactionId
-from faircopy.journal.errors import DamagedJournal, JournalFull
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
-from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import DELETED, LEADERLESS, Done, Failed, NotLed, Participant, Promise
 from faircopy.storage.disk import Disk
@@ -93,11 +93,11 @@ class Partition:
 
     # -- opening -------------------------------------------------------------------------------------------------
 
-    def load(self) -> Checkpoint | None:
-        """Read the last checkpoint; the caller opens the log at its end, and then calls `recover`. Blocks."""
+    def load(self) -> Checkpoint:
+        """Take the state as the last checkpoint stored it, and return that. Blocks. `opening` says what is next."""
         value = self._store.get("checkpoints", self.identity)
         if value is None:
-            return None
+            return NO_CHECKPOINT
         checkpoint = decode_checkpoint(value)
         self.state = restore(
             checkpoint,
@@ -107,34 +107,13 @@ class Partition:
         self.checkpoint_position = checkpoint.position
         return checkpoint
 
-    def recover(self) -> None:
-        """Fold what the journal holds behind the checkpoint. Blocks. Raises DamagedJournal, DamagedLog."""
-        self.journal.open()
-        self.journal.recover(self.state.position, self._recover_entry, self._ensure_whole)
-
-    def _ensure_whole(self) -> None:
-        """All is folded, and nothing is cut yet. Drafts below the checkpoint that may still be applied were not read so
-        far: better to stop now than after an ack.
-        """
-        for transaction_id, transaction in self.state.transactions.items():
-            if transaction.is_undecided and transaction.first < self.checkpoint_position:
-                Walk(self.journal, transaction_id, read_from_disk).check(transaction.head)
-        self._ensure_leads()
-        self.sink.recovered(self.state.epochs.newest)
-
-    def _ensure_leads(self) -> None:
-        """Nobody leads under an epoch that was led before, be it by this broker (I8). 0 is that of no leader."""
-        newest = self.state.epochs.newest
-        if 0 < newest >= self.leader_epoch:
-            raise DamagedJournal(
-                f"{self.journal.directory} has entries of leader epoch {newest}, and the next one is to be "
-                f"{self.leader_epoch}: the state store is older than the journal; restore both from one backup"
-            )
-
-    def _recover_entry(self, recovered: Recovered) -> None:
+    def recover_entry(self, recovered: Recovered) -> None:
+        """Fold an entry that was found after the checkpoint, and carry out its effect at once. Blocks."""
         effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
         if effect is not None:
             self.sink.recover(effect, recovered)
+
+    # -- stopping ------------------------------------------------------------------------------------------------
 
     def fail(self, error: FaircopyError) -> None:
         """Stop this partition: it serves nothing more until the cause is repaired and the broker restarted (I9)."""

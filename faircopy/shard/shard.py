@@ -16,10 +16,11 @@ from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits, HeldMemory
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.groups.offsets_retention import OffsetsRetention
-from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import LAST_AT_ONCE, run_some_at_a_time
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import Participants
 from faircopy.partition.partition import Partition
 from faircopy.settings.table import Settings
@@ -81,8 +82,7 @@ class Shard:
     def _metadata_journal(self, number: int) -> MetadataJournal:
         using = self._resources
         path = using.journals / METADATA_DIRECTORY / str(number)
-        journal = Journal(path, journal_identity(number), using.disk, using.loop, using.journal_options)
-        journal.leader_epoch = self.epoch
+        journal = Journal(path, journal_identity(number), using.disk, using.loop, using.journal_options, self.epoch)
         return MetadataJournal(number, journal, using.store, using.disk)
 
     def _offsets_journals(self) -> OffsetsJournals:

@@ -9,7 +9,7 @@ from typing import cast
 
 from faircopy.cluster.topic_configs import CONFIGS, InvalidTopicConfig, check_configs
 from faircopy.cluster.topics import InvalidTopicName, Topic, check_topic_name
-from faircopy.hosting.catalog import HostedTopic
+from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.net.listeners import parse_listeners
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import FIELDS, BadSetting, Settings

@@ -34,6 +34,7 @@ from faircopy.journal.reverse_list import Walk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import encode_segment_header, file_name
 from faircopy.partition.name import PartitionName
+from faircopy.partition.opening import recover
 from faircopy.partition.partition import Partition
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import StateStore
@@ -283,8 +284,7 @@ def feed_entries(data: bytes) -> None:
         log = DataLog(LOG, IDENTITY, store, SEGMENT_BYTES)
         copier = LogCopier(journal, log, store, cast(Any, None), cast(Any, None), lambda error: None)
         partition = Partition(PartitionName("orders", 0), PARTITION, journal, copier, store, cast(Any, None))
-        log.open(None, 0, 0)
-        partition.recover()
+        recover(partition)
         check_partition(partition)
 
 
@@ -364,7 +364,7 @@ def feed_offsets(data: bytes) -> None:
         table = GroupOffsets(IDENTITY, journal, store)
         name = PartitionName(OFFSETS_TOPIC, 0)
         partition = Partition(name, PARTITION, journal, table, store, cast(Any, None), has_batches=False)
-        partition.recover()
+        recover(partition)
         for transaction_id, transaction in partition.state.transactions.items():
             if transaction.is_undecided and transaction.drafts:
                 table.recover_open(transaction_id, transaction.head)

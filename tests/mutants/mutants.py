@@ -25,7 +25,7 @@ from faircopy.journal import format_4, group_commit, recovery, reverse_list, seg
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind
 from faircopy.journal.journal import Journal
 from faircopy.journal.segments import Segments
-from faircopy.partition import partition
+from faircopy.partition import opening, partition
 from faircopy.shard import shards
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
@@ -496,10 +496,10 @@ def bear_the_epoch_of_who_copies() -> Iterator[Any]:
 def lead_again_under_an_old_epoch() -> Iterator[Any]:
     """I8: a partition begins under the epoch of an earlier leader."""
 
-    def ensure_leads(self: partition.Partition) -> None:
+    def ensure_leads(_partition: partition.Partition) -> None:
         pass
 
-    with replaced(partition.Partition, "_ensure_leads", ensure_leads):
+    with replaced(opening, "ensure_leads", ensure_leads):
         yield
 
 

@@ -11,9 +11,10 @@ from faircopy.datalog.epochs import UNDEFINED, EpochEnd
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog, HostedPartition
+from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.leader_epoch import UNNAMED, check_leader_epoch
 from faircopy.net.exchange import Exchange
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
 from faircopy.serving.codes import code_of
 from faircopy.settings.table import Settings

@@ -21,8 +21,8 @@ from faircopy.api.fetch.many_partitions import fetch_many
 from faircopy.datalog.check import needs_check
 from faircopy.datalog.read import read_batches, read_from_cache
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import HostedPartition
 from faircopy.net.exchange import Exchange
+from faircopy.partition.hosted import HostedPartition
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import HotHandler, HotRoute, UnknownApi
 from faircopy.storage.file import FileRange, NotCached

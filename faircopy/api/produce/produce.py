@@ -13,10 +13,11 @@ from typing import NamedTuple
 from faircopy.api.produce.large_batches import LargeBatches
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import HostedPartition, HostedTopic
+from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.journal.entry import TransactionId
 from faircopy.loop.pace import ClientGone, Pace
 from faircopy.net.exchange import ClientConnection, Exchange
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.partition import NoOpenTransaction
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.large_requests import LargeRequests

@@ -7,17 +7,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from faircopy.copier.log_copier import LogCopier
-from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import RecentDrafts
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
-from faircopy.partition.partition import Partition
+from faircopy.partition.opening import PartitionResources, Unopened, assemble, recover
 from faircopy.storage.disk import Disk
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
@@ -57,22 +55,21 @@ class PartitionBench:
         self.store = StateStore(self.path / "state", self.loop)
         recent = RecentDrafts(self.recent_bytes)
         options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append, recent)
-        self.journal = Journal(self.path / "journal", IDENTITY, self.disk, self.loop, options)
         self.leader_epoch += 1
-        self.journal.leader_epoch = self.leader_epoch
-        self.log = DataLog(self.path / "log", IDENTITY, self.store, self.log_segment_bytes)
-        self.copier = LogCopier(self.journal, self.log, self.store, self.disk, self.loop, self.damages.append)
-        self.partition = Partition(PartitionName("t", 0), PARTITION, self.journal, self.copier, self.store, self.disk)
-        checkpoint = self.partition.load()
-        if checkpoint is None:
-            self.log.open(None, 0, 0)
-        else:
-            base = checkpoint.log_segment_base
-            end = LogEnd(base, checkpoint.log_byte) if base is not None else None
-            self.log.open(
-                end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms, checkpoint.epochs
-            )
-        self.partition.recover()
+        self.resources = PartitionResources(
+            self.store, self.disk, self.loop, lambda: 0, options, HostedPartition, self._note_damage
+        )
+        self.partition = assemble(self.unopened(), self.resources)
+        self.journal, self.log, self.copier = self.partition.journal, self.partition.log, self.partition.copier
+        recover(self.partition)
+
+    def unopened(self) -> Unopened:
+        """The partition, to be opened under the epoch of this process."""
+        journal, log = self.path / "journal", self.path / "log"
+        return Unopened(PartitionName("t", 0), PARTITION, journal, log, self.log_segment_bytes, self.leader_epoch)
+
+    def _note_damage(self, _partition: HostedPartition, error: FaircopyError) -> None:
+        self.damages.append(error)
 
     def _new_salt(self) -> int:
         self._salt += 1

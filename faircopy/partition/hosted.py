@@ -1,0 +1,54 @@
+"""A partition of a topic, with its visible log."""
+
+from __future__ import annotations
+
+from faircopy.copier.checkpoint import delete_partition
+from faircopy.copier.log_copier import LogCopier
+from faircopy.errors import FaircopyError
+from faircopy.journal.identity import TopicIdPartition
+from faircopy.journal.journal import Journal
+from faircopy.partition.name import PartitionName
+from faircopy.partition.partition import Partition
+from faircopy.storage.disk import Disk
+from faircopy.storage.state_store import StateStore
+
+
+class HostedPartition(Partition):
+    """A partition of a topic. What is in its `log` is for all readers (P1, P3, P4); only its `copier` writes it."""
+
+    def __init__(
+        self,
+        name: PartitionName,
+        partition_id: TopicIdPartition,
+        journal: Journal,
+        copier: LogCopier,
+        store: StateStore,
+        disk: Disk,
+    ) -> None:
+        super().__init__(name, partition_id, journal, copier, store, disk)
+        self.copier = copier
+        self.log = copier.log
+
+    def abandon(self, error: FaircopyError) -> None:
+        self.copier.abandon()
+        super().abandon(error)
+
+    def stop_serving(self) -> None:
+        super().stop_serving()
+        self.log.notify()  # who waits for messages asks elsewhere
+
+    @property
+    def is_at_work(self) -> bool:
+        return super().is_at_work or self.copier.is_at_work
+
+    async def delete_files(self) -> None:
+        """After `abandon`: delete the segments of the journal and of the log. Raises StorageFailure."""
+        await self.let_go()
+        for segment in self.journal.reclaim_all():
+            await self._disk.run(segment.discard)
+        for log_segment in self.log.segments:
+            await self._disk.run(log_segment.discard)
+
+    async def forget(self) -> None:
+        """After `delete_files`: delete what the store has of it; durable when done. Raises StorageFailure."""
+        await self._store.write(delete_partition(self.identity))

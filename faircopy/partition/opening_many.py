@@ -1,0 +1,38 @@
+"""Opening many partitions: several at a time, since they wait for the disk and not for one another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+from faircopy.partition.hosted import HostedPartition
+from faircopy.storage.disk import Disk
+
+OPENERS = 3
+"""Threads that open partitions. More would wait for one another, and not for the disk: most of it is Python."""
+OPENED_AT_ONCE = 8  # by one thread, before the loop is told
+
+Opening = Callable[[], HostedPartition]
+"""Opens one partition. Blocks, on any thread."""
+
+
+async def open_many(openings: Sequence[Opening], disk: Disk) -> list[HostedPartition]:
+    """The partitions, in the order of what opens them. Raises what one of them raises."""
+    parts = [openings[at : at + OPENED_AT_ONCE] for at in range(0, len(openings), OPENED_AT_ONCE)]
+    opened: dict[int, list[HostedPartition]] = {}
+    waiting = iter(enumerate(parts))
+    await asyncio.gather(*(open_parts(waiting, opened, disk) for _ in range(OPENERS)))
+    return [partition for number in range(len(parts)) for partition in opened[number]]
+
+
+async def open_parts(
+    waiting: Iterator[tuple[int, Sequence[Opening]]], opened: dict[int, list[HostedPartition]], disk: Disk
+) -> None:
+    """Open those that nobody else has taken from the iterator."""
+    for number, openings in waiting:
+        opened[number] = await disk.run(open_in_turn, openings)
+
+
+def open_in_turn(openings: Sequence[Opening]) -> list[HostedPartition]:
+    """Open them one after the other. Blocks."""
+    return [open_one() for open_one in openings]
