@@ -9,15 +9,16 @@ from pathlib import Path
 from faircopy.backup.copying import Advance, checksum_of_file, copy_file
 from faircopy.backup.make import backups_in
 from faircopy.backup.manifest import FILE, BadBackup, Manifest
+from faircopy.cluster.epochs import skip_epochs
 from faircopy.cluster.lmdb_store import LmdbStore
-from faircopy.cluster.store import take_block
+from faircopy.cluster.producer_ids import COUNTER as PRODUCER_ID_COUNTER
+from faircopy.cluster.store import ClusterStore, take_block
 from faircopy.storage.data_directory import FORMAT_FILE
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.paths import exists, list_directory, make_directory, size_of, sync_directory
 from faircopy.storage.state_store import StateStore
 
 PLAIN = "plain"
-PRODUCER_ID_COUNTER = "counters/producer-id"
 PRODUCER_IDS_SKIPPED = 1 << 32
 """More producer ids than any broker assigns after its backup."""
 
@@ -59,7 +60,7 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
     ensure_empty(directory)
     for name in sorted(manifest.files, key=lambda name: name == FORMAT_FILE):
         if name == FORMAT_FILE:
-            asyncio.run(skip_producer_ids(directory / "state.lmdb"))
+            asyncio.run(part_from_the_original(directory / "state.lmdb"))
             for part in ("journal", "log", PLAIN):
                 make_directory(directory / part)
         target = directory / name
@@ -69,12 +70,17 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
         sync_directory(target.parent)
 
 
-async def skip_producer_ids(state: Path) -> None:
-    """Make the restored broker skip all producer ids that the original one has assigned since the backup. A
-    producer that still uses one of them would be mistaken for another.
-    """
+async def part_from_the_original(state: Path) -> None:
+    """Make the restored broker use no number again that the original one has used since the backup."""
     store = StateStore(state, asyncio.get_running_loop())
     try:
-        await take_block(LmdbStore(store), PRODUCER_ID_COUNTER, PRODUCER_IDS_SKIPPED)
+        cluster = LmdbStore(store)
+        await skip_producer_ids(cluster)
+        await skip_epochs(cluster)
     finally:
         store.close()
+
+
+async def skip_producer_ids(cluster: ClusterStore) -> None:
+    """Give out no producer id again: whoever still has one would be taken for somebody else."""
+    await take_block(cluster, PRODUCER_ID_COUNTER, PRODUCER_IDS_SKIPPED)

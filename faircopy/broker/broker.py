@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Surroundings
 from faircopy.cluster.dynamic_settings import DynamicSettings
+from faircopy.cluster.epochs import raise_incarnation
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.shape import shape_of
-from faircopy.cluster.store import ClusterStore, take_block
+from faircopy.cluster.store import ClusterStore
 from faircopy.cluster.topics import Topics
 from faircopy.errors import FaircopyError
 from faircopy.groups.members import HeldMemory
@@ -62,7 +63,6 @@ from faircopy.transactions.numbers import Numbers
 
 log = logging.getLogger(__name__)
 
-INCARNATION_COUNTER = "counters/incarnation"
 CLEAN_KEY = "clean-shutdown"
 BOOT_KEY = "boot"
 STEADY_KEY = "steady-clock"
@@ -132,7 +132,7 @@ class Broker:
         self._is_same_boot = bool(booted) and known is not None and known.value == booted
         self._lost_power = not self._is_clean and not self._is_same_boot
         await self._start_clock()
-        self.incarnation = (await take_block(self.cluster, INCARNATION_COUNTER, 1)).start + 1
+        self.incarnation = await raise_incarnation(self.cluster)
         await self._make_parts()
         await self._recover()
         self.directory.end_doubt()

@@ -1,20 +1,15 @@
 """The leader epoch of each shard. It belongs to one life of one leader: who begins to lead raises it first, durably.
 
-cluster store    shards/<n>    {"epoch": e}
-
 A data directory that was made before there were shards has numbers that begin with its incarnation. So the first epoch
 is at least that.
 """
 
 from __future__ import annotations
 
-import json
-
-from faircopy.cluster.store import ABSENT, ClusterStore, Versioned
+from faircopy.cluster.epochs import SHARD_PREFIX, encode_epoch, epoch_in
+from faircopy.cluster.store import ABSENT, ClusterStore
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.shard.placement import Placement
-
-PREFIX = "shards/"
 
 
 class LeaderEpochs:
@@ -35,10 +30,10 @@ class LeaderEpochs:
         await self._raise(range(shard, shard + 1))
 
     async def _raise(self, shards: range) -> None:
-        found = {shard: self._store.get(f"{PREFIX}{shard}") for shard in shards}
+        found = {shard: self._store.get(f"{SHARD_PREFIX}{shard}") for shard in shards}
         raised = {shard: max(epoch_in(stored) + 1, self._incarnation) for shard, stored in found.items()}
-        versions = {f"{PREFIX}{shard}": stored.version if stored else ABSENT for shard, stored in found.items()}
-        records = {f"{PREFIX}{shard}": json.dumps({"epoch": epoch}).encode() for shard, epoch in raised.items()}
+        versions = {f"{SHARD_PREFIX}{shard}": stored.version if stored else ABSENT for shard, stored in found.items()}
+        records = {f"{SHARD_PREFIX}{shard}": encode_epoch(epoch) for shard, epoch in raised.items()}
         await self._store.transact(versions, records)
         for shard, epoch in raised.items():
             self._epochs[shard] = epoch
@@ -50,8 +45,3 @@ class LeaderEpochs:
     def of_partition(self, partition: TopicIdPartition) -> int:
         """The epoch in which a partition is led."""
         return self._epochs[self._placement.shard_of(partition)]
-
-
-def epoch_in(stored: Versioned | None) -> int:
-    """The epoch in a shard's record; 0 if there is none yet."""
-    return int(json.loads(stored.value)["epoch"]) if stored is not None else 0

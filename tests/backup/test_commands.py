@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
+from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.client.connection import Connection
 from faircopy.hosting.snapshots import DIRECTORY, LOCK
 from faircopy.storage.system import mounted
 from tests.broker_process import BrokerProcess
 from tests.clients.talk import create_topic, delete_topic
+
+CONSUME_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -109,6 +113,45 @@ def test_producers_of_the_other_broker_are_strangers(broker: BrokerProcess, tmp_
     restored.data_directory = tmp_path / "new"
     with restored:
         assert new_producer_id(restored) > max(given_out) + 1_000_000
+
+
+def test_consumers_go_on_with_the_restored_broker(broker: BrokerProcess, tmp_path: Path) -> None:
+    """It leads under epochs that the other one never reached: a client takes no lower one for the newest."""
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "g", "auto.offset.reset": "error"})
+    consumer.assign([TopicPartition("t", partition, 0) for partition in range(2)])
+    try:
+        assert len(consume(consumer, 100)) == 100
+        run("backup", tmp_path / "b", "--broker", broker.address)
+        for number in range(3):
+            broker.restart(kill=number % 2 == 0)
+            assert consumer.list_topics(timeout=20).topics
+        reached = leader_epochs(broker)
+        broker.stop()
+        run("restore", tmp_path / "b", tmp_path / "new")
+        broker.data_directory = tmp_path / "new"
+        broker.start()
+        assert min(leader_epochs(broker)) > max(reached)
+        produce(broker, "t", 10)
+        assert len(consume(consumer, 10)) == 10
+    finally:
+        consumer.close()
+
+
+def consume(consumer: Consumer, messages: int) -> list[bytes]:
+    """The next messages; fewer if they don't come for long."""
+    found: list[bytes] = []
+    deadline = time.monotonic() + CONSUME_SECONDS
+    while len(found) < messages and time.monotonic() < deadline:
+        got = consumer.consume(messages - len(found), 0.1)
+        found += [each.value() or b"" for each in got if each.error() is None]
+    return found
+
+
+def leader_epochs(broker: BrokerProcess) -> list[int]:
+    """What Metadata tells of each partition of the topic."""
+    with Connection(broker.address) as connection:
+        (topic,) = connection.ask(METADATA, 9, {"topics": [{"name": "t"}]}).topics
+        return [partition.leader_epoch for partition in topic.partitions]
 
 
 def new_producer_id(broker: BrokerProcess) -> int:
