@@ -1,7 +1,7 @@
 """The numbers that tell one life of a leader from all earlier ones, as the cluster store has them.
 
 counters/incarnation   how often a process has started on this data; each start raises it first
-shards/<n>             {"epoch": e}, the leader epoch of shard n: at least the incarnation in which it was raised
+shards/<n>             {"epoch": e}, the leader epoch of shard n: at least the incarnation that raised it
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ async def raise_incarnation(store: ClusterStore) -> int:
 
 
 async def skip_epochs(store: ClusterStore) -> None:
-    """Have the next start lead under greater epochs than the directory has reached of which this one is an older copy.
+    """Have the next start on an older copy lead under greater epochs than the original has reached.
+
     Durable when done.
     """
     counter = store.get(INCARNATION_COUNTER)

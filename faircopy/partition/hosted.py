@@ -14,7 +14,7 @@ from faircopy.storage.state_store import StateStore
 
 
 class HostedPartition(Partition):
-    """A partition of a topic. What is in its `log` is for all readers (P1, P3, P4); only its `copier` writes it."""
+    """A partition of a topic. What is in its `log` is for all readers (P1, P3, P4); its `copier` writes it."""
 
     def __init__(
         self,

@@ -6,8 +6,8 @@ In this order, so that each step trusts only what an earlier one has found:
 2. The log is opened at that end. What its files hold after it, the fold writes again, or step 5 drops.
 3. The journal finds its segments. Its entries after the checkpoint are read, checked and fsynced.
 4. The fold takes each entry into the state, and its effect goes into the log at once.
-5. The cut comes last. Only when all is folded, and nothing that was durable is missing, does the log drop what
-   the journal does not have; then the journal cuts its torn tail.
+5. The cut comes last. Only when all is folded, and nothing that was durable is missing, does the log drop
+   what the journal does not have; then the journal cuts its torn tail.
 
 So a partition that turns out to be damaged still has all its files as they were found, for a repair.
 """
@@ -38,8 +38,8 @@ from faircopy.storage.state_store import StateStore
 class PartitionResources(NamedTuple):
     """What all partitions of topics use.
 
-    `steady_ms` is the clock by which segments of logs grow old. `on_damage` is called on the event loop, for damage
-    that comes to light when a partition serves.
+    `steady_ms` is the clock by which segments of logs grow old. `on_damage` is called on the event loop, for
+    damage that comes to light when a partition serves.
     """
 
     store: StateStore
@@ -109,8 +109,8 @@ def finish_fold(partition: Partition) -> None:
 
 
 def ensure_drafts(partition: Partition) -> None:
-    """Read the drafts below the checkpoint that may still be applied: the fold has not, and it is better to stop
-    now than after an ack. Raises DamagedJournal.
+    """Read the drafts below the checkpoint that may still be applied: the fold has not, and it is better to
+    stop now than after an ack. Raises DamagedJournal.
     """
     for transaction_id, transaction in partition.state.transactions.items():
         if transaction.is_undecided and transaction.first < partition.checkpoint_position:

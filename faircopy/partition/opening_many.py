@@ -9,7 +9,7 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.disk import Disk
 
 OPENERS = 3
-"""Threads that open partitions. More would wait for one another, and not for the disk: most of it is Python."""
+"""Threads that open partitions. More would wait for one another, not for the disk: most of it is Python."""
 OPENED_AT_ONCE = 8  # by one thread, before the loop is told
 
 Opening = Callable[[], HostedPartition]

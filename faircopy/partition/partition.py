@@ -94,7 +94,7 @@ class Partition:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def load(self) -> Checkpoint:
-        """Take the state as the last checkpoint stored it, and return that. Blocks. `opening` says what is next."""
+        """Take the state as the last checkpoint stored it, and return that. Blocks. See `opening`."""
         value = self._store.get("checkpoints", self.identity)
         if value is None:
             return NO_CHECKPOINT

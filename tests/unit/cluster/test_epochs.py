@@ -1,4 +1,4 @@
-"""A copy of a directory that goes on by itself leads under epochs that the directory it comes from has not reached."""
+"""An older copy of a directory leads under epochs that the original has not reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a partition yields the partition, or one that is stopped by its damage and has all its files still."""
+"""Opening yields the partition, or one that is stopped by its damage and has all its files still."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_was_opened_goes_on_after_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_one_that_is_damaged_is_stopped_and_nothing_of_it_is_cut(tmp_path: Path) -> None:
-    """Its damage is found last, when all is folded: the torn tail is still there, and what is after the log's end."""
+    """Its damage is found last, when all is folded: the torn tails are still there."""
 
     async def test(bench: PartitionBench) -> None:
         await bench.plain(b"one")
