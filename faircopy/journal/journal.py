@@ -30,11 +30,11 @@ from faircopy.storage.system import Buffer
 class Journal:
     """All methods belong to the event loop unless they say that they block.
 
-            `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
-        them. `identity` names the journal in its files. `is_synced_first`: nothing is shown before it is fsynced.
-        `leader_epoch`, under which this broker leads, is in each appended entry. It is greater than those of all earlier
-        leaders. Entries of format 3 have 0.
-        """
+    `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
+    them. `identity` names the journal in its files. `is_synced_first`: nothing is shown before it is fsynced.
+    `leader_epoch`, under which this broker leads, is in each appended entry. It is greater than those of all
+    earlier leaders. Entries of format 3 have 0.
+    """
 
     def __init__(
         self,
