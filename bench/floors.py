@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bench.results import Floor
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import File
 
 SYNCED_FILES = (1, 5, 17, 65)
@@ -63,7 +63,7 @@ def parallel_fdatasync_ms(directory: Path, files: int) -> float:
     """The median time of one write and fdatasync on each of `files` preallocated files, side by side."""
 
     async def measure_all() -> float:
-        disk = Disk(asyncio.get_running_loop())
+        disk = DiskPool(asyncio.get_running_loop())
         paths = [directory / f"sync-{number}" for number in range(files)]
         opened = [File(path, create=True) for path in paths]
         for file in opened:

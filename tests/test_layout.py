@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pydoc
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -196,6 +197,30 @@ def test_only_storage_opens_the_doors(path: Path) -> None:
 def test_names_and_sizes(path: Path) -> None:
     assert path.stem not in FORBIDDEN_NAMES
     assert len(path.read_text().splitlines()) <= LINES_AT_MOST
+
+
+# -- what is cited ---------------------------------------------------------------------------------------------------
+
+PAGES = sorted([*(ROOT.parent / "docs").glob("*.md"), *ROOT.parent.glob("*.md"), ROOT.parent / "bench" / "README.md"])
+CITING = [*DOCUMENTED, *sorted((ROOT.parent / "tests").rglob("*.py")), *PAGES]
+CITED = re.compile(r"docs/([A-Z_]+\.md)(?:, ([A-Z][\w ,-]+?)(?=[).;:\n]))?")
+OF_ELSEWHERE = re.compile(r"\b(DESIGN|SPARK|LAYOUT|CLUSTER_RULES)\b(, section|\.md| \d|;|\))")
+
+
+def headings(page: Path) -> set[str]:
+    """The headings of a page."""
+    return {line.lstrip("#").strip() for line in page.read_text().splitlines() if line.startswith("#")}
+
+
+@pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT.parent)))
+def test_what_is_cited_is_there(path: Path) -> None:
+    text = path.read_text()
+    if path != Path(__file__):
+        assert not OF_ELSEWHERE.search(text)
+    for page, section in CITED.findall(text):
+        cited = ROOT.parent / "docs" / page
+        assert cited.exists(), page
+        assert not section or section in headings(cited), f"{page} has no section {section!r}"
 
 
 # -- docstrings ------------------------------------------------------------------------------------------------------

@@ -213,15 +213,15 @@ def test_settings_that_differ() -> None:
 def test_a_full_disk_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     watch, one, other = SpaceWatch(), object(), object()
-    watch.goes_on(one)
+    watch.resumed(one)
     for who in (one, other, one):
-        watch.waits(who, NoSpace("writing to f at 0: no space is left: free some"))
-    watch.goes_on(one)
+        watch.note_waiting(who, NoSpace("writing to f at 0: no space is left: free some"))
+    watch.resumed(one)
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "no space is left" in caplog.text
-    watch.goes_on(other)
+    watch.resumed(other)
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
-    watch.waits(one, NoSpace("again"))
+    watch.note_waiting(one, NoSpace("again"))
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO", "ERROR"]
 
 

@@ -17,7 +17,7 @@ class PreparedPartition(MarkedPartition):
     """Acks what is written, and leaves the fdatasync to PREPARE."""
 
     def _copy_when_durable(self, copy: Done) -> None:
-        self.journal.when_durable_lazily(copy)
+        self.journal.when_durable_without_sync(copy)
 
     def _when_acked(self, ack: Done) -> None:
         self.journal.when_written(ack)

@@ -18,12 +18,12 @@ from faircopy.errors import invariant
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
-from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_cache, read_from_disk
 from faircopy.journal.segment import Segment
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import Done, Participant
 from faircopy.partition.partition import Appended, Partition
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import NotCached
 from faircopy.storage.system import Buffer
 from faircopy.transactions.commits import Commit, Commits
@@ -99,7 +99,7 @@ class RemoteCommits(Commits):
     """Sends the data when it is committed."""
 
     stocks: dict[TransactionId, Stock]
-    disk: Disk
+    disk: DiskPool
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -138,11 +138,11 @@ class RemoteCommits(Commits):
     async def _read(self, stock: Stock) -> list[memoryview]:
         if stock.size_bytes <= INLINE_BYTES:
             try:
-                walk = Walk(stock.journal, stock.transaction, read_from_cache)
+                walk = ReverseWalk(stock.journal, stock.transaction, read_from_cache)
                 return [walk.payload(waiting.entry) for waiting in stock.batches]
             except NotCached:
                 pass
-        walk = Walk(stock.journal, stock.transaction, read_from_disk)
+        walk = ReverseWalk(stock.journal, stock.transaction, read_from_disk)
         return await self.disk.run(lambda: [walk.payload(waiting.entry) for waiting in stock.batches])
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
-from faircopy.broker.environment import Surroundings
+from faircopy.broker.environment import Environment
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.epochs import raise_incarnation
 from faircopy.cluster.lmdb_store import LmdbStore
@@ -87,10 +87,10 @@ class Broker:
     coordinator_type: ClassVar[type[TransactionCoordinator]] = TransactionCoordinator
     routes: ClassVar[Mapping[int, Route | HotRoute]] = ROUTES
 
-    def __init__(self, settings: Settings, surroundings: Surroundings | None = None) -> None:
+    def __init__(self, settings: Settings, environment: Environment | None = None) -> None:
         self.settings = dataclasses.replace(settings)
         self.dynamic_settings = DynamicSettings(self.settings)
-        self.surroundings = surroundings or Surroundings()
+        self.environment = environment or Environment()
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
@@ -115,27 +115,27 @@ class Broker:
     async def open(self) -> None:
         """Lock and open the data directory, and recover. Raises FaircopyError."""
         self.directory = DataDirectory(
-            Path(self.settings.data_dir), self.surroundings.new_id, self.settings.plain_readers
+            Path(self.settings.data_dir), self.environment.new_id, self.settings.plain_readers
         )
-        self.disk = self.surroundings.disk(self.loop)
+        self.disk = self.environment.disk(self.loop)
         self._limit_open_files()
         self.space = SpaceWatch(Reserve(self.directory.path, self.settings.disk_reserve_bytes))
-        self.store = self.surroundings.store(self.directory.state, self.loop)
+        self.store = self.environment.store(self.directory.state, self.loop)
         self.store.on_write_failure = self._disk_failed
-        self.store.on_no_space = self.space.give_up
+        self.store.on_no_space = self.space.release_reserve
         self.cluster: ClusterStore = LmdbStore(self.store)
         self.dynamic_settings.load(self.cluster)
         shape = await shape_of(self.cluster, self.settings, self._ensure_new)
         self.dynamic_settings.fix(shape)
         self._is_clean = self.cluster.get(CLEAN_KEY) is not None
-        booted, known = self.surroundings.boot_id().encode(), self.cluster.get(BOOT_KEY)
+        booted, known = self.environment.boot_id().encode(), self.cluster.get(BOOT_KEY)
         self._is_same_boot = bool(booted) and known is not None and known.value == booted
         self._lost_power = not self._is_clean and not self._is_same_boot
         await self._start_clock()
         self.incarnation = await raise_incarnation(self.cluster)
         await self._make_parts()
         await self._recover()
-        self.directory.end_doubt()
+        self.directory.mark_clean()
         if self._lost_power:
             # Only when what follows from it is durable, the loss of power is forgotten.
             for home in self.shards.metadata_journals():
@@ -154,7 +154,7 @@ class Broker:
 
     def _limit_open_files(self) -> None:
         """Share out the descriptors of this process, if their number is known."""
-        limit = self.surroundings.descriptors_max
+        limit = self.environment.descriptors_max
         if limit is None:
             return
         wanted = self.settings.connections_max
@@ -180,7 +180,7 @@ class Broker:
         """Have the steady clock go on from where it was."""
         found = self.cluster.get(STEADY_KEY)
         noted = SteadyNote.decode(found.value) if found is not None else None
-        self.clock = SteadyClock(self.surroundings.clock, self.surroundings.boot_id(), noted)
+        self.clock = SteadyClock(self.environment.clock, self.environment.boot_id(), noted)
         await self._note_time()
 
     async def _note_time(self) -> None:
@@ -214,10 +214,10 @@ class Broker:
         options = JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
-            self.surroundings.new_salt,
+            self.environment.new_salt,
             self._disk_failed,
             RecentDrafts(self.settings.recent_drafts_max_bytes),
-            self.directory.is_in_doubt,
+            self.directory.is_unclean,
             space=self.space,
             lost_power=not self._is_same_boot,
         )
@@ -226,7 +226,7 @@ class Broker:
         await epochs.raise_all()
         stopping = Stopping(self._disk_failed)
         self.catalog = Catalog(
-            Topics(self.cluster, self.surroundings.new_id),
+            Topics(self.cluster, self.environment.new_id),
             self.directory,
             self.settings,
             self._partition_resources(options, stopping),
@@ -257,7 +257,7 @@ class Broker:
             self.producer_ids,
             Numbers(self.incarnation),
             HeldMemory(),
-            lambda: self.surroundings.new_id().hex,
+            lambda: self.environment.new_id().hex,
             self.coordinator_type,
         )
 
@@ -288,7 +288,7 @@ class Broker:
             self.clock,
             self.directory.plain,
             Durability(self.settings.durability),
-            self.surroundings.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000),
+            self.environment.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000),
             Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
             self.space,
             self.is_whole,
@@ -345,7 +345,7 @@ class Broker:
     async def _checkpoint_what_is_large(self) -> None:
         # On a full disk each checkpoint may give some space back. That it is full was said already.
         with contextlib.suppress(JournalFull):
-            await self.checkpoint(all_changed=self.space.lacking is not None)
+            await self.checkpoint(all_changed=self.space.shortage is not None)
 
     async def _look_for_space(self) -> None:
         """Have the reserve, and go on when there is space again."""
@@ -367,7 +367,7 @@ class Broker:
         """I10: after a failed write or fsync nothing is known; stop serving, and restart from disk."""
         if not self.failed.done():
             log.critical("%s. The broker stops, so as not to acknowledge what may be lost; restart it", error)
-            self.directory.note_doubt()
+            self.directory.mark_unclean()
             self.failed.set_result(error)
 
     # -- stopping ------------------------------------------------------------------------------------------------

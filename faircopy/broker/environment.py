@@ -14,11 +14,11 @@ from pathlib import Path
 from faircopy.publish.client import Publisher, PublisherProcess
 from faircopy.storage.boot import boot_id
 from faircopy.storage.clock import MachineClock, SystemClock
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 
 
-class Surroundings:
+class Environment:
     """The machine's own."""
 
     def __init__(
@@ -44,9 +44,9 @@ class Surroundings:
         """An id that nothing else has."""
         return uuid.UUID(int=self.chance.getrandbits(128), version=4)
 
-    def disk(self, loop: asyncio.AbstractEventLoop) -> Disk:
+    def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
         """Threads for work that waits for the disk."""
-        return Disk(loop)
+        return DiskPool(loop)
 
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         """The state store in the LMDB file at `path`. Raises StorageFailure."""

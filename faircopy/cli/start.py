@@ -19,7 +19,7 @@ import uvloop
 
 from faircopy import __version__
 from faircopy.broker.broker import Broker
-from faircopy.broker.environment import Surroundings
+from faircopy.broker.environment import Environment
 from faircopy.cli.logs import log_to_stderr
 from faircopy.cli.signals import end_before_ready, first_signal
 from faircopy.settings.sources import load_settings
@@ -83,7 +83,7 @@ def start(
 async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker]) -> int:
     """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
     end_before_ready()
-    broker = broker_type(settings, Surroundings(descriptors_max=descriptors_max))
+    broker = broker_type(settings, Environment(descriptors_max=descriptors_max))
     # Recovery makes many objects that stay: collections would look at them again and again.
     gc.disable()
     await broker.start()

@@ -14,7 +14,7 @@ from faircopy.copier.fold import CopyTransaction
 from faircopy.datalog.log import PlacedBatch
 from faircopy.errors import invariant
 from faircopy.journal.recent import Draft
-from faircopy.journal.reverse_list import HasSegments, Read, Walk
+from faircopy.journal.reverse_list import HasSegments, Read, ReverseWalk
 
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
@@ -45,7 +45,7 @@ def copy_transaction(
     """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` are the last of them, if they are in
     memory; `read` reads the others.
     """
-    walk = Walk(journal, effect.transaction, read)
+    walk = ReverseWalk(journal, effect.transaction, read)
     drafts = yield ReadDrafts(partial(all_drafts, walk, effect, recent))
     base_offset = effect.base_offset
     for piece in pieces(drafts or []):
@@ -64,7 +64,7 @@ def following(steps: Steps, drafts: list[Draft] | None) -> Step | None:
         return None
 
 
-def all_drafts(walk: Walk, effect: CopyTransaction, recent: list[Draft]) -> list[Draft]:
+def all_drafts(walk: ReverseWalk, effect: CopyTransaction, recent: list[Draft]) -> list[Draft]:
     """The transaction's drafts, first to last: those before `recent` are found in the journal. Blocks."""
     head = recent[0].entry.previous if recent else effect.head
     drafts = walk.collect(head, KEPT_PAYLOAD_BYTES) + recent
@@ -72,7 +72,7 @@ def all_drafts(walk: Walk, effect: CopyTransaction, recent: list[Draft]) -> list
     return drafts
 
 
-def with_payloads(walk: Walk, piece: Iterable[Draft]) -> list[Draft]:
+def with_payloads(walk: ReverseWalk, piece: Iterable[Draft]) -> list[Draft]:
     """The drafts of a piece, with the payloads that the first pass did not keep. Blocks."""
     return [draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece]
 

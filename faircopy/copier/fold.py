@@ -1,4 +1,4 @@
-"""The fold of a data journal: entries in, state and effects out (DESIGN, section 3).
+"""The fold of a data journal: entries in, state and effects out (docs/ARCHITECTURE.md, Journals).
 
 Pure and deterministic. Appending, recovering and following call the same methods. An effect belongs to the entry that
 caused it, and must not be carried out before that entry is durable (I2).

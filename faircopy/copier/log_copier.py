@@ -34,7 +34,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.journal.recent import Draft
 from faircopy.journal.reverse_list import read_from_cache, read_from_disk
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.file import NotCached
 from faircopy.storage.paths import sync_directory
@@ -60,7 +60,7 @@ class LogCopier:
         journal: Journal,
         log: DataLog,
         store: StateStore,
-        disk: Disk,
+        disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         on_damage: Callable[[FaircopyError], None],
     ) -> None:
@@ -192,10 +192,10 @@ class LogCopier:
                 try:
                     return await self._disk.run(work, *arguments)
                 except Shortage as error:
-                    space.waits(self, error)
+                    space.note_waiting(self, error)
                     await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
         finally:
-            space.goes_on(self)
+            space.resumed(self)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -218,12 +218,12 @@ class LogCopier:
         space = self._journal.space
         try:
             while not self._is_abandoned and (lacking := await self._lacking_for(placed)) is not None:
-                if not space.waits(self, lacking):
+                if not space.note_waiting(self, lacking):
                     self.waits_for_space = True
                     await asyncio.sleep(NO_SPACE_RETRY_SECONDS)
         finally:
             self.waits_for_space = False
-            space.goes_on(self)
+            space.resumed(self)
 
     async def _lacking_for(self, placed: list[PlacedBatch]) -> Shortage | None:
         """Write and show, on a thread; what came of it if the disk is full."""
@@ -332,7 +332,7 @@ class LogCopier:
         try:
             write_placed(placed)
         except Shortage as error:
-            if not self._journal.space.give_up(error):
+            if not self._journal.space.release_reserve(error):
                 raise
             write_placed(placed)
 

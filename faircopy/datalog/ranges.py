@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.read import ReadPlan, locate, read_from_disk
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 
 
 class ByteRange(NamedTuple):
@@ -18,7 +18,7 @@ class ByteRange(NamedTuple):
     size: int
 
 
-async def byte_ranges(log: DataLog, disk: Disk, first_offset: int, end_offset: int) -> list[ByteRange]:
+async def byte_ranges(log: DataLog, disk: DiskPool, first_offset: int, end_offset: int) -> list[ByteRange]:
     """The batches from the one that holds `first_offset` up to `end_offset`, which is visible and a batch's begin.
 
     Raises OffsetOutOfRange, DamagedLog.
@@ -37,7 +37,7 @@ async def byte_ranges(log: DataLog, disk: Disk, first_offset: int, end_offset: i
     return [each for each in ranges if each.size]
 
 
-async def end_of(log: DataLog, disk: Disk, end_offset: int) -> ReadPlan:
+async def end_of(log: DataLog, disk: DiskPool, end_offset: int) -> ReadPlan:
     """A plan whose near place is exactly where `end_offset` begins, or will."""
     plan = log.plan_read(end_offset)
     if plan is not None:

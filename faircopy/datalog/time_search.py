@@ -7,7 +7,7 @@ from typing import NamedTuple
 from faircopy.datalog.check import check_up_to
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.read import ReadPlan, damaged, read_from_disk, walk
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
 from faircopy.wire.compression import RecordsError, decompress
 from faircopy.wire.record_times import find_record_by_time
@@ -23,7 +23,7 @@ class TimedOffset(NamedTuple):
     timestamp_ms: int
 
 
-async def find_time(log: DataLog, disk: Disk, time_ms: int) -> TimedOffset | None:
+async def find_time(log: DataLog, disk: DiskPool, time_ms: int) -> TimedOffset | None:
     """The first message, by offset, whose time is `time_ms` or later; None if there is none."""
     near = log.index.offset_before_time(time_ms)
     if near is None:

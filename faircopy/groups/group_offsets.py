@@ -32,7 +32,7 @@ from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
-from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.storage.system import Buffer
 
@@ -201,7 +201,7 @@ class GroupOffsets:
             self.note_end(effect.transaction)
 
     def _apply_transaction(self, effect: CopyTransaction) -> None:
-        walk = Walk(self._journal, effect.transaction, read_from_disk)
+        walk = ReverseWalk(self._journal, effect.transaction, read_from_disk)
         for draft in walk.collect(effect.head, keep_bytes=effect.size):
             assert draft.payload is not None
             self._apply(decode_change(draft.payload), draft.payload)
@@ -221,7 +221,7 @@ class GroupOffsets:
 
     def recover_open(self, transaction: TransactionId, head: int) -> None:
         """After recovery: note the drafts of a transaction that is still open. Raises DamagedJournal."""
-        for draft in Walk(self._journal, transaction, read_from_disk).collect(head, keep_bytes=1 << 30):
+        for draft in ReverseWalk(self._journal, transaction, read_from_disk).collect(head, keep_bytes=1 << 30):
             assert draft.payload is not None
             try:
                 self.note_draft(transaction, draft.payload)

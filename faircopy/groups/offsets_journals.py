@@ -27,7 +27,7 @@ from faircopy.partition.opening import recover
 from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 
 OFFSETS_TOPIC = "__consumer_offsets"  # what people call it, as in Kafka; no topic can have this name
@@ -44,7 +44,7 @@ class TopicGone(FaircopyError):
 class OffsetsPartition(Partition):
     """One journal of group offsets, and the table that it makes."""
 
-    def __init__(self, number: int, journal: Journal, table: GroupOffsets, store: StateStore, disk: Disk) -> None:
+    def __init__(self, number: int, journal: Journal, table: GroupOffsets, store: StateStore, disk: DiskPool) -> None:
         name, partition_id = PartitionName(OFFSETS_TOPIC, number), TopicIdPartition(OFFSETS_TOPIC_ID, number)
         super().__init__(name, partition_id, journal, table, store, disk, has_batches=False)
         self.table = table
@@ -75,7 +75,7 @@ class OffsetsJournals:
         number_of: Callable[[str], int],
         directory: Path,
         store: StateStore,
-        disk: Disk,
+        disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         options: JournalOptions,
         clock: Clock,

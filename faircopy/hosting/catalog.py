@@ -175,7 +175,7 @@ class Catalog:
 
     def _ensure_room(self, partitions: int) -> None:
         self.ensure_led()
-        if (lacking := self._space.lacking) is not None:
+        if (lacking := self._space.shortage) is not None:
             raise JournalFull(f"no topics and partitions are made as long as the disk is full: {lacking}")
         if len(self._partitions) + partitions > PARTITIONS_MAX:
             raise TooManyPartitions(

@@ -1,4 +1,4 @@
-"""Plain tables: when to publish which cut of the logs as Parquet, and what of (SPARK; DESIGN, section 9).
+"""Plain tables: when to publish which cut of the logs as Parquet, and what of (docs/PLAIN_TABLES.md).
 
 A cut is the vector of the next offsets at the tails of a table's partitions, at one tick of the loop. All APPLYs of a
 transaction are appended in one tick, so each transaction lies wholly before or wholly behind a cut. The cut is sent to
@@ -26,7 +26,7 @@ from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Chunk, Cut, Publish
 from faircopy.storage.clock import Clock
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.paths import exists
 from faircopy.storage.space_watch import SpaceWatch
 
@@ -97,7 +97,7 @@ class PlainTables:
         self,
         catalog: Catalog,
         cluster: ClusterStore,
-        disk: Disk,
+        disk: DiskPool,
         clock: Clock,
         directory: Path,
         durability: Durability,
@@ -171,7 +171,7 @@ class PlainTables:
                 await asyncio.sleep(RETRY_MS / 1000)
             for table in list(self.tables.values()) if self._is_whole() else ():
                 # On a full disk it waits: what is left is for what frees space.
-                if table.topics and self._space.lacking is None and self._is_due(table):
+                if table.topics and self._space.shortage is None and self._is_due(table):
                     await self._publish_guarded(table)
 
     def _is_due(self, table: PlainTable) -> bool:

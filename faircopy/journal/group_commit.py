@@ -18,7 +18,7 @@ from faircopy.journal.segments import Segments, sync_files
 from faircopy.journal.space_wait import SpaceWait
 from faircopy.journal.watermarks import Watermarks
 from faircopy.loop.waiting import tell
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.system import Buffer
 
@@ -51,7 +51,7 @@ class GroupCommit:
         segments: Segments,
         marks: Watermarks,
         journal: bytes,
-        disk: Disk,
+        disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         options: JournalOptions,
     ) -> None:
@@ -106,7 +106,7 @@ class GroupCommit:
         if not self._is_flush_due:
             self._schedule_flush()
 
-    def when_durable_lazily(self, callback: Callback) -> None:
+    def when_durable_without_sync(self, callback: Callback) -> None:
         """Like `when_durable`, but does not request an fdatasync: nobody waits for this entry."""
         self._when_durable.append((self._marks.appended, callback))
 
@@ -167,7 +167,7 @@ class GroupCommit:
             runs, self._pending = self._pending, []
             size = self._marks.appended - runs[0].position
             self._space.spend(size)
-            if self._space.lacking is not None and not self._may_use_reserve(size):
+            if self._space.shortage is not None and not self._may_use_reserve(size):
                 error = NoSpace(f"writing to {self._segments.directory}: no space is left: free some")
                 self._wait_for_space(runs, error)
             elif self._is_small(runs, size):
@@ -235,7 +235,7 @@ class GroupCommit:
         self.space_wait.start(error, self._flush)
 
     def _wrote(self, up_to: int) -> None:
-        if self.space_wait.lacking is not None:
+        if self.space_wait.shortage is not None:
             self.space_wait.end()
         self._marks.note_written(up_to)
         release(self._when_written, up_to)

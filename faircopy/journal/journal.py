@@ -23,7 +23,7 @@ from faircopy.journal.segment import Segment
 from faircopy.journal.segments import Segments
 from faircopy.journal.watermarks import Watermarks
 from faircopy.loop.waiting import tell
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.system import Buffer
 
 
@@ -40,7 +40,7 @@ class Journal:
         self,
         directory: Path,
         identity: bytes,
-        disk: Disk,
+        disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         options: JournalOptions,
         leader_epoch: int = 0,
@@ -110,7 +110,7 @@ class Journal:
     @property
     def waits_for_space(self) -> bool:
         """Whether appended entries can't be written before the disk has space."""
-        return self._commit.space_wait.lacking is not None
+        return self._commit.space_wait.shortage is not None
 
     def append(
         self,
@@ -142,9 +142,9 @@ class Journal:
         """Call back, in order, when all entries appended so far are durable. This requests an fdatasync."""
         self._commit.when_durable(callback)
 
-    def when_durable_lazily(self, callback: Callback) -> None:
+    def when_durable_without_sync(self, callback: Callback) -> None:
         """Like `when_durable`, but does not request an fdatasync: nobody waits for this entry."""
-        self._commit.when_durable_lazily(callback)
+        self._commit.when_durable_without_sync(callback)
 
     async def durable(self) -> None:
         """Wait until all entries appended so far are durable."""

@@ -38,7 +38,7 @@ def read_from_cache(segment: Segment, position: int, size: int) -> bytes:
     return segment.opened.read_cached(size, segment.at(position))
 
 
-class Walk:
+class ReverseWalk:
     """A walk over one transaction's drafts in one journal."""
 
     def __init__(self, journal: HasSegments, transaction: TransactionId, read: Read) -> None:

@@ -19,39 +19,39 @@ RETRY_SECONDS = 1.0
 class SpaceWait:
     """Whether a journal waits, and which callers prefer an error to waiting. Belongs to the event loop.
 
-    `lacking` is the shortage of the last write, until one succeeds. `is_pausing` is true between two tries.
+    `shortage` is the shortage of the last write, until one succeeds. `is_pausing` is true between two tries.
     """
 
     def __init__(self, watch: SpaceWatch, loop: asyncio.AbstractEventLoop) -> None:
         self._watch = watch
         self._loop = loop
         self._unless_full: list[asyncio.Future[None]] = []
-        self.lacking: Shortage | None = None
+        self.shortage: Shortage | None = None
         self.is_pausing = False
 
     def ensure_space(self) -> None:
         """Raise JournalFull while the disk is full: for entries that take more space than they free."""
-        lacking = self.lacking or self._watch.lacking
+        lacking = self.shortage or self._watch.shortage
         if lacking is not None:
             raise JournalFull(f"{lacking}, and the broker goes on by itself")
 
     def ensure_reserve(self) -> None:
         """Raise JournalFull while this journal waits: for entries that free space or decide transactions."""
-        if self.lacking is not None:
-            raise JournalFull(f"{self.lacking}, and the broker goes on by itself")
+        if self.shortage is not None:
+            raise JournalFull(f"{self.shortage}, and the broker goes on by itself")
 
     def start(self, error: Shortage, try_again: Callable[[], None]) -> None:
         """A write has failed: try again soon, at once if the reserve was given up for it."""
-        self.lacking, self.is_pausing = error, True
-        is_worth_it = self._watch.waits(self, error)
+        self.shortage, self.is_pausing = error, True
+        is_worth_it = self._watch.note_waiting(self, error)
         self._loop.call_later(0 if is_worth_it else RETRY_SECONDS, self._go_on, try_again)
         if not is_worth_it:
             self._refuse(error)
 
     def end(self) -> None:
         """The write has succeeded, or was given up."""
-        self.lacking = None
-        self._watch.goes_on(self)
+        self.shortage = None
+        self._watch.resumed(self)
 
     def refuse_if_full(self, waiting: asyncio.Future[None]) -> None:
         """Make this future fail with JournalFull when there is no space, instead of waiting for space."""

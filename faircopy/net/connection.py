@@ -184,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._pending:
             return True
         last = self._pending[-1]
-        only_produce = api_key == _PRODUCE and last.is_produce and not last.holds_back
+        only_produce = api_key == _PRODUCE and last.is_produce and not last.blocks_next
         return only_produce and len(self._pending) < PIPELINED_REQUESTS_MAX
 
     def _begin(self, frame: memoryview) -> None:

@@ -43,7 +43,7 @@ class ClientConnection(Protocol):
 class Exchange:
     """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0).
 
-    A Produce request with `holds_back` set makes the connection's next request wait until `let_on` is called
+    A Produce request with `blocks_next` set makes the connection's next request wait until `release_next` is called
     or this one is answered. So batches are accepted in the order of their arrival, though some take longer to
     check.
 
@@ -51,7 +51,14 @@ class Exchange:
     """
 
     __slots__ = (
-        "connection", "holds_back", "is_answered", "is_from_files", "is_produce", "response", "size", "when_lost",
+        "blocks_next",
+        "connection",
+        "is_answered",
+        "is_from_files",
+        "is_produce",
+        "response",
+        "size",
+        "when_lost",
     )  # fmt: skip
 
     def __init__(self, connection: ClientConnection, size: int, is_produce: bool) -> None:
@@ -61,7 +68,7 @@ class Exchange:
         self.is_produce = is_produce
         self.is_answered = False
         self.is_from_files = False
-        self.holds_back = False
+        self.blocks_next = False
         self.response: Response = None
         self.when_lost: Callable[[], None] | None = None
 
@@ -73,9 +80,9 @@ class Exchange:
         self.is_answered = True
         self.connection.answered(self)
 
-    def let_on(self) -> None:
+    def release_next(self) -> None:
         """Let the connection handle its next request."""
-        self.holds_back = False
+        self.blocks_next = False
         self.connection.proceed()
 
     def answer_from_files(self, response: FromFiles) -> None:

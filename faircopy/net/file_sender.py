@@ -12,7 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import FileRange
 from faircopy.storage.system import Buffer
 
@@ -35,7 +35,7 @@ class FileSender:
         self,
         descriptor: int,
         pieces: Sequence[Piece],
-        disk: Disk,
+        disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         done: Callable[[BaseException | None], None],
     ) -> None:

@@ -16,7 +16,7 @@ from faircopy.net.file_sender import FileSender
 from faircopy.net.listeners import Listener
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 
 SWEEP_SECONDS = 5.0
 BACKLOG = 1024
@@ -33,7 +33,7 @@ class Server:
         settings: Settings,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
-        disk: Disk,
+        disk: DiskPool,
         handle: Callable[[Exchange, memoryview], None],
     ) -> None:
         """`handle(exchange, frame)` handles one request."""

@@ -9,7 +9,7 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.partition.name import PartitionName
 from faircopy.partition.partition import Partition
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 
 
@@ -23,7 +23,7 @@ class HostedPartition(Partition):
         journal: Journal,
         copier: LogCopier,
         store: StateStore,
-        disk: Disk,
+        disk: DiskPool,
     ) -> None:
         super().__init__(name, partition_id, journal, copier, store, disk)
         self.copier = copier

@@ -26,11 +26,11 @@ from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
-from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.partition import Partition
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import Shortage
 from faircopy.storage.state_store import StateStore
 
@@ -43,7 +43,7 @@ class PartitionResources(NamedTuple):
     """
 
     store: StateStore
-    disk: Disk
+    disk: DiskPool
     loop: asyncio.AbstractEventLoop
     steady_ms: Callable[[], int]
     journal_options: JournalOptions
@@ -114,7 +114,7 @@ def ensure_drafts(partition: Partition) -> None:
     """
     for transaction_id, transaction in partition.state.transactions.items():
         if transaction.is_undecided and transaction.first < partition.checkpoint_position:
-            Walk(partition.journal, transaction_id, read_from_disk).check(transaction.head)
+            ReverseWalk(partition.journal, transaction_id, read_from_disk).check(transaction.head)
 
 
 def ensure_leads(partition: Partition) -> None:

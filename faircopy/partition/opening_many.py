@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from faircopy.partition.hosted import HostedPartition
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 
 OPENERS = 3
 """Threads that open partitions. More would wait for one another, not for the disk: most of it is Python."""
@@ -16,7 +16,7 @@ Opening = Callable[[], HostedPartition]
 """Opens one partition. Blocks, on any thread."""
 
 
-async def open_many(openings: Sequence[Opening], disk: Disk) -> list[HostedPartition]:
+async def open_many(openings: Sequence[Opening], disk: DiskPool) -> list[HostedPartition]:
     """The partitions, in the order of what opens them. Raises what one of them raises."""
     parts = [openings[at : at + OPENED_AT_ONCE] for at in range(0, len(openings), OPENED_AT_ONCE)]
     opened: dict[int, list[HostedPartition]] = {}
@@ -26,7 +26,7 @@ async def open_many(openings: Sequence[Opening], disk: Disk) -> list[HostedParti
 
 
 async def open_parts(
-    waiting: Iterator[tuple[int, Sequence[Opening]]], opened: dict[int, list[HostedPartition]], disk: Disk
+    waiting: Iterator[tuple[int, Sequence[Opening]]], opened: dict[int, list[HostedPartition]], disk: DiskPool
 ) -> None:
     """Open those that nobody else has taken from the iterator."""
     for number, openings in waiting:

@@ -41,7 +41,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import DELETED, LEADERLESS, Done, Failed, NotLed, Participant, Promise
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import Shortage
 from faircopy.storage.state_store import Change, StateStore
 from faircopy.storage.system import Buffer
@@ -73,7 +73,7 @@ class Partition:
 
     def __init__(
         self, name: PartitionName, partition_id: TopicIdPartition, journal: Journal, sink: Sink, store: StateStore,
-        disk: Disk, *, has_batches: bool = True,
+        disk: DiskPool, *, has_batches: bool = True,
     ) -> None:  # fmt: skip
         self.name = name
         self.id = partition_id

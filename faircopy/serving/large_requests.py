@@ -9,7 +9,7 @@ from typing import TypeVar
 from faircopy.loop.pace import Pace, Turns
 from faircopy.net.exchange import ClientConnection
 from faircopy.storage.clock import Clock
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 
 Result = TypeVar("Result")
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 class LargeRequests:
     """Where large messages are decoded and encoded, and how the work on them is paced."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, disk: Disk, clock: Clock) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, disk: DiskPool, clock: Clock) -> None:
         self._turns = Turns(loop)
         self._disk = disk
         self._clock = clock

@@ -21,7 +21,7 @@ from faircopy.settings.table import Settings
 from faircopy.shard.shards import Shards
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 
 
 class Parts(Protocol):
@@ -31,7 +31,7 @@ class Parts(Protocol):
 
     catalog: Catalog
     directory: DataDirectory
-    disk: Disk
+    disk: DiskPool
     dynamic_settings: DynamicSettings
     incarnation: int
     large_requests: LargeRequests

@@ -26,7 +26,7 @@ from faircopy.partition.partition import Partition
 from faircopy.settings.table import Settings
 from faircopy.shard.placement import Placement
 from faircopy.storage.clock import Clock
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
@@ -41,7 +41,7 @@ class Resources(NamedTuple):
     settings: Settings
     journals: Path
     store: StateStore
-    disk: Disk
+    disk: DiskPool
     loop: asyncio.AbstractEventLoop
     clock: Clock
     journal_options: JournalOptions

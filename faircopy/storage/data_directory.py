@@ -127,27 +127,27 @@ class DataDirectory:
     # -- unclean ends ----------------------------------------------------------------------------------------
 
     @property
-    def _doubt(self) -> Path:
+    def _unclean_mark(self) -> Path:
         return self.path / "doubt"
 
     @property
-    def is_in_doubt(self) -> bool:
+    def is_unclean(self) -> bool:
         """Whether the directory is unclean: a broker ended because the disk failed. The page cache may count
         bytes as written that are not on disk, so they have to be written again. (After a boot, the machine
         reads what is on disk.)
         """
-        return exists(self._doubt)
+        return exists(self._unclean_mark)
 
-    def note_doubt(self) -> None:
+    def mark_unclean(self) -> None:
         """Mark the directory as unclean, since the disk has failed. The mark does not have to be durable: it
         matters only as long as the page cache lives."""
         with contextlib.suppress(OSError):
-            self._system.close(self._system.lock(self._doubt))
+            self._system.close(self._system.lock(self._unclean_mark))
 
-    def end_doubt(self) -> None:
+    def mark_clean(self) -> None:
         """Remove the mark, since everything was written again."""
-        if self.is_in_doubt:
-            delete_file(self._doubt)
+        if self.is_unclean:
+            delete_file(self._unclean_mark)
 
     def close(self) -> None:
         """Release the lock."""

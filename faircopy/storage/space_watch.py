@@ -32,10 +32,10 @@ class Look(NamedTuple):
 
 
 class SpaceWatch:
-    """The writers that wait for space on a disk. For one event loop, but `give_up` and `look` may run on any
+    """The writers that wait for space on a disk. For one event loop, but `release_reserve` and `look` may run on any
     thread.
 
-    `lacking` is the reason why new messages are refused; None as long as there is space.
+    `shortage` is the reason why new messages are refused; None as long as there is space.
     """
 
     def __init__(self, reserve: Reserve | None = None) -> None:
@@ -44,7 +44,7 @@ class SpaceWatch:
         self._budget_bytes: int | None = None
         self._full: Exception | None = None
         self._giving = threading.Lock()
-        self.lacking: Exception | None = None
+        self.shortage: Exception | None = None
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -52,20 +52,20 @@ class SpaceWatch:
         """Account for `size` bytes that are about to be written to a journal, and later to a log."""
         if self._budget_bytes is not None:
             self._budget_bytes -= 2 * size
-            if self._budget_bytes < 0 and self.lacking is None:
-                self.lacking = NoSpace("the disk is nearly full: new messages are accepted slowly")
+            if self._budget_bytes < 0 and self.shortage is None:
+                self.shortage = NoSpace("the disk is nearly full: new messages are accepted slowly")
 
-    def waits(self, who: object, error: Shortage) -> bool:
+    def note_waiting(self, who: object, error: Shortage) -> bool:
         """A write found the disk full, and is repeated until it succeeds. Return whether to retry at once."""
         self._waiting.add(id(who))
-        return self.give_up(error)
+        return self.release_reserve(error)
 
     @property
     def is_full(self) -> bool:
         """Whether a writer waits."""
         return bool(self._waiting)
 
-    def goes_on(self, who: object) -> None:
+    def resumed(self, who: object) -> None:
         """The write has succeeded, or was given up."""
         self._waiting.discard(id(who))
         if self._reserve is None:
@@ -76,11 +76,11 @@ class SpaceWatch:
         reserve = self._reserve
         return self._full is None or reserve is None or reserve.leaves(size, reserve.size_bytes // 2)
 
-    def give_up(self, error: Shortage) -> bool:
+    def release_reserve(self, error: Shortage) -> bool:
         """A write found the disk full. Return whether it is worth another try at once."""
         with self._giving:
             reserve, is_known = self._reserve, self._full is not None
-            self.lacking = self._full = self._full or error
+            self.shortage = self._full = self._full or error
             if reserve is not None and reserve.is_there and isinstance(error, NoSpace):
                 reserve.give_up()
                 size = max(reserve.size_bytes // MIB, 1)
@@ -105,9 +105,9 @@ class SpaceWatch:
             return
         margin = self._reserve.size_bytes
         self._budget_bytes = max(look.usable_bytes - margin, 0) // 4
-        self.lacking = self._full
+        self.shortage = self._full
         if self._full is None and look.usable_bytes < margin:
-            self.lacking = self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
+            self.shortage = self._full = NoSpace(f"the disk has only {look.usable_bytes // MIB} MiB free")
             log.error("%s. %s", self._full, ADVICE)
         elif (look.has_reserve or not margin) and look.usable_bytes >= 2 * margin:
             self._end()
@@ -115,5 +115,5 @@ class SpaceWatch:
     def _end(self) -> None:
         if self._full is not None and not self._waiting:
             found = "the disk has space" if isinstance(self._full, NoSpace) else "there are descriptors"
-            self.lacking = self._full = None
+            self.shortage = self._full = None
             log.info("%s again: all that waited is written", found)

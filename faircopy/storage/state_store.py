@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import lmdb
 
 from faircopy.errors import FaircopyError
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, StorageFailure, WriteFailure
 from faircopy.storage.file import File
 from faircopy.storage.paths import make_directory, sync_directory
@@ -121,7 +121,7 @@ class StateStore:
     on_write_failure: Callable[[WriteFailure], None] = staticmethod(lambda error: None)
     on_no_space: Callable[[NoSpace], bool] = staticmethod(lambda error: False)
     damaged: Sequence[Record] = ()
-    _writer: Disk | None = None
+    _writer: DiskPool | None = None
     _is_writing = False
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
@@ -143,7 +143,7 @@ class StateStore:
                 f"opening the state store {path}: {error}. If the directory was copied while a broker ran, copy it "
                 f"again"
             ) from error
-        self._writer = Disk(loop, threads=1)
+        self._writer = DiskPool(loop, threads=1)
 
     @classmethod
     def open_to_read(cls, path: Path) -> StateStore:

@@ -1,4 +1,4 @@
-"""Commits in flight, from the decision to the last APPLY (docs/ARCHITECTURE.md, Commit).
+"""Commits in flight, from the decision to the last APPLY (docs/ARCHITECTURE.md, Transactions).
 
 PREPARE_COMMIT and every participant's PREPARED are appended in one tick and become durable side by side; then the ack;
 then APPLY goes to every participant, in the order in which the journal decided within a group (P5).

@@ -72,7 +72,7 @@ class Endings:
             )  # fmt: skip
         home.append(NewEntry(kind, transaction.id, {}))
         producer = home.table.producers[transaction.transactional_id]
-        home.journal.when_durable_lazily(self._finished.once_durable(producer))
+        home.journal.when_durable_without_sync(self._finished.once_durable(producer))
         if not producer.ending:
             for settled in self._settled.pop(transaction.transactional_id, ()):
                 tell(settled)

@@ -14,7 +14,7 @@ from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.transactions.metadata_entry import decode, encode
 from faircopy.transactions.state import TransactionState
@@ -27,7 +27,7 @@ RETIRE_POLL_SECONDS = 0.002
 class MetadataJournal:
     """J-k: its entries, and the table that they fold into."""
 
-    def __init__(self, number: int, journal: Journal, store: StateStore, disk: Disk) -> None:
+    def __init__(self, number: int, journal: Journal, store: StateStore, disk: DiskPool) -> None:
         self.number = number
         self.journal = journal
         self.table = TransactionTable()

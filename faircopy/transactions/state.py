@@ -22,8 +22,8 @@ COMMIT_STATES = (TransactionState.PREPARE_COMMIT, TransactionState.COMMITTED)
 ABORT_STATES = (TransactionState.PREPARE_ABORT, TransactionState.ABORTED)
 
 # What may follow what. PREPARE_COMMIT turns into PREPARE_ABORT only in recovery, when a participant lost its drafts
-# before anything was acked (DESIGN, section 4). A fence aborts what is open: it is one entry, since a crash between two
-# would leave a producer whose transaction is aborted, and who may commit the rest of it.
+# before anything was acked (docs/ARCHITECTURE.md, Transactions). A fence aborts what is open: it is one entry, since a
+# crash between two would leave a producer whose transaction is aborted, and who may commit the rest of it.
 TRANSITIONS: dict[tuple[TransactionState | None, Kind], TransactionState] = {
     (None, Kind.BEGIN): TransactionState.ONGOING,
     (TransactionState.ONGOING, Kind.ADD): TransactionState.ONGOING,

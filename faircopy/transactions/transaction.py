@@ -118,5 +118,5 @@ class NewEntry(NamedTuple):
 
 
 def group_of(transactional_id: str) -> str:
-    """G: the part before the first `/`, or the whole id (DESIGN, section 2)."""
+    """G: the part before the first `/`, or the whole id."""
     return transactional_id.split("/", 1)[0]

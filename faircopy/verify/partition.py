@@ -17,7 +17,7 @@ from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, PartitionSt
 from faircopy.datalog.index import decode_place
 from faircopy.errors import FaircopyError
 from faircopy.journal.reading import Recovered
-from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.journal.torn_tail import ensure_torn
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding
@@ -116,7 +116,7 @@ class PartitionCheck:
                 yield from self._drafts(files, effect)
 
     def _drafts(self, files: JournalFiles, effect: CopyTransaction) -> Iterator[Expected]:
-        walk = Walk(files, effect.transaction, read_from_disk)
+        walk = ReverseWalk(files, effect.transaction, read_from_disk)
         offset = effect.base_offset
         for draft in walk.collect(effect.head, keep_bytes=0):
             yield Expected(offset, effect.leader_epoch, walk.payload(draft.entry))
@@ -143,7 +143,7 @@ class PartitionCheck:
         """Check I3 for each transaction that is undecided at the journal's end."""
         for transaction_id, transaction in self._state.transactions.items():
             if transaction.is_undecided:
-                drafts = Walk(files, transaction_id, read_from_disk).collect(transaction.head, keep_bytes=0)
+                drafts = ReverseWalk(files, transaction_id, read_from_disk).collect(transaction.head, keep_bytes=0)
                 if len(drafts) != transaction.drafts:
                     raise files.damaged(
                         transaction.head,

@@ -13,7 +13,7 @@ from faircopy.errors import FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.verify.findings import Advance, Finding
@@ -29,7 +29,7 @@ def check_metadata_journal(number: int, directory: Path, store: StateStore, adva
         value = store.get("checkpoints", identity)
         position = int(json.loads(value)["position"]) if value is not None else 0
         # It only reads, so the parts that write a Journal are not needed.
-        journal = MetadataJournal(number, cast(Journal, files), store, cast(Disk, None))
+        journal = MetadataJournal(number, cast(Journal, files), store, cast(DiskPool, None))
         yield from check_folded(files, position, position, journal.recover)
     files.finish()
 

@@ -30,7 +30,7 @@ from faircopy.journal.format_4 import encode_header
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
-from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.journal.segment import HEADER_BYTES as SEGMENT_HEADER_BYTES
 from faircopy.journal.segment import encode_segment_header, file_name
 from faircopy.partition.name import PartitionName
@@ -184,7 +184,7 @@ def check_walk() -> None:
     journal = new_journal(IDENTITY)
     with contextlib.suppress(DamagedJournal, StorageFailure):
         journal.open()
-        walk = Walk(journal, COMMITTED, read_from_disk)
+        walk = ReverseWalk(journal, COMMITTED, read_from_disk)
         for keep_bytes in (0, 1 << 20):
             drafts = walk.collect(HEAD, keep_bytes)
             assert [walk.payload(draft.entry) for draft in drafts] == [each.payload for each in DRAFTS]

@@ -20,14 +20,14 @@ from unittest.mock import patch
 
 from faircopy.api.routes import schema_of
 from faircopy.broker.broker import Broker
-from faircopy.broker.environment import Surroundings
+from faircopy.broker.environment import Environment
 from faircopy.errors import FaircopyError
 from faircopy.hosting import catalog
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Publish, Published
 from faircopy.settings.table import Settings
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
 from faircopy.wire.api_keys import ApiKey
@@ -103,7 +103,7 @@ class NoPublisher(Publisher):
         pass
 
 
-class FuzzSurroundings(Surroundings):
+class FuzzEnvironment(Environment):
     """What the broker finds outside of itself: always the same."""
 
     def __init__(self, loop: VirtualLoop, contents: Contents) -> None:
@@ -114,7 +114,7 @@ class FuzzSurroundings(Surroundings):
     def boot_id(self) -> str:
         return "boot"
 
-    def disk(self, loop: asyncio.AbstractEventLoop) -> Disk:
+    def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
         return SimulatedThreads(loop, DISK_THREADS, self._delays)
 
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
@@ -187,7 +187,7 @@ class World:
         await self.loop.create_task(self._open(), context=self._life.context)
 
     async def _open(self) -> None:
-        self.broker = Broker(SETTINGS, FuzzSurroundings(self.loop, self._contents))
+        self.broker = Broker(SETTINGS, FuzzEnvironment(self.loop, self._contents))
         await self.broker.open()
         self.broker.start_background()
 
@@ -249,7 +249,7 @@ class World:
 
 @contextlib.contextmanager
 def patched() -> Iterator[None]:
-    """What the broker asks of this machine past its surroundings, and how much it may be asked for."""
+    """What the broker asks of this machine past its environment, and how much it may be asked for."""
     here = os.statvfs("/")
     with patch.object(catalog, "PARTITIONS_MAX", PARTITIONS_MAX), patch.object(os, "statvfs", lambda _path: here):
         yield

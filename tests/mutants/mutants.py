@@ -372,7 +372,7 @@ def trim_before_the_checkpoint() -> Iterator[Any]:
 @mutant
 def believe_the_page_cache() -> Iterator[Any]:
     """I10: after a failed fsync the next start takes what it reads for what is on disk."""
-    with replaced(DataDirectory, "is_in_doubt", False):
+    with replaced(DataDirectory, "is_unclean", False):
         yield
 
 
@@ -555,11 +555,11 @@ def hand_out_epochs_at_once() -> Iterator[Any]:
 def trust_drafts() -> Iterator[Any]:
     """I9: drafts are not checked when they are read for a copy."""
 
-    def payload(self: reverse_list.Walk, entry: Entry) -> memoryview:
+    def payload(self: reverse_list.ReverseWalk, entry: Entry) -> memoryview:
         segment = self._segments.holding(entry.position)
         return memoryview(self._read(segment, entry.position, entry.length))[HEADER_BYTES:]
 
-    with replaced(reverse_list.Walk, "payload", payload), replaced(reverse_list.Walk, "_sound", payload):
+    with replaced(reverse_list.ReverseWalk, "payload", payload), replaced(reverse_list.ReverseWalk, "_sound", payload):
         yield
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from faircopy.broker.broker import Broker
-from faircopy.broker.environment import Surroundings
+from faircopy.broker.environment import Environment
 from faircopy.publish.client import Publisher
 from faircopy.settings.table import Settings
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import Shortage, WriteFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
@@ -104,11 +104,11 @@ class Machine:
         """Let go of the brokers that have died: their coroutines end with them, and still need the loop for that."""
         self._graveyard.clear()
 
-    # -- the broker's surroundings -------------------------------------------------------------------------------
+    # -- the broker's environment -------------------------------------------------------------------------------
 
-    def _surroundings(self) -> Surroundings:
+    def _environment(self) -> Environment:
         chosen = random.Random(self._chosen.getrandbits(64))
-        return SimulatedSurroundings(self, chosen)
+        return SimulatedEnvironment(self, chosen)
 
     @property
     def is_up(self) -> bool:
@@ -157,7 +157,7 @@ class Machine:
             await asyncio.sleep(STARVED_SECONDS)  # for space
 
     async def _run(self, life: Life) -> None:
-        broker = Broker(self._settings, self._surroundings())
+        broker = Broker(self._settings, self._environment())
         self._graveyard.append(broker)
         try:
             await broker.open()
@@ -220,7 +220,7 @@ class Machine:
                 self.kill()
 
 
-class SimulatedSurroundings(Surroundings):
+class SimulatedEnvironment(Environment):
     """What a broker finds on a `Machine`."""
 
     def __init__(self, machine: Machine, chosen: random.Random) -> None:
@@ -231,7 +231,7 @@ class SimulatedSurroundings(Surroundings):
     def boot_id(self) -> str:
         return f"boot-{self._machine.boots}"
 
-    def disk(self, loop: asyncio.AbstractEventLoop) -> Disk:
+    def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
         return SimulatedThreads(loop, DISK_THREADS, self._disks)
 
     def publisher(self, now_ms: Callable[[], int], idle_seconds: float) -> Publisher:

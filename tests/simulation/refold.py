@@ -17,7 +17,7 @@ from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.groups.offsets_journals import OffsetsPartition
 from faircopy.journal.journal import Journal
 from faircopy.partition.partition import Partition
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.verify.journal_files import JournalFiles, open_journal
 
@@ -56,7 +56,7 @@ def files_of(journal: Journal, identity: bytes) -> JournalFiles:
 
 def table_of(broker: Broker, home: MetadataJournal) -> Any:
     files = files_of(home.journal, home.identity)
-    anew = MetadataJournal(home.number, cast(Journal, files), broker.store, cast(Disk, None))
+    anew = MetadataJournal(home.number, cast(Journal, files), broker.store, cast(DiskPool, None))
     anew.recover()
     return anew.table
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from faircopy.storage.disk import Disk, Done
+from faircopy.storage.disk_pool import DiskPool, Done
 from tests.simulation.lying_disk import Crash
 
 QUICK_SECONDS = 0.0005
@@ -18,8 +18,8 @@ SLOW_CHANCE = 0.05
 STUCK_CHANCE = 0.002
 
 
-class SimulatedThreads(Disk):
-    """In the place of `Disk`. `threads` jobs are under way at most; with one, they run one after the other."""
+class SimulatedThreads(DiskPool):
+    """In the place of `DiskPool`. `threads` jobs are under way at most; with one, they run one after the other."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int, chosen: random.Random) -> None:
         self._loop = loop

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from faircopy.loop.pace import ClientGone
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
 from faircopy.wire.compression import Bytes, decompress_pieces
 from faircopy.wire.record_count import RecordCounter, ensure_room
@@ -26,7 +26,7 @@ class LargeBatches:
     gzip and zstd take little memory, whatever is in them; for lz4 and snappy it is what the batch holds, up to a bound.
     """
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: DiskPool) -> None:
         self._disk = disk
         self._room = asyncio.Semaphore(BATCHES_AT_ONCE)
 

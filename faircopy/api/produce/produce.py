@@ -180,7 +180,7 @@ class ProduceHandler:
         try:
             request = read_produce_request(header.api_version, frame, header.body_at, ELEMENTS_AT_ONCE)
         except TooManyElements:
-            exchange.holds_back = True
+            exchange.blocks_next = True
             return self._take_many(exchange, header, frame)
         operation = Operation(exchange, header, request)
         if not operation.results:
@@ -188,7 +188,7 @@ class ProduceHandler:
         refused, budget = self._refusal(header, request), Budget()
         checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
         if budget.is_exceeded:
-            exchange.holds_back = True
+            exchange.blocks_next = True
             return self._go_on(operation, checked, self._large.pace_for(exchange.connection))
         for number, one in enumerate(checked):
             self._append(operation, number, one)
@@ -215,7 +215,7 @@ class ProduceHandler:
         pace.ensure_wanted()
         async for number, one in pace.through(enumerate(checked)):
             self._append(operation, number, one)
-        operation.exchange.let_on()
+        operation.exchange.release_next()
 
     async def _counted(self, one: Checked, connection: ClientConnection) -> Checked | FaircopyError:
         try:

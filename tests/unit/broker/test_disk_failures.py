@@ -29,13 +29,13 @@ class Failing(System):
 def test_a_topic_that_can_not_be_made_ends_the_broker_on_its_own_thread(tmp_path: Path) -> None:
     threads = []
 
-    def note_doubt(_directory: DataDirectory) -> None:
+    def mark_unclean(_directory: DataDirectory) -> None:
         threads.append(threading.current_thread())
 
     async def scenario() -> None:
         broker = Broker(Settings(data_dir=str(tmp_path / "data"), plain_enabled=False))
         await broker.open()
-        with mount(Failing()), mock.patch.object(DataDirectory, "note_doubt", note_doubt):
+        with mount(Failing()), mock.patch.object(DataDirectory, "mark_unclean", mark_unclean):
             with pytest.raises(WriteFailure):
                 await broker.catalog.create("orders", 2, {})
             assert isinstance(await broker.failed, WriteFailure)

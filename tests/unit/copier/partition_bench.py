@@ -16,7 +16,7 @@ from faircopy.journal.recent import RecentDrafts
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import PartitionResources, Unopened, assemble, recover
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
 from faircopy.wire.records import Message, build_batch, decode_records
@@ -51,7 +51,7 @@ class PartitionBench:
         self.open()
 
     def open(self) -> None:
-        self.disk = Disk(self.loop, threads=2)
+        self.disk = DiskPool(self.loop, threads=2)
         self.store = StateStore(self.path / "state", self.loop)
         recent = RecentDrafts(self.recent_bytes)
         options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append, recent)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from faircopy.datalog.log import DataLog, OffsetOutOfRange
 from faircopy.datalog.read import read_batches, read_from_cache, read_from_disk
 from faircopy.datalog.time_search import find_in_batch, find_time
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.file import NotCached
 from faircopy.storage.state_store import StateStore
@@ -47,7 +47,7 @@ def test_every_offset_and_time_is_found(
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        store, disk = StateStore(path / "state", loop), Disk(loop, threads=1)
+        store, disk = StateStore(path / "state", loop), DiskPool(loop, threads=1)
         log = DataLog(path / "log", b"i" * 20, store, segment_bytes=100_000)
         log.open(None, 0, 0)
         times: list[int] = []

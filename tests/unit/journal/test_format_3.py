@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, BadEntry, Entry, Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.format_3 import check, decode_header, find_headers
-from faircopy.journal.reverse_list import Walk, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.verify.journal_entries import open_to_show, unclean_end
 from tests.unit.journal.test_format_4 import POSITION, SEED, entries
 from tests.unit.journal.test_journal import IDENTITY, Bench, flip, run, tear
@@ -236,7 +236,7 @@ def test_a_transaction_that_began_in_the_old_format(tmp_path: Path) -> None:
         journal.append(Kind.PLAIN, b"more")
         head = journal.append(Kind.DRAFT, b"new", previous=second.position, transaction=TRANSACTION, records=1).position
         await journal.durable()
-        walk = Walk(journal, TRANSACTION, read_from_disk)
+        walk = ReverseWalk(journal, TRANSACTION, read_from_disk)
         assert [bytes(draft.payload or b"") for draft in walk.collect(head, 1 << 20)] == [b"old", b"OLD", b"new"]
         assert [bytes(walk.payload(draft.entry)) for draft in walk.collect(head, -1)] == [b"old", b"OLD", b"new"]
         walk.check(head)
@@ -244,7 +244,7 @@ def test_a_transaction_that_began_in_the_old_format(tmp_path: Path) -> None:
             segment = journal.segments.holding(position)
             flip(segment.path, segment.at(position) + HEADER_BYTES)
             with pytest.raises(DamagedJournal) as caught:
-                Walk(journal, TRANSACTION, read_from_disk).check(head)
+                ReverseWalk(journal, TRANSACTION, read_from_disk).check(head)
             assert (caught.value.path, caught.value.byte) == (segment.path, segment.at(position))
             flip(segment.path, segment.at(position) + HEADER_BYTES)
 

@@ -22,9 +22,9 @@ from faircopy.journal.group_commit import Run, write_all
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reading import Recovered
-from faircopy.journal.reverse_list import Walk, read_from_cache, read_from_disk
+from faircopy.journal.reverse_list import ReverseWalk, read_from_cache, read_from_disk
 from faircopy.journal.segments import sync_files
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, StorageFailure
 from faircopy.storage.file import File
 
@@ -38,7 +38,7 @@ class Bench:
     def __init__(self, path: Path, durability: Durability = Durability.FSYNC) -> None:
         self.path = path
         self.loop = asyncio.get_running_loop()
-        self.disk = Disk(self.loop, threads=2)
+        self.disk = DiskPool(self.loop, threads=2)
         self.failures: list[BaseException] = []
         self.durability = durability
         self._salt = 0
@@ -461,7 +461,7 @@ def test_the_reverse_list_gives_each_draft_of_its_transaction(
             expected.setdefault(owner, []).append(payload)
         await journal.durable()
         for owner, head in heads.items():
-            walk = Walk(journal, TransactionId(owner, 0, 1), read_from_cache if cached else read_from_disk)
+            walk = ReverseWalk(journal, TransactionId(owner, 0, 1), read_from_cache if cached else read_from_disk)
             drafts = walk.collect(head, keep_bytes=1 << 30)
             assert [bytes(draft.payload or b"") for draft in drafts] == expected[owner]
             again = [bytes(walk.payload(draft.entry)) for draft in walk.collect(head, keep_bytes=-1)]
@@ -483,14 +483,14 @@ def test_rot_in_a_draft_is_found_where_it_is(tmp_path: Path) -> None:
             head = drafts[-1].position
         await journal.durable()
         segment = journal.segments.holding(head)
-        walk = Walk(journal, transaction, read_from_disk)
+        walk = ReverseWalk(journal, transaction, read_from_disk)
         walk.check(head)
         for draft in drafts:
             first = segment.at(draft.position)
             for byte in range(first, first + draft.length):
                 for bits in (1, 0x6B, 0x80, 0xFF):
                     with flipped(segment.path, byte, bits), pytest.raises(DamagedJournal) as damaged:
-                        Walk(journal, transaction, read_from_disk).check(head)
+                        ReverseWalk(journal, transaction, read_from_disk).check(head)
                     assert damaged.value.byte == first, (byte - first, bits)
 
     run(tmp_path, test)
@@ -557,7 +557,7 @@ def test_whoever_waits_is_told_by_a_sync_that_others_asked_for(tmp_path: Path) -
 
         def go_on() -> None:
             journal.append(Kind.PLAIN, b"second")
-            journal.when_durable_lazily(lambda: told.append("second is durable"))
+            journal.when_durable_without_sync(lambda: told.append("second is durable"))
 
         journal.append(Kind.PLAIN, b"first")
         journal.when_durable(go_on)

@@ -265,7 +265,7 @@ class AnyOrder(RuleBasedStateMachine):
             self._close(client)
 
     @rule()
-    def let_on(self) -> None:
+    def release_next(self) -> None:
         for client in self.admission.take_waiting():
             if client.frames.is_paused:
                 client.frames.resume(self.now_ms)

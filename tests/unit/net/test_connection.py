@@ -179,13 +179,13 @@ def test_produce_does_not_follow_without_end(host: FakeHost) -> None:
     assert len(host.exchanges) == PIPELINED_REQUESTS_MAX + 1
 
 
-@pytest.mark.parametrize("let_on", [Exchange.let_on, lambda exchange: exchange.answer(b"done")])
-def test_a_produce_that_holds_others_back_lets_them_on(host: FakeHost, let_on: Callable[[Exchange], None]) -> None:
+@pytest.mark.parametrize("release_next", [Exchange.release_next, lambda exchange: exchange.answer(b"done")])
+def test_a_produce_that_blocks_others_releases_them(host: FakeHost, release_next: Callable[[Exchange], None]) -> None:
     host.send(request(PRODUCE))
-    host.exchanges[0].holds_back = True
+    host.exchanges[0].blocks_next = True
     host.send(request(PRODUCE))
     assert len(host.exchanges) == 1
-    let_on(host.exchanges[0])
+    release_next(host.exchanges[0])
     assert len(host.exchanges) == 2
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from faircopy.errors import FaircopyError
 from faircopy.net.file_sender import TURN_BYTES, FileSender, Piece
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import File, FileRange
 
 CONTENT = os.urandom(3 * TURN_BYTES)
@@ -36,7 +36,7 @@ async def received(end: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-async def send(pieces: list[Piece], near: socket.socket, disk: Disk) -> BaseException | None:
+async def send(pieces: list[Piece], near: socket.socket, disk: DiskPool) -> BaseException | None:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[BaseException | None] = loop.create_future()
     FileSender(near.fileno(), pieces, disk, loop, result.set_result)
@@ -51,7 +51,7 @@ def test_what_is_received_is_what_was_sent(file: File, pieces: list[bytes | tupl
     expected = b"".join(piece if isinstance(piece, bytes) else CONTENT[min(piece) : max(piece)] for piece in pieces)
 
     async def main() -> None:
-        disk = Disk(asyncio.get_running_loop(), threads=1)
+        disk = DiskPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
         error, found = await asyncio.gather(send(sent, near, disk), received(far, len(expected)))
         assert error is None
@@ -66,7 +66,7 @@ def test_what_is_received_is_what_was_sent(file: File, pieces: list[bytes | tupl
 
 def test_a_file_that_ends_too_early_is_an_error(file: File) -> None:
     async def main() -> None:
-        disk = Disk(asyncio.get_running_loop(), threads=1)
+        disk = DiskPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
         error = await send([b"head", FileRange(file, len(CONTENT) - 5, 10)], near, disk)
         assert isinstance(error, FaircopyError)
@@ -80,7 +80,7 @@ def test_a_file_that_ends_too_early_is_an_error(file: File) -> None:
 
 def test_a_client_that_goes_is_an_error(file: File) -> None:
     async def main() -> None:
-        disk = Disk(asyncio.get_running_loop(), threads=1)
+        disk = DiskPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
         asyncio.get_running_loop().call_later(0.05, far.close)
         assert isinstance(await send([FileRange(file, 0, len(CONTENT))], near, disk), ConnectionError)
@@ -92,7 +92,7 @@ def test_a_client_that_goes_is_an_error(file: File) -> None:
 
 def test_a_sender_that_is_stopped_lets_go_of_its_socket(file: File) -> None:
     async def main() -> None:
-        disk = Disk(asyncio.get_running_loop(), threads=1)
+        disk = DiskPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
         sender = FileSender(near.fileno(), [FileRange(file, 0, len(CONTENT))], disk, asyncio.get_running_loop(), print)
         near.close()

@@ -18,7 +18,7 @@ from faircopy.journal.errors import DamagedJournal
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.opening import open_partition
 from faircopy.partition.opening_many import OPENED_AT_ONCE, OPENERS, open_many
-from faircopy.storage.disk import Disk
+from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace
 from tests.unit.copier.partition_bench import PartitionBench, run
 
@@ -147,7 +147,7 @@ def test_what_keeps_one_of_many_from_opening_is_raised() -> None:
 
 
 async def opened(openings: list[Callable[[], HostedPartition]]) -> list[HostedPartition]:
-    disk = Disk(asyncio.get_running_loop(), threads=OPENERS)
+    disk = DiskPool(asyncio.get_running_loop(), threads=OPENERS)
     try:
         return await open_many(openings, disk)
     finally:

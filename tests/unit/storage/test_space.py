@@ -78,27 +78,27 @@ def watch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> SpaceWatch:
 
 
 def test_a_write_without_space_has_the_reserve_given_up(watch: SpaceWatch, caplog: pytest.LogCaptureFixture) -> None:
-    assert watch.lacking is None
-    assert watch.waits(1, FULL), "there is some space now"
-    assert watch.lacking is FULL
-    assert not watch.waits(2, FULL), "that was all"
-    watch.goes_on(1)
+    assert watch.shortage is None
+    assert watch.note_waiting(1, FULL), "there is some space now"
+    assert watch.shortage is FULL
+    assert not watch.note_waiting(2, FULL), "that was all"
+    watch.resumed(1)
     watch.looked(Look(has_reserve=True, usable_bytes=100 * MIB))
-    assert watch.lacking is not None, "somebody waits"
-    watch.goes_on(2)
+    assert watch.shortage is not None, "somebody waits"
+    watch.resumed(2)
     watch.looked(Look(has_reserve=False, usable_bytes=100 * MIB))
-    assert watch.lacking is not None, "there is no reserve for the next time"
+    assert watch.shortage is not None, "there is no reserve for the next time"
     watch.looked(Look(has_reserve=True, usable_bytes=100 * MIB))
-    assert watch.lacking is None
+    assert watch.shortage is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
 
 
 def test_nothing_new_is_taken_when_little_is_left(watch: SpaceWatch, caplog: pytest.LogCaptureFixture) -> None:
     watch.looked(Look(has_reserve=True, usable_bytes=RESERVE - 1))
     watch.looked(Look(has_reserve=True, usable_bytes=2 * RESERVE - 1))
-    assert watch.lacking is not None
+    assert watch.shortage is not None
     watch.looked(Look(has_reserve=True, usable_bytes=2 * RESERVE))
-    assert watch.lacking is None
+    assert watch.shortage is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
 
 
@@ -106,19 +106,19 @@ def test_what_is_taken_between_two_looks_fits(watch: SpaceWatch, caplog: pytest.
     look = Look(has_reserve=True, usable_bytes=RESERVE + 8 * MIB)
     watch.looked(look)
     watch.spend(MIB)
-    assert watch.lacking is None
+    assert watch.shortage is None
     watch.spend(1)
-    assert watch.lacking is not None
+    assert watch.shortage is not None
     watch.looked(look)
-    assert watch.lacking is None
+    assert watch.shortage is None
     assert not caplog.records
 
 
 def test_without_a_reserve_writes_wait_as_they_do(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     watch = SpaceWatch()
-    assert not watch.waits(1, FULL)
-    assert watch.lacking is FULL
-    watch.goes_on(1)
-    assert watch.lacking is None
+    assert not watch.note_waiting(1, FULL)
+    assert watch.shortage is FULL
+    watch.resumed(1)
+    assert watch.shortage is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]

@@ -45,7 +45,7 @@ class StubHome:
     def when_durable(self, callback: Callable[[], None]) -> None:
         callback()
 
-    when_durable_lazily = when_durable
+    when_durable_without_sync = when_durable
 
 
 class SlowParticipant:

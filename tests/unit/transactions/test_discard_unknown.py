@@ -31,7 +31,7 @@ OPEN = TransactionId(1, 0, 5)
 class StubJournal:
     """Everything is durable at once."""
 
-    def when_durable_lazily(self, callback: Callable[[], None]) -> None:
+    def when_durable_without_sync(self, callback: Callable[[], None]) -> None:
         callback()
 
 

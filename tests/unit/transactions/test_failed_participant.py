@@ -37,7 +37,7 @@ IDS = {FIRST: "g/1", SECOND: "g/2"}
 
 
 class StubJournal:
-    def when_durable_lazily(self, callback: Callable[[], None]) -> None:
+    def when_durable_without_sync(self, callback: Callable[[], None]) -> None:
         callback()
 
 

@@ -15,7 +15,7 @@ Done = Callable[[Any, BaseException | None], None]
 DEFAULT_THREADS = 8
 
 
-class Disk:
+class DiskPool:
     """A pool of a few threads that run blocking functions, and call back on the event loop in batches.
 
     `concurrent.futures` would work too, but takes about twice as long for five parallel fdatasyncs (0.23 ms
