@@ -1,4 +1,5 @@
-"""A participant: one partition's part in transactions, as their coordinator sees it (docs/ARCHITECTURE.md, Transactions).
+"""A participant: one partition's part in transactions, as their coordinator sees it (docs/ARCHITECTURE.md,
+Transactions).
 
 A live `Partition` is one. A partition that is deleted, or that has failed, is another one: never None. Calls come in
 the order of the coordinator's decisions, and may come again; each `done()` says that its entry is durable.
