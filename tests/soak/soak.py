@@ -37,6 +37,7 @@ SETTINGS = (
     "auto.create.topics=false",
     "plain.interval.ms=500",
 )
+SHARDS = (1, 3)
 CALM_SECONDS = 1.0
 LOOKS = 8  # at the plain table, while all goes on
 COMPLAINTS = ("Traceback", "is stopped", "invariant")
@@ -71,6 +72,7 @@ class Soak:
         self._weather = Weather(random.Random(chosen.getrandbits(48)), self.outcome.coverage)
         self._proxy = Proxy(self._weather)
         self._fault_seed = chosen.getrandbits(48)
+        self._shards = chosen.choice(SHARDS)
         self._chosen = chosen
         self._mutant = mutant
         self._recorder = Recorder(directory / "soak.history")
@@ -79,7 +81,7 @@ class Soak:
         """Let things go wrong for so long; then heal, read all, and check."""
         outcome, directory = self.outcome, self.outcome.directory
         async with self._proxy as proxy:
-            broker = BrokerProcess(directory, proxy.port, self._mutant, *SETTINGS)
+            broker = BrokerProcess(directory, proxy.port, self._mutant, *SETTINGS, f"shards={self._shards}")
             clients = [ClientProcess(directory, library, proxy.port) for library in LIBRARIES]
             faults = Faults(broker, clients, proxy, random.Random(self._fault_seed), outcome.coverage)
             async with all_ended([broker, *clients]):
