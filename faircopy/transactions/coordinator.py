@@ -102,7 +102,7 @@ class TransactionCoordinator:
 
         `producer_id` and `epoch` are those of the caller if it had some (KIP-360), else -1. Raises TransactionRefused.
         """
-        self._check_timeout(transactional_id, timeout_ms)
+        decisions.ensure_timeout(transactional_id, timeout_ms, self._options.max_timeout_ms)
         home = self.journal_of(transactional_id)
         fresh_id = NOBODY
         existing = home.table.producers.get(transactional_id)
@@ -113,38 +113,15 @@ class TransactionCoordinator:
         await self._wait_for_endings(home, transactional_id)
         return identity
 
-    def _check_timeout(self, transactional_id: str, timeout_ms: int) -> None:
-        if not 0 < timeout_ms <= self._options.max_timeout_ms:
-            raise TransactionRefused(
-                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-                f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not within 1 to "
-                f"{self._options.max_timeout_ms} ms (setting transaction.max.timeout.ms)",
-            )
-
-    def _fence(
-        self,
-        transactional_id: str,
-        timeout_ms: int,
-        caller: tuple[int, int],
-        fresh_id: int,
-    ) -> tuple[int, int]:
+    def _fence(self, transactional_id: str, timeout_ms: int, caller: tuple[int, int], fresh_id: int) -> tuple[int, int]:
         """Raise the epoch, and abort what is open."""
         # Looked at again: while a producer id was fetched, another request may have come, or another leader.
         home = self.journal_of(transactional_id)
         producer = home.table.producers.get(transactional_id)
-        identity = (fresh_id, 0)
-        if producer is not None:
-            decisions.ensure_may_fence(producer, caller)
-            epoch = decisions.next_epoch(producer)
-            if epoch is not None:
-                identity = (producer.producer_id, epoch)
-        # The answer may be lost, and then the same instance asks again.
-        previous_epoch = caller[1] if caller[0] == identity[0] else NOBODY
         now_ms = self._clock.steady_ms()
-        self._append_fence(
-            home, producer, decisions.fence(transactional_id, *identity, timeout_ms, now_ms, previous_epoch)
-        )
-        return identity
+        entry = decisions.new_instance(producer, transactional_id, caller, fresh_id, timeout_ms, now_ms)
+        self._append_fence(home, producer, entry)
+        return entry.transaction[:2]
 
     def _append_fence(self, home: MetadataJournal, producer: Producer | None, entry: NewEntry) -> None:
         """Fence the instance that there is, and abort what it has open: one entry, as a crash may come between two."""

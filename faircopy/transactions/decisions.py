@@ -81,6 +81,38 @@ def next_epoch(producer: Producer) -> int | None:
     return producer.epoch + 1 if producer.epoch < MAX_EPOCH else None
 
 
+def ensure_timeout(transactional_id: str, timeout_ms: int, max_timeout_ms: int) -> None:
+    """Raise TransactionRefused for a transaction timeout that is out of bounds."""
+    if not 0 < timeout_ms <= max_timeout_ms:
+        raise TransactionRefused(
+            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+            f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not within 1 to {max_timeout_ms} ms "
+            f"(setting transaction.max.timeout.ms)",
+        )
+
+
+def new_instance(
+    producer: Producer | None,
+    transactional_id: str,
+    caller: tuple[int, int],
+    fresh_id: int,
+    timeout_ms: int,
+    now_ms: int,
+) -> NewEntry:
+    """The entry that answers InitProducerId: it fences the instance that there is. `fresh_id` is the producer id of a
+    transactional id that has none, or whose epochs are used up. Raises TransactionRefused.
+    """
+    identity = (fresh_id, 0)
+    if producer is not None:
+        ensure_may_fence(producer, caller)
+        epoch = next_epoch(producer)
+        if epoch is not None:
+            identity = (producer.producer_id, epoch)
+    # The answer may be lost, and then the same instance asks again.
+    previous_epoch = caller[1] if caller[0] == identity[0] else NOBODY
+    return fence(transactional_id, *identity, timeout_ms, now_ms, previous_epoch)
+
+
 def fence(
     transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, now_ms: int, previous_epoch: int = NOBODY
 ) -> NewEntry:
