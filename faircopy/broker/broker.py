@@ -15,6 +15,7 @@ from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Environment
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.epochs import raise_incarnation
+from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.shape import shape_of
@@ -63,8 +64,6 @@ from faircopy.transactions.numbers import Numbers
 
 log = logging.getLogger(__name__)
 
-CLEAN_KEY = "clean-shutdown"
-BOOT_KEY = "boot"
 STEADY_KEY = "steady-clock"
 STEADY_NOTE_INTERVAL_MS = 60_000
 FORGET_INTERVAL_MS = 60_000
@@ -94,9 +93,7 @@ class Broker:
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
-        self._is_clean = False
-        self._is_same_boot = False
-        self._lost_power = False
+        self._last_end = LastEnd(is_clean=False, is_same_boot=False)
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -127,22 +124,19 @@ class Broker:
         self.dynamic_settings.load(self.cluster)
         shape = await shape_of(self.cluster, self.settings, self._ensure_new)
         self.dynamic_settings.fix(shape)
-        self._is_clean = self.cluster.get(CLEAN_KEY) is not None
-        booted, known = self.environment.boot_id().encode(), self.cluster.get(BOOT_KEY)
-        self._is_same_boot = bool(booted) and known is not None and known.value == booted
-        self._lost_power = not self._is_clean and not self._is_same_boot
+        self._last_end = last_end(self.cluster, self.environment.boot_id())
         await self._start_clock()
         self.incarnation = await raise_incarnation(self.cluster)
         await self._make_parts()
         await self._recover()
         self.directory.mark_clean()
-        if self._lost_power:
+        if self._last_end.lost_power:
             # Only when what follows from it is durable, the loss of power is forgotten.
             for home in self.shards.metadata_journals():
                 await home.journal.durable()
-        if self._lost_power or self._is_clean:
+        if self._last_end.lost_power or self._last_end.is_clean:
             # Not before: a start that is cut short finds all as it was.
-            await self.cluster.transact({}, {CLEAN_KEY: None, BOOT_KEY: booted})
+            await note_running(self.cluster, self.environment.boot_id())
         self._make_front()
         await self.catalog.remove_leftovers()
         # A crash may have come between the end of a topic and that of its offsets.
@@ -219,7 +213,7 @@ class Broker:
             RecentDrafts(self.settings.recent_drafts_max_bytes),
             self.directory.is_unclean,
             space=self.space,
-            lost_power=not self._is_same_boot,
+            lost_power=not self._last_end.is_same_boot,
         )
         placement = Placement(self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions)
         epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
@@ -268,7 +262,7 @@ class Broker:
         homes, internal = self.shards.metadata_journals(), self.shards.offsets_partitions()
         folded = when_folded(self.shards.partitions(), homes)
         self.directory.upgrade()
-        self.shards.settle(is_clean=self._is_clean, lost_power=self._lost_power)
+        self.shards.settle(is_clean=self._last_end.is_clean, lost_power=self._last_end.lost_power)
         duration_ms = self.clock.monotonic_ms() - began_ms
         self.recovery = summarize(list(self.catalog.partitions()), internal, homes, folded, duration_ms)
 
@@ -391,7 +385,7 @@ class Broker:
             try:
                 await self.checkpoints.make_last()
                 await self.disk.run(self._shrink_journals)
-                await self.cluster.transact({}, {CLEAN_KEY: str(os.getpid()).encode()})
+                await note_clean_end(self.cluster, os.getpid())
             except WriteFailure as error:
                 self._disk_failed(error)
             except FaircopyError as error:

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from faircopy.broker.broker import BOOT_KEY
+from faircopy.cluster.last_end import BOOT_KEY
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.storage.state_store import StateStore
 from tests.broker_process import BrokerProcess

@@ -1,0 +1,45 @@
+"""How the last life of a broker ended.
+
+cluster store    clean-shutdown    there if it ended in order: the id of its process
+                 boot              on which start of the machine it ran
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from faircopy.cluster.store import ClusterStore
+
+CLEAN_KEY = "clean-shutdown"
+BOOT_KEY = "boot"
+
+
+class LastEnd(NamedTuple):
+    """`is_clean`: it ended in order. `is_same_boot`: the machine has not been restarted since, as far as that is
+    known.
+    """
+
+    is_clean: bool
+    is_same_boot: bool
+
+    @property
+    def lost_power(self) -> bool:
+        """Whether what was written, but not fsynced, may be lost."""
+        return not self.is_clean and not self.is_same_boot
+
+
+def last_end(store: ClusterStore, boot_id: str) -> LastEnd:
+    """What a start finds. `boot_id` is that of the machine's present start, and empty if it can't be known."""
+    boot = store.get(BOOT_KEY)
+    is_same_boot = bool(boot_id) and boot is not None and boot.value == boot_id.encode()
+    return LastEnd(store.get(CLEAN_KEY) is not None, is_same_boot)
+
+
+async def note_running(store: ClusterStore, boot_id: str) -> None:
+    """A broker runs: unless it says otherwise, its end is not in order. Durable when done."""
+    await store.transact({}, {CLEAN_KEY: None, BOOT_KEY: boot_id.encode()})
+
+
+async def note_clean_end(store: ClusterStore, process_id: int) -> None:
+    """A broker ends in order. Durable when done."""
+    await store.transact({}, {CLEAN_KEY: str(process_id).encode()})
