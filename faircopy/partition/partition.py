@@ -144,11 +144,14 @@ class Partition:
         await self.let_go()
 
     async def _is_checkpointed(self) -> bool:
-        """Checkpoint; false if there is no space for that."""
+        """Checkpoint; false if there is no space for that. One that is found to be damaged meanwhile needs none."""
         try:
             await self._checkpoint()
         except (JournalFull, Shortage):
             return False
+        except FaircopyError as error:
+            if error is not self.failure:
+                raise
         return True
 
     def abandon(self, error: FaircopyError) -> None:

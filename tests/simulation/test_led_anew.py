@@ -7,9 +7,11 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 
+from faircopy.datalog.read import DamagedLog
 from faircopy.groups.group_metadata import GroupMetadata
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
@@ -201,6 +203,25 @@ def test_a_table_waits_until_all_is_led() -> None:
         assert len(table_of(stage.machine).reads) == before + 1
 
     on_stage(scene, TABLES)
+
+
+def test_a_partition_that_is_damaged_meanwhile_does_not_keep_its_shard_from_closing() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.plain.send("spread-0", [1], 0)
+        partition = stage.broker.catalog.topics[TOPIC].partitions[0]
+        damage = DamagedLog("a batch is damaged")
+
+        async def find_damage() -> None:
+            partition.fail(damage)
+            raise damage
+
+        with mock.patch.object(partition.sink, "sync", find_damage):
+            await stage.in_broker(stage.broker.shards.close(shard_of(stage, TOPIC)))
+        assert partition.failure is damage
+        await stage.in_broker(stage.broker.shards.lead(shard_of(stage, TOPIC)))
+        assert (await shown(stage))[0] == [1]
+
+    on_spread_stage(scene)
 
 
 def test_each_leader_has_an_epoch_of_its_own() -> None:
