@@ -162,6 +162,18 @@ async def table_of_its_own(stage: Stage) -> None:
     await stage.publish()
 
 
+async def lead_anew(stage: Stage) -> None:
+    """Each shard is closed, and led anew, one after the other."""
+    for shard in range(stage.machine.shards):
+        await stage.in_broker(stage.broker.shards.close(shard))
+        await stage.in_broker(stage.broker.shards.lead(shard))
+
+
+async def commit_and_lead_anew(stage: Stage) -> None:
+    """A commit is on its way while shards change hands."""
+    await asyncio.gather(commit(stage), lead_anew(stage))
+
+
 STEPS: list[Step] = [
     plain,
     commit,
@@ -188,11 +200,21 @@ TABLE_SCENARIOS: list[tuple[Step, ...]] = [
 ]
 
 
+HANDOVER_SCENARIOS: list[tuple[Step, ...]] = [
+    (commit_and_lead_anew,),
+    (lead_anew,),
+    *itertools.product((plain, commit, commit_with_offsets, abort, open_only, time_out, succeed), (lead_anew,)),
+    *itertools.product((plain, commit, open_only), (lead_anew,), (plain, commit)),
+    *itertools.product((open_only, lead_anew), (commit_and_lead_anew,)),
+]
+
+
 def scenarios() -> Iterator[tuple[Step, ...]]:
-    """All sequences of up to three steps, and those that publish tables."""
+    """All sequences of up to three steps, those that publish tables, and those in which shards change hands."""
     for length in range(1, STEPS_MAX + 1):
         yield from itertools.product(STEPS, repeat=length)
     yield from TABLE_SCENARIOS
+    yield from HANDOVER_SCENARIOS
 
 
 def has_tables(steps: tuple[Step, ...]) -> bool:

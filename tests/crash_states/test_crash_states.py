@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.crash_states.scenarios import (
+    HANDOVER_SCENARIOS,
     STEPS,
     STEPS_MAX,
     TABLE_SCENARIOS,
@@ -25,6 +26,7 @@ SEED = seed_for("crash states in the tests")
 BOUNDS = Bounds(states=4, second=1, second_states=1)
 CHOSEN = random.Random(SEED)
 LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) + CHOSEN.sample(TABLE_SCENARIOS, 2)
+LONGER += [HANDOVER_SCENARIOS[0], *CHOSEN.sample(HANDOVER_SCENARIOS[1:], 2)]
 
 
 @pytest.mark.parametrize("steps", {(step,): None for step in STEPS} | dict.fromkeys(LONGER), ids=name_of)
