@@ -181,6 +181,8 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
             if machine.has_tables:
                 found.append(await published(machine, sum(len(final.reads) for final in finals)))
             await machine.stop()
+        if machine.differences:
+            return f"state is not the fold of the journals: {'; '.join(machine.differences)}"
         if complaints.found or loop.failures:
             return str([*complaints.found, *loop.failures])
         verdict, findings = check([*moment.history, *survived, *found, *finals])
