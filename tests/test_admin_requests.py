@@ -13,13 +13,12 @@ import pytest
 
 from faircopy.api.fetch.fetch import SCHEMA as FETCH
 from faircopy.api.routes import schema_of
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import decode_response, encode_request
-from faircopy.wire.records import Message as Record
-from faircopy.wire.records import build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess
 
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -37,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 def ask(broker: BrokerProcess, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         return connection.ask(schema_of(api_key), version, body)
 
 
@@ -131,7 +130,7 @@ def test_groups_by_type(broker: BrokerProcess) -> None:
 
 @pytest.mark.parametrize("version", [1, 7, 8, 9, 10])
 def test_offsets_by_what_kafka_calls_them(broker: BrokerProcess, version: int) -> None:
-    records = build_batch([Record(b"x", timestamp_ms=1_000), Record(b"y", timestamp_ms=2_000)])
+    records = build_batch([NewRecord(b"x", timestamp_ms=1_000), NewRecord(b"y", timestamp_ms=2_000)])
     topic = f"listed-{version}"
     create(broker, topic)
     partitions = [{"index": 0, "records": records}]
@@ -306,7 +305,7 @@ def test_times_far_from_the_clock_are_refused_if_the_topic_says_so(broker: Broke
     now_ms, hour_ms = int(time.time() * 1000), 3_600_000
 
     def produce(topic: str, *times_ms: int) -> ErrorCode:
-        records = build_batch([Record(b"x", timestamp_ms=time_ms) for time_ms in times_ms])
+        records = build_batch([NewRecord(b"x", timestamp_ms=time_ms) for time_ms in times_ms])
         partitions = [{"index": 0, "records": records}]
         body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]}
         return ErrorCode(ask(broker, ApiKey.PRODUCE, 9, body).responses[0].partition_responses[0].error_code)

@@ -19,8 +19,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.cli.columns import columns, printable, tab_separated
 from faircopy.cli.message_format import encoded, for_terminal
-from faircopy.client.connection import Connection
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.client.connection import BrokerConnection
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 from tests.broker_process import BrokerProcess, environment
 
 EVIL = "\x1b[31mred\x1b[0m[red]x[/red]\ttab\nline\u202e"
@@ -165,7 +165,7 @@ def test_names_of_clients_are_shown_and_not_obeyed(cli: Cli) -> None:
 
 def batch_with(header: bytes) -> bytes:
     """A batch of one message, with a header of this name."""
-    batch = build_batch([Message(b"value", b"key", 1_000, (("N" * len(header), b"\xff"),))])
+    batch = build_batch([NewRecord(b"value", b"key", 1_000, (("N" * len(header), b"\xff"),))])
     return with_crc(batch.replace(b"N" * len(header), header))
 
 
@@ -195,7 +195,7 @@ def decoded(row: dict[str, Any], name: str) -> bytes | None:
 
 def test_a_header_that_can_not_be_read_is_no_crash(cli: Cli) -> None:
     cli.run("topics", "create", "headers", "-p", "1")
-    with Connection(cli.address) as connection:
+    with BrokerConnection(cli.address) as connection:
         data = [{"name": "headers", "partition_data": [{"index": 0, "records": batch_with(b"\xff\xfe")}]}]
         body = {"acks": -1, "timeout_ms": 1_000, "transactional_id": None, "topic_data": data}
         assert connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].error_code == 0

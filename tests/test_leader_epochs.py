@@ -14,7 +14,7 @@ from faircopy.api.list_offsets import EARLIEST, LATEST
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.offset_for_leader_epoch import SCHEMA as OFFSET_FOR_LEADER_EPOCH
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.batch import read_header
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess
@@ -31,7 +31,7 @@ class Asking:
         self.broker = broker
 
     def _ask(self, *request: Any) -> Any:
-        with Connection(self.broker.address) as connection:
+        with BrokerConnection(self.broker.address) as connection:
             return connection.ask(*request)
 
     @property

@@ -15,7 +15,7 @@ import pytest
 from faircopy.api.describe_cluster import SCHEMA as DESCRIBE_CLUSTER
 from faircopy.api.find_coordinator import SCHEMA as FIND_COORDINATOR
 from faircopy.api.metadata import SCHEMA as METADATA
-from faircopy.client.connection import Connection, ConnectionFailed
+from faircopy.client.connection import BrokerConnection, ConnectionFailed
 from faircopy.net.listeners import CannotListen, Listener, bind_all, parse_listeners
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting
@@ -42,7 +42,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(BadAddress, match="give HOST:PORT"):
         parse_address(text)
     with pytest.raises(ConnectionFailed, match="give HOST:PORT"):
-        Connection(text)
+        BrokerConnection(text)
 
 
 # -- settings --------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def running(directory: Path, count: int, *arguments: str, **variables: str) -> I
 
 def told(address: Address) -> list[Address]:
     """Where a broker says that it is to be found: by Metadata, FindCoordinator, DescribeCluster."""
-    with Connection(str(address)) as connection:
+    with BrokerConnection(str(address)) as connection:
         (metadata,) = connection.ask(METADATA, 9, {"topics": []}).brokers
         old = connection.ask(FIND_COORDINATOR, 3, {"key": "g", "key_type": 0})
         (found,) = connection.ask(FIND_COORDINATOR, 4, {"coordinator_keys": ["g"], "key_type": 0}).coordinators
@@ -179,7 +179,7 @@ def test_a_host_that_can_not_be_is_told(tmp_path: Path) -> None:
         with pytest.raises(CannotListen, match=f"can't listen on {host}:1: "):
             bind_all((Listener("default", Address(host, 1), None),))
         with pytest.raises(ConnectionFailed, match=f"can't reach a broker on {host}:1: "):
-            Connection(f"{host}:1")
+            BrokerConnection(f"{host}:1")
 
 
 # -- variables of other programs ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.cli.logs import FORM, OneLine
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.errors import FaircopyError
 from faircopy.loop.background import repeat
 from faircopy.settings.table import Settings, changed_settings
@@ -50,7 +50,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 def create(address: str, name: str, partitions: int = 1) -> None:
     topic = {"name": name, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": []}
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000})
 
 
@@ -67,7 +67,7 @@ def producer_of(address: str, transactional_id: str, **config: Any) -> Producer:
 def test_connections_topics_and_refusals(broker: BrokerProcess) -> None:
     create(broker.address, "t", 2)
     create(broker.address, "t")
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         connection.ask(DELETE_TOPICS, 5, {"topic_names": ["t"], "timeout_ms": 10_000})
         connection.ask(METADATA, 9, {"topics": [{"name": "nope"}], "allow_auto_topic_creation": False})
         body = {"transactional_id": "nobody", "producer_id": 1, "producer_epoch": 0, "committed": True}
@@ -113,7 +113,7 @@ def test_generations_of_groups(broker: BrokerProcess) -> None:
 
 def test_a_batch_that_is_refused(broker: BrokerProcess) -> None:
     create(broker.address, "t")
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         data = [{"name": "t", "partition_data": [{"index": 0, "records": b"\0" * 100}]}]
         body = {"acks": -1, "timeout_ms": 1_000, "transactional_id": None, "topic_data": data}
         connection.ask(PRODUCE, 7, body)
@@ -137,7 +137,7 @@ def test_nobody_writes_lines_of_their_own(broker: BrokerProcess) -> None:
 
 def test_a_quiet_broker_logs_nothing_of_clients(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             connection.ask(METADATA, 9, {"topics": [{"name": "nope"}], "allow_auto_topic_creation": False})
         assert "DEBUG" not in broker.log
         assert "connection" not in broker.log

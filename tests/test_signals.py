@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.cli.signals import SAME_SIGNAL_SECONDS
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess, environment, eventually
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
@@ -40,7 +40,7 @@ def produce(address: str, topic: str, count: int) -> None:
 
 def end_offset(address: str, topic: str) -> int:
     body = {"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         answer = connection.ask(LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
     assert not answer.error_code
     return int(answer.offset)

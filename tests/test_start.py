@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.cli.start import EX_IOERR
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting
 from faircopy.wire.error_codes import ErrorCode
@@ -105,7 +105,7 @@ def test_one_broker_for_a_directory_and_an_address(fresh_broker: BrokerProcess, 
     assert str(fresh_broker.pid) in busy
     assert "Address already in use" in refusal("--data-dir", other, "--listen", fresh_broker.address)
     assert not Path(other).exists()
-    with Connection(fresh_broker.address) as connection:
+    with BrokerConnection(fresh_broker.address) as connection:
         assert connection.ask(METADATA, 9, {"topics": None}).topics == []
 
 
@@ -209,7 +209,7 @@ def produce(address: str, topic: str, count: int) -> None:
 
 def end_offset(address: str, topic: str, partition: int) -> int:
     body = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         answer = connection.ask(LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
     return int(answer.offset) if not answer.error_code else -int(answer.error_code)
 

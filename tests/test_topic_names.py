@@ -13,7 +13,7 @@ from faircopy.api.create_partitions import SCHEMA as CREATE_PARTITIONS
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.api.delete_topics import SCHEMA as DELETE_TOPICS
 from faircopy.api.metadata import SCHEMA as METADATA
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.publish import names
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
@@ -42,26 +42,26 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def create(broker: BrokerProcess, name: str, partitions: int = 1, **fields: object) -> ErrorCode:
     topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": []}
     body = {"topics": [topic | fields], "timeout_ms": 5_000, "validate_only": False}
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         answer = connection.ask(CREATE_TOPICS, 7, body)
     return ErrorCode(answer.topics[0].error_code)
 
 
 def grow(broker: BrokerProcess, name: str, partitions: int) -> ErrorCode:
     topic = {"name": name, "count": partitions, "assignments": None}
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         body = {"topics": [topic], "timeout_ms": 5_000, "validate_only": False}
         return ErrorCode(connection.ask(CREATE_PARTITIONS, 3, body).results[0].error_code)
 
 
 def delete(broker: BrokerProcess, name: str) -> ErrorCode:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         answer = connection.ask(DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 5_000})
     return ErrorCode(answer.responses[0].error_code)
 
 
 def topics_of(broker: BrokerProcess) -> set[str]:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         return {topic.name for topic in connection.ask(METADATA, 9, {"topics": None}).topics}
 
 
@@ -137,7 +137,7 @@ def test_names_that_kafka_reserves_are_refused(broker: BrokerProcess, name: str)
         (False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ):
         body = {"topics": [{"name": name}], "allow_auto_topic_creation": may_create}
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             assert connection.ask(METADATA, 9, body).topics[0].error_code == code
     assert topics_of(broker) == set()
 

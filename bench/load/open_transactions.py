@@ -19,7 +19,7 @@ from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message as Answer
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import decode_response, encode_request
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 
 CONNECTIONS = 32
 FLOWS_PER_CONNECTION = 4
@@ -150,7 +150,7 @@ async def open_one(pipeline: Pipeline, transactional_id: str, place: Place) -> N
     identity = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
     topics = [{"name": place.topic, "partitions": [place.partition]}]
     await pipeline.call(ADD_PARTITIONS, {"transactional_id": transactional_id, **identity, "topics": topics})
-    message = Message(stamped(UNMEASURED), timestamp_ms=time.time_ns() // 1_000_000)
+    message = NewRecord(stamped(UNMEASURED), timestamp_ms=time.time_ns() // 1_000_000)
     batch = build_batch([message], **identity, base_sequence=0, transactional=True)
     await pipeline.call(PRODUCE, produce_body(transactional_id, place, batch))
 

@@ -23,13 +23,13 @@ from faircopy.wire.batch import HEADER, check_produced, read_header
 from faircopy.wire.fetch import FetchResult, encode_fetch_response
 from faircopy.wire.messages import decode_request, encode_request, encode_response, read_request_header
 from faircopy.wire.produce import ProduceResult, encode_produce_response, read_produce_request
-from faircopy.wire.record_count import Budget, is_counted
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.record_count import CountingBudget, is_counted
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-BATCH = build_batch([Message(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0)
+BATCH = build_batch([NewRecord(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0)
 TRANSACTION = TransactionId(1, 0, 1)
 
 
@@ -74,7 +74,7 @@ def batch_of(shape: str, codec: str, *, varied: bool = False) -> memoryview:
     count, size = SHAPES[shape]
     random = Random(1)
     sizes = [random.randint(size // 2, size * 3 // 2) if varied else size for _ in range(count)]
-    plain = build_batch([Message(random.randbytes(each // 2) + bytes(each - each // 2)) for each in sizes])
+    plain = build_batch([NewRecord(random.randbytes(each // 2) + bytes(each - each // 2)) for each in sizes])
     number, encode = CODECS[codec]
     section = bytes(encode(plain[batches.HEADER_BYTES :]))
     header = read_header(plain)._replace(attributes=number, length=batches.HEADER_BYTES - 12 + len(section))
@@ -90,14 +90,14 @@ def test_check_batch(benchmark: Any, shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_count_records(benchmark: Any, shape: str, sizes: str) -> None:
     batch = batch_of(shape, "none", varied=sizes == "varied")
-    benchmark(lambda: is_counted(batch, read_header(batch), Budget()))
+    benchmark(lambda: is_counted(batch, read_header(batch), CountingBudget()))
 
 
 @pytest.mark.parametrize("codec", list(CODECS)[1:])
 @pytest.mark.parametrize("shape", ["160 of 100 B", "16 of 1 KiB"])
 def test_count_compressed_records(benchmark: Any, shape: str, codec: str) -> None:
     batch = batch_of(shape, codec)
-    benchmark(lambda: is_counted(batch, read_header(batch), Budget()))
+    benchmark(lambda: is_counted(batch, read_header(batch), CountingBudget()))
 
 
 def test_encode_entry_of_16_kib(benchmark: Any) -> None:

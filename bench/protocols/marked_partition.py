@@ -29,7 +29,7 @@ from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended
 from faircopy.storage.system import Buffer
 from faircopy.wire.batch import CONTROL, BatchHeader
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 
 ABORT, COMMIT = 0, 1
 _MARKER_KEY = struct.Struct(">hh")  # version, type
@@ -42,7 +42,7 @@ def marker(transaction: TransactionId, kind: int) -> bytes:
     """The control batch that ends a transaction."""
     batch = bytearray(
         build_batch(
-            [Message(_MARKER_VALUE.pack(0, 0), _MARKER_KEY.pack(0, kind))],
+            [NewRecord(_MARKER_VALUE.pack(0, 0), _MARKER_KEY.pack(0, kind))],
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
             transactional=True,

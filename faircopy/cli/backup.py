@@ -16,7 +16,7 @@ from faircopy.api.backup import SCHEMA as BACKUP
 from faircopy.cli.columns import size
 from faircopy.cli.output import asks_broker, say
 from faircopy.cli.verify import progress
-from faircopy.client.connection import Connection, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
 from faircopy.errors import FaircopyError
 
 SNAPSHOT_SECONDS = 600.0
@@ -90,7 +90,7 @@ def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def ask(broker: str, step: str) -> dict[str, Any]:
     """Let the broker make its snapshot, or remove it."""
-    with Connection(broker, SNAPSHOT_SECONDS) as connection:
+    with BrokerConnection(broker, SNAPSHOT_SECONDS) as connection:
         answer = connection.ask(BACKUP, 0, {"step": step})
     ensure_ok(answer.error_code, answer.error_message, "making a snapshot of the broker")
     document: dict[str, Any] = json.loads(answer.document)

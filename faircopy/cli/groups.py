@@ -13,7 +13,7 @@ from faircopy.api.offset_commit import SCHEMA as OFFSET_COMMIT
 from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.cli.topics import EARLIEST, LATEST, PartitionsStopped, Place, described_topics, end_offsets, metadata
-from faircopy.client.connection import Connection, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
 from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.subscription import assigned_partitions
@@ -34,7 +34,7 @@ def groups() -> None:
 @asks_broker
 def list_groups(broker: str, as_json: bool) -> None:
     """Show all consumer groups."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         answer = connection.ask(LIST_GROUPS, 4, {"states_filter": []})
     ensure_ok(answer.error_code, None, "listing groups")
     rows = [
@@ -49,7 +49,7 @@ def list_groups(broker: str, as_json: bool) -> None:
 @asks_broker
 def describe(group: str, broker: str, as_json: bool) -> None:
     """Show a group's members, offsets and lag."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         described = known(connection, group)
         owners = {
             place: member.client_id
@@ -73,7 +73,7 @@ def describe(group: str, broker: str, as_json: bool) -> None:
     show(offsets, False, empty="no offsets committed")
 
 
-def known(connection: Connection, group: str) -> Any:
+def known(connection: BrokerConnection, group: str) -> Any:
     """The description of an existing group. Raises RequestFailed."""
     described = connection.ask(DESCRIBE_GROUPS, 4, {"groups": [group]}).groups[0]
     is_absent = described.group_state == DEAD and not described.error_code
@@ -82,7 +82,7 @@ def known(connection: Connection, group: str) -> Any:
     return described
 
 
-def offset_rows(connection: Connection, group: str, owners: dict[Place, str]) -> list[dict[str, Any]]:
+def offset_rows(connection: BrokerConnection, group: str, owners: dict[Place, str]) -> list[dict[str, Any]]:
     """The committed offsets of a group, and its lag."""
     committed = fetch_offsets(connection, group)
     names = sorted({topic for topic, _ in {*committed, *owners}})
@@ -101,7 +101,7 @@ def offset_rows(connection: Connection, group: str, owners: dict[Place, str]) ->
     ]
 
 
-def fetch_offsets(connection: Connection, group: str) -> dict[Place, int]:
+def fetch_offsets(connection: BrokerConnection, group: str) -> dict[Place, int]:
     """All offsets of a group."""
     answer = connection.ask(OFFSET_FETCH, 5, {"group_id": group, "topics": None})
     ensure_ok(answer.error_code, None, f"offsets of group {group!r}")
@@ -131,7 +131,7 @@ def reset(
     """
     if target not in ("earliest", "latest") and not is_offset(target):
         raise click.BadParameter("give earliest, latest, or an offset", param_hint="--to")
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         if not may_be_new:
             known(connection, group)
         (topic,) = metadata(connection, [topic_name])
@@ -166,7 +166,7 @@ def ensure_partitions(topic: Any, wanted: tuple[int, ...]) -> None:
         raise NoSuchPartition(f"topic {topic.name!r} has partitions 0 to {count - 1}, not {absent[0]}")
 
 
-def targets(connection: Connection, topic: Any, target: str) -> dict[int, int | None]:
+def targets(connection: BrokerConnection, topic: Any, target: str) -> dict[int, int | None]:
     """The offset that `--to` means in each partition of a topic; None for a stopped partition."""
     if is_offset(target):
         return {each.partition_index: int(target) for each in topic.partitions}
@@ -180,7 +180,7 @@ def targets(connection: Connection, topic: Any, target: str) -> dict[int, int | 
 @asks_broker
 def delete(group: str, yes: bool, broker: str, as_json: bool) -> None:
     """Delete a group and its offsets. It must have no members."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         known(connection, group)
         if not yes and not as_json:
             confirm(f"delete group {group} with its offsets?")

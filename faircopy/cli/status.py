@@ -11,7 +11,7 @@ import click
 from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.cli.columns import shape_of
 from faircopy.cli.output import asks_broker, say, show
-from faircopy.client.connection import Connection, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
 
 
 @click.command()
@@ -30,7 +30,7 @@ def status(broker: str, as_json: bool) -> None:
       faircopy status --json | jq .loop_stall_worst_ms
       faircopy status | grep stopped
     """
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         answer = connection.ask(INSPECT, 0, {"subject": "broker"})
     ensure_ok(answer.error_code, None, "asking for the broker's status")
     about: dict[str, Any] = json.loads(answer.document)

@@ -9,7 +9,7 @@ import click
 
 from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.cli.output import asks_broker, json_option, say, show
-from faircopy.client.connection import Connection, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
 
 
 @click.group()
@@ -21,7 +21,7 @@ def tables() -> None:
 @asks_broker
 def list_tables(broker: str, as_json: bool) -> None:
     """Show all plain tables: their topics, what is published, and what is waiting."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         answer = connection.ask(INSPECT, 0, {"subject": "tables"})
     ensure_ok(answer.error_code, None, "listing plain tables")
     show(json.loads(answer.document), as_json, empty="no plain tables yet: each topic gets one")

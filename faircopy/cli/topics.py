@@ -16,7 +16,7 @@ from faircopy.api.incremental_alter_configs import SCHEMA as INCREMENTAL_ALTER_C
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
-from faircopy.client.connection import Connection, ConnectionFailed, RequestFailed, ensure_ok
+from faircopy.client.connection import BrokerConnection, ConnectionFailed, RequestFailed, ensure_ok
 from faircopy.cluster.topic_configs import WITHOUT_EFFECT
 from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
@@ -57,14 +57,14 @@ def parse_settings(texts: tuple[str, ...]) -> list[tuple[str, str]]:
     return pairs
 
 
-def described_topics(connection: Connection, names: Sequence[str] | None) -> list[Any]:
+def described_topics(connection: BrokerConnection, names: Sequence[str] | None) -> list[Any]:
     """Metadata of topics, each with an error code; asking does not create a topic."""
     asked = None if names is None else [{"name": name} for name in names]
     answer = connection.ask(METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
     return list(answer.topics)
 
 
-def metadata(connection: Connection, names: Sequence[str] | None) -> list[Any]:
+def metadata(connection: BrokerConnection, names: Sequence[str] | None) -> list[Any]:
     """Metadata of existing topics. Raises RequestFailed."""
     found = described_topics(connection, names)
     absent = [topic.name for topic in found if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -75,7 +75,7 @@ def metadata(connection: Connection, names: Sequence[str] | None) -> list[Any]:
     return found
 
 
-def end_offsets(connection: Connection, topics: Iterable[Any], which: int) -> dict[Place, int | None]:
+def end_offsets(connection: BrokerConnection, topics: Iterable[Any], which: int) -> dict[Place, int | None]:
     """First (EARLIEST) or end (LATEST) offsets of topics' partitions; None for a stopped partition."""
     found: dict[Place, int | None] = {}
     for asked in batches(topics, which):
@@ -111,7 +111,7 @@ def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None 
     Clients report other errors themselves, or wait for them to pass, so nothing else is raised here.
     """
     try:
-        with Connection(broker) as connection:
+        with BrokerConnection(broker) as connection:
             ends = end_offsets(connection, metadata(connection, [topic]), LATEST)
     except (ConnectionFailed, RequestFailed):
         return
@@ -141,7 +141,7 @@ def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, a
         "assignments": [],
         "configs": configs,
     }
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         answer = connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
     made = answer.topics[0]
     ensure_ok(made.error_code, made.error_message, f"making topic {name!r}")
@@ -153,7 +153,7 @@ def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, a
 @asks_broker
 def list_topics(broker: str, as_json: bool) -> None:
     """Show all topics."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         # A topic that was deleted meanwhile is left out.
         found = [topic for topic in described_topics(connection, None) if not topic.error_code]
         first, end = end_offsets(connection, found, EARLIEST), end_offsets(connection, found, LATEST)
@@ -178,7 +178,7 @@ def row_of(topic: Any, first: dict[Place, int | None], end: dict[Place, int | No
 @asks_broker
 def describe(name: str, broker: str, as_json: bool) -> None:
     """Show a topic's partitions and settings. Without --json, only settings that have an effect or were set."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         found = metadata(connection, [name])
         first, end = end_offsets(connection, found, EARLIEST), end_offsets(connection, found, LATEST)
         sizes = log_sizes(connection, name, [number for _, number in first])
@@ -203,7 +203,7 @@ def describe(name: str, broker: str, as_json: bool) -> None:
     show([row for row in settings if row["own"] or not row["meaning"].startswith(WITHOUT_EFFECT)], False, empty="")
 
 
-def log_sizes(connection: Connection, name: str, partitions: list[int]) -> dict[int, int]:
+def log_sizes(connection: BrokerConnection, name: str, partitions: list[int]) -> dict[int, int]:
     """Bytes of each partition's log."""
     answer = connection.ask(DESCRIBE_LOG_DIRS, 2, {"topics": [{"topic": name, "partitions": partitions}]})
     return {
@@ -214,7 +214,7 @@ def log_sizes(connection: Connection, name: str, partitions: list[int]) -> dict[
     }
 
 
-def describe_settings(connection: Connection, name: str) -> list[dict[str, Any]]:
+def describe_settings(connection: BrokerConnection, name: str) -> list[dict[str, Any]]:
     """A topic's settings, and whether each was set for it."""
     resource = {"resource_type": TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None}
     answer = connection.ask(DESCRIBE_CONFIGS, 3, {"resources": [resource], "include_documentation": True})
@@ -240,7 +240,7 @@ def alter(
     changes += [{"name": key, "config_operation": DELETE, "value": None} for key in unset]
     if not changes and partitions is None:
         raise click.UsageError("nothing to change: give --partitions, --set or --unset")
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         if partitions is not None:
             grow(connection, name, partitions)
         if changes:
@@ -251,7 +251,7 @@ def alter(
     say({"topic": name, "changed": True}, as_json, f"changed topic {name}")
 
 
-def grow(connection: Connection, name: str, partitions: int) -> None:
+def grow(connection: BrokerConnection, name: str, partitions: int) -> None:
     """Give a topic more partitions."""
     topic = {"name": name, "count": partitions, "assignments": None}
     answer = connection.ask(CREATE_PARTITIONS, 1, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
@@ -265,7 +265,7 @@ def grow(connection: Connection, name: str, partitions: int) -> None:
 @asks_broker
 def delete(names: tuple[str, ...], yes: bool, broker: str, as_json: bool) -> None:
     """Delete topics with all their messages and plain tables; if one of them does not exist, delete none."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         metadata(connection, names)
         if not yes and not as_json:
             confirm(f"delete {', '.join(names)} with all messages?")

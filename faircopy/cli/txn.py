@@ -13,7 +13,7 @@ from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
 from faircopy.cli.columns import duration
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
-from faircopy.client.connection import Connection, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
 
 ABORT_TIMEOUT_MS = 60_000
 
@@ -27,7 +27,7 @@ def txn() -> None:
     """
 
 
-def running(connection: Connection) -> list[dict[str, Any]]:
+def running(connection: BrokerConnection) -> list[dict[str, Any]]:
     """All transactions that are not over."""
     answer = connection.ask(INSPECT, 0, {"subject": "transactions"})
     ensure_ok(answer.error_code, None, "listing transactions")
@@ -40,7 +40,7 @@ def running(connection: Connection) -> list[dict[str, Any]]:
 @asks_broker
 def list_transactions(show_all: bool, broker: str, as_json: bool) -> None:
     """Show running transactions: state, age, group, partitions, bytes journaled."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         rows = running(connection)
         idle = idle_ids(connection, {row["transactional_id"] for row in rows}) if show_all else []
     if as_json:
@@ -59,7 +59,7 @@ def row_of(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in COLUMNS} | {"partitions": None if partitions is None else len(partitions)}
 
 
-def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
+def idle_ids(connection: BrokerConnection, busy: set[str]) -> list[dict[str, Any]]:
     """Transactional ids without a running transaction."""
     answer = connection.ask(LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
     return [
@@ -74,7 +74,7 @@ def idle_ids(connection: Connection, busy: set[str]) -> list[dict[str, Any]]:
 @asks_broker
 def describe(transactional_id: str, broker: str, as_json: bool) -> None:
     """Show one transactional id, and how to unstick it."""
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         answer = connection.ask(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
         state = answer.transaction_states[0]
         ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")
@@ -124,7 +124,7 @@ def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
 
     The producer gets an error with its next request, as if another instance had taken its place.
     """
-    with Connection(broker) as connection:
+    with BrokerConnection(broker) as connection:
         answer = connection.ask(DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": [transactional_id]})
         state = answer.transaction_states[0]
         ensure_ok(state.error_code, None, f"transactional id {transactional_id!r}")

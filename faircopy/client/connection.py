@@ -35,7 +35,7 @@ class RequestFailed(FaircopyError):
         self.code = code
 
 
-class Connection:
+class BrokerConnection:
     """One connection to one broker. Use it as a context manager."""
 
     def __init__(self, address: str, timeout_seconds: float = 30.0) -> None:
@@ -54,7 +54,7 @@ class Connection:
             ) from error
         self._correlation_id = 0
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> BrokerConnection:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,7 +85,7 @@ class Connection:
 
 def ensure_reachable(address: str) -> None:
     """Raise ConnectionFailed at once if nothing accepts connections; a Kafka client would keep trying."""
-    with Connection(address):
+    with BrokerConnection(address):
         pass
 
 

@@ -28,7 +28,7 @@ UNSYNCED_LIMIT_BYTES = 8 << 20
 Callback = Callable[[], None]
 
 
-class Run:
+class WriteRun:
     """Entries that follow one another in one segment, and are written with one call."""
 
     __slots__ = ("buffers", "position", "segment", "size")
@@ -63,7 +63,7 @@ class GroupCommit:
         self._options = options
         self._space = options.space
         self.space_wait = SpaceWait(options.space, loop)
-        self._pending: list[Run] = []
+        self._pending: list[WriteRun] = []
         self._when_written: deque[tuple[int, Callback]] = deque()
         self._when_durable: deque[tuple[int, Callback]] = deque()
         self._sync_up_to = 0
@@ -78,7 +78,7 @@ class GroupCommit:
         """Append an entry of `length` bytes. `payload` must not change until it is written."""
         marks = self._marks
         if not self._pending or self._pending[-1].segment is not segment:
-            self._pending.append(Run(segment, marks.appended))
+            self._pending.append(WriteRun(segment, marks.appended))
         run = self._pending[-1]
         run.buffers.append(header)
         if payload:
@@ -187,14 +187,14 @@ class GroupCommit:
         those that free space."""
         return size <= INLINE_WRITE_BYTES or self._space.has_room_for(size)
 
-    def _is_small(self, runs: list[Run], size: int) -> bool:
+    def _is_small(self, runs: list[WriteRun], size: int) -> bool:
         """Whether the entries are few bytes and fit into the reserved space of one file, so writing is
         fast."""
         segment = runs[0].segment
         fits = segment.file is not None and segment.at(self._marks.appended) <= segment.allocated
         return fits and runs[-1].segment is segment and size <= INLINE_WRITE_BYTES
 
-    def _write_inline(self, runs: list[Run]) -> None:
+    def _write_inline(self, runs: list[WriteRun]) -> None:
         try:
             write_all(runs)
         except Shortage as error:
@@ -206,7 +206,7 @@ class GroupCommit:
             raise
         self._wrote(self._marks.appended)
 
-    def _submit_write(self, runs: list[Run]) -> None:
+    def _submit_write(self, runs: list[WriteRun]) -> None:
         self._is_writing = True
         up_to = self._marks.appended
 
@@ -222,7 +222,7 @@ class GroupCommit:
 
         self._disk.submit(self._write_blocking, (runs,), done)
 
-    def _write_blocking(self, runs: list[Run]) -> None:
+    def _write_blocking(self, runs: list[WriteRun]) -> None:
         limit = self._options.segment_bytes
         for run in runs:
             if run.segment.file is None:
@@ -230,7 +230,7 @@ class GroupCommit:
             run.segment.reserve(run.segment.at(run.position + run.size), limit)
         write_all(runs)
 
-    def _wait_for_space(self, runs: list[Run], error: Shortage) -> None:
+    def _wait_for_space(self, runs: list[WriteRun], error: Shortage) -> None:
         self._pending = runs + self._pending
         self.space_wait.start(error, self._flush)
 
@@ -271,7 +271,7 @@ class GroupCommit:
         self._flush()
 
 
-def write_all(runs: list[Run]) -> None:
+def write_all(runs: list[WriteRun]) -> None:
     """Write runs of entries, each with one call. Blocks."""
     for run in runs:
         run.segment.write(run.buffers, run.position)

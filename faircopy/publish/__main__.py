@@ -49,11 +49,11 @@ def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
     sys.meta_path.insert(0, _WithoutPandas())
     import pyarrow as pa
 
-    from faircopy.publish.server import Server
+    from faircopy.publish.server import PublishServer
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    with contextlib.closing(Server(Files())) as server:
+    with contextlib.closing(PublishServer(Files())) as server:
         server.serve(requests, replies)
 
 

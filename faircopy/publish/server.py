@@ -27,7 +27,7 @@ MANY_ROWS = 20_000  # after this many, and after merges, memory is given back to
 Reply = tuple[str, dict[str, Any]]  # verb and body
 
 
-class Server:
+class PublishServer:
     """Answers requests on tables, which it opens on demand and keeps open."""
 
     def __init__(self, files: Files) -> None:

@@ -28,7 +28,7 @@ from faircopy.storage.file import File
 from faircopy.storage.paths import make_directory, sync_directory
 from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, check_store, encode_stamp
-from faircopy.storage.store_pages import Record
+from faircopy.storage.store_pages import StoredRecord
 from faircopy.storage.system import PRIVATE_FILE
 
 KEY_BYTES_MAX = 511  # LMDB's limit
@@ -120,7 +120,7 @@ class StateStore:
 
     on_write_failure: Callable[[WriteFailure], None] = staticmethod(lambda error: None)
     on_no_space: Callable[[NoSpace], bool] = staticmethod(lambda error: False)
-    damaged: Sequence[Record] = ()
+    damaged: Sequence[StoredRecord] = ()
     _writer: DiskPool | None = None
     _is_writing = False
 

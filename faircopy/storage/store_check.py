@@ -9,7 +9,7 @@ from typing import NamedTuple
 from faircopy.storage.paths import exists, size_of
 from faircopy.storage.sealed import is_sound, seal
 from faircopy.storage.store_page import NUMBER
-from faircopy.storage.store_pages import Flaw, Record, StorePages
+from faircopy.storage.store_pages import Flaw, StoredRecord, StorePages
 
 FILE = "data.mdb"
 STAMP = b"last transaction"
@@ -21,7 +21,7 @@ class StoreCheck(NamedTuple):
     """The result of a check. With `flaws`, LMDB must not open the file; with `damaged` records it may."""
 
     flaws: list[Flaw]
-    damaged: list[Record]
+    damaged: list[StoredRecord]
 
 
 def encode_stamp(transaction: int) -> bytes:

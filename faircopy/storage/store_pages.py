@@ -49,7 +49,7 @@ class Flaw(NamedTuple):
     what: str
 
 
-class Record(NamedTuple):
+class StoredRecord(NamedTuple):
     """A key and its stored value in a table, or beside the tables if `table` is b""; and its byte."""
 
     table: bytes
@@ -83,7 +83,7 @@ class StorePages:
         self._page_bytes = 0
         self._taken = bytearray()
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[StoredRecord]:
         """All records, those beside the tables first."""
         try:
             older, newest = self._heads()
@@ -125,7 +125,7 @@ class StorePages:
         except BadPage as bad:
             raise BadPage(at + bad.byte, str(bad)) from None
 
-    def _check_stamp(self, head: Head, beside: list[Record]) -> None:
+    def _check_stamp(self, head: Head, beside: list[StoredRecord]) -> None:
         """Check the stamp: a head with too low a number would make the older state the valid one."""
         stamps = [NUMBER.unpack(record.value[-NUMBER.size :])[0] for record in beside if record.key == self._stamp]
         if head.transaction and stamps != [head.transaction]:
@@ -145,7 +145,7 @@ class StorePages:
 
     # -- tables and free pages -----------------------------------------------------------------------------------
 
-    def _find_tables(self, head: Head, *, is_current: bool = True) -> Iterator[Record]:
+    def _find_tables(self, head: Head, *, is_current: bool = True) -> Iterator[StoredRecord]:
         """Note the tables, and yield the other records beside them."""
         root_at = self.root_at(head, is_free=False)
         for node, record in TreeWalk(self, b"", head.tables, root_at, is_current=is_current).nodes():
@@ -157,7 +157,7 @@ class StorePages:
             elif is_current:
                 self.tables[node.key] = (tree, record.byte + ROOT_AT)
 
-    def _check_free(self, record: Record, head: Head) -> None:
+    def _check_free(self, record: StoredRecord, head: Head) -> None:
         """Check a list of free pages: their count, then their numbers in descending order. A list that was
         reserved but not needed has only zeros.
         """
@@ -231,7 +231,7 @@ class TreeWalk:
         self._is_current = is_current
         self._branches = self._leaves = self._overflows = self._entries = 0
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[StoredRecord]:
         """The records in the order of their keys."""
         for node, record in self.nodes():
             if node.flags & ~ON_OVERFLOW:
@@ -239,7 +239,7 @@ class TreeWalk:
             else:
                 yield record
 
-    def nodes(self) -> Iterator[tuple[Node, Record]]:
+    def nodes(self) -> Iterator[tuple[Node, StoredRecord]]:
         """The records with their nodes."""
         flaws, is_empty = len(self._pages.flaws), self._tree.root == NO_PAGE
         if not is_empty:
@@ -256,7 +256,7 @@ class TreeWalk:
 
     def _below(
         self, number: int, link_at: int, depth: int, low: bytes, high: bytes | None
-    ) -> Iterator[tuple[Node, Record]]:
+    ) -> Iterator[tuple[Node, StoredRecord]]:
         """The nodes below a page, whose keys are at least `low` and less than `high`."""
         try:
             page = self._pages.page(number, is_current=self._is_current)
@@ -287,9 +287,9 @@ class TreeWalk:
                 raise BadPage(node.byte, "a key is in the wrong place")
             low = node.key
 
-    def _record(self, number: int, node: Node) -> Record | None:
+    def _record(self, number: int, node: Node) -> StoredRecord | None:
         if not node.flags & ON_OVERFLOW:
-            return Record(self._table, node.key, node.value, self._pages.byte_of(number, node.value_at))
+            return StoredRecord(self._table, node.key, node.value, self._pages.byte_of(number, node.value_at))
         (run,) = NUMBER.unpack(node.value)
         try:
             value, pages = self._pages.value_of_run(run, node.link)
@@ -297,7 +297,7 @@ class TreeWalk:
             self._pages.note(run, self._pages.byte_of(number, node.byte), bad)
             return None
         self._overflows += pages
-        return Record(self._table, node.key, value, self._pages.byte_of(run, HEADER_BYTES))
+        return StoredRecord(self._table, node.key, value, self._pages.byte_of(run, HEADER_BYTES))
 
 
 class FreePages(TreeWalk):

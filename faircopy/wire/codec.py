@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal
 
 from faircopy.errors import FaircopyError
-from faircopy.wire.primitives import Budget, MalformedMessage
+from faircopy.wire.primitives import ElementBudget, MalformedMessage
 from faircopy.wire.reading import Dialect, Message, structure_reader
 from faircopy.wire.schema import Field, Schema
 from faircopy.wire.writing import UnencodableMessage, structure_writer
@@ -98,5 +98,5 @@ def _layout(schema: Schema, version: int, direction: Direction) -> tuple[str, tu
     if not schema.versions.has(version):
         raise UnknownMessage(f"{schema.name} version {version} is not known here")
     fields = schema.request if direction == "request" else schema.response
-    budget = Budget() if direction == "request" else None
+    budget = ElementBudget() if direction == "request" else None
     return f"{schema.name}.{direction}", fields, Dialect(version, version >= schema.flexible_from, budget)

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from faircopy.wire.primitives import (
     CUT_SHORT,
-    Budget,
+    ElementBudget,
     MalformedMessage,
     read_compact_count,
     read_compact_text,
@@ -143,7 +143,7 @@ def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
 
 def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
     topics, at = read_compact_count(frame, at)
-    budget = Budget()
+    budget = ElementBudget()
     for _ in range(budget.take(topics)):
         name, at = read_compact_text(frame, at)
         topic = _named(name)
@@ -158,7 +158,7 @@ def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[Fetch
 def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
     layout = _ASKED_V9 if version >= _LEADER_EPOCH_FROM else _ASKED_V5 if version >= 5 else _ASKED_V4
     topics, at = read_count(frame, at)
-    budget = Budget()
+    budget = ElementBudget()
     for _ in range(budget.take(topics)):
         name, at = read_text(frame, at)
         topic = _named(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Operation(IntEnum):
+class AclOperation(IntEnum):
     """An operation on a resource, by Kafka's number."""
 
     READ = 3
@@ -23,30 +23,30 @@ class Operation(IntEnum):
     IDEMPOTENT_WRITE = 12
 
 
-def bits(*operations: Operation) -> int:
+def bits(*operations: AclOperation) -> int:
     """The set of these operations."""
     return sum(1 << operation for operation in operations)
 
 
-_CONFIGS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
+_CONFIGS = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
 
 NOT_ASKED = -(2**31)
 ON_TOPICS = bits(
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.CREATE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
     *_CONFIGS,
 )
-ON_GROUPS = bits(Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS)
+ON_GROUPS = bits(AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE, *_CONFIGS)
 ON_THE_CLUSTER = bits(
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.IDEMPOTENT_WRITE,
+    AclOperation.CREATE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.IDEMPOTENT_WRITE,
     *_CONFIGS,
 )
 

@@ -38,7 +38,7 @@ class TooManyElements(MalformedMessage):
     """The lists of a message are longer than allowed, or too long for its reader to read at once."""
 
 
-class Budget:
+class ElementBudget:
     """Counts the elements of one message up to a limit."""
 
     __slots__ = ("_left", "_most")

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from faircopy.wire.primitives import (
     CUT_SHORT,
     ELEMENTS_MAX,
-    Budget,
+    ElementBudget,
     MalformedMessage,
     read_compact_count,
     read_compact_length,
@@ -87,7 +87,7 @@ def read_produce_request(version: int, frame: memoryview, at: int, elements_max:
 
     Raises MalformedMessage; TooManyElements if it has more than `elements_max` topics and partitions.
     """
-    budget = Budget(elements_max)
+    budget = ElementBudget(elements_max)
     try:
         if version >= _FLEXIBLE_FROM:
             return _read_flexible(frame, at, budget)
@@ -97,7 +97,7 @@ def read_produce_request(version: int, frame: memoryview, at: int, elements_max:
         raise MalformedMessage(f"{what}: {error}") from None
 
 
-def _read_flexible(frame: memoryview, at: int, budget: Budget) -> ProduceRequest:
+def _read_flexible(frame: memoryview, at: int, budget: ElementBudget) -> ProduceRequest:
     transactional_id, at = read_compact_text(frame, at)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
     topics, at = read_compact_count(frame, at + _ACKS_TIMEOUT.size)
@@ -108,7 +108,7 @@ def _read_flexible(frame: memoryview, at: int, budget: Budget) -> ProduceRequest
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _read_flexible_topic(frame: memoryview, at: int, budget: Budget, into: list[ProducedPartition]) -> int:
+def _read_flexible_topic(frame: memoryview, at: int, budget: ElementBudget, into: list[ProducedPartition]) -> int:
     name, at = read_compact_text(frame, at)
     topic = _named(name)
     count, at = read_compact_count(frame, at)
@@ -121,7 +121,7 @@ def _read_flexible_topic(frame: memoryview, at: int, budget: Budget, into: list[
     return skip_tags(frame, at)
 
 
-def _read_fixed(version: int, frame: memoryview, at: int, budget: Budget) -> ProduceRequest:
+def _read_fixed(version: int, frame: memoryview, at: int, budget: ElementBudget) -> ProduceRequest:
     transactional_id = None
     if version >= FIRST_ACCEPTED_VERSION:
         transactional_id, at = read_text(frame, at)
@@ -133,7 +133,7 @@ def _read_fixed(version: int, frame: memoryview, at: int, budget: Budget) -> Pro
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _read_fixed_topic(frame: memoryview, at: int, budget: Budget, into: list[ProducedPartition]) -> int:
+def _read_fixed_topic(frame: memoryview, at: int, budget: ElementBudget, into: list[ProducedPartition]) -> int:
     name, at = read_text(frame, at)
     topic = _named(name)
     count, at = read_count(frame, at)

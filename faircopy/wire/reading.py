@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from faircopy.wire.primitives import Budget, MalformedMessage, read_tag_count, read_tag_head, read_varint
+from faircopy.wire.primitives import ElementBudget, MalformedMessage, read_tag_count, read_tag_head, read_varint
 from faircopy.wire.schema import STRUCTURE, Field
 
 Step = Callable[[memoryview, int, list[Any]], int]
@@ -64,10 +64,10 @@ class Dialect:
     `budget` limits the elements that a reader may take; the caller of the reader renews it for each message.
     """
 
-    def __init__(self, version: int, flexible: bool, budget: Budget | None = None) -> None:
+    def __init__(self, version: int, flexible: bool, budget: ElementBudget | None = None) -> None:
         self.version = version
         self.flexible = flexible
-        self.budget = budget or Budget(NO_BOUND)
+        self.budget = budget or ElementBudget(NO_BOUND)
 
     def has(self, field: Field) -> bool:
         """Whether the message has this field in this version."""

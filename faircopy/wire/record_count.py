@@ -29,7 +29,7 @@ _SINGLY = 32  # records from the first attempt to compare to the second
 _LENGTH_BYTES_MAX = 5
 
 
-class Budget:
+class CountingBudget:
     """How much of one request may be counted at once, which takes some milliseconds. Threads count the rest,
     in steps."""
 
@@ -41,7 +41,7 @@ class Budget:
         self.section_bytes = SECTION_BYTES_AT_ONCE
 
 
-def is_counted(batch: memoryview, header: BatchHeader, budget: Budget) -> bool:
+def is_counted(batch: memoryview, header: BatchHeader, budget: CountingBudget) -> bool:
     """Count the records, if the budget allows; false if it does not. Raises InvalidBatch, RecordsError."""
     codec = header.attributes & COMPRESSION_MASK
     section = batch[HEADER_BYTES:] if codec == NONE else _decompressed(codec, batch[HEADER_BYTES:], budget)
@@ -61,7 +61,7 @@ def is_counted(batch: memoryview, header: BatchHeader, budget: Budget) -> bool:
     return True
 
 
-def _decompressed(codec: int, compressed: memoryview, budget: Budget) -> Bytes | None:
+def _decompressed(codec: int, compressed: memoryview, budget: CountingBudget) -> Bytes | None:
     if len(compressed) > COMPRESSED_BYTES_AT_ONCE or not budget.section_bytes:
         return None
     try:

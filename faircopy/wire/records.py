@@ -53,7 +53,7 @@ class Record(NamedTuple):
     headers: Headers
 
 
-class Message(NamedTuple):
+class NewRecord(NamedTuple):
     """The input of `build_batch` for one record."""
 
     value: bytes | None
@@ -77,7 +77,7 @@ def decode_records(batch: Bytes, limit_bytes: int = DECOMPRESSED_BYTES_AT_MOST) 
 
 
 def build_batch(
-    messages: Iterable[Message],
+    messages: Iterable[NewRecord],
     *,
     base_offset: int = 0,
     leader_epoch: int = 0,
@@ -199,7 +199,7 @@ def _header(reader: _Reader) -> tuple[str, bytes | None]:
     return key, reader.bytes_or_none()
 
 
-def _record_bytes(index: int, message: Message, base_timestamp_ms: int) -> bytes:
+def _record_bytes(index: int, message: NewRecord, base_timestamp_ms: int) -> bytes:
     body = b"".join(
         (
             b"\0",

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
 from faircopy.api.metadata import SCHEMA as METADATA
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.hosting.snapshots import DIRECTORY, LOCK
 from faircopy.storage.system import mounted
 from tests.broker_process import BrokerProcess
@@ -149,12 +149,12 @@ def consume(consumer: Consumer, messages: int) -> list[bytes]:
 
 def leader_epochs(broker: BrokerProcess) -> list[int]:
     """What Metadata tells of each partition of the topic."""
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         (topic,) = connection.ask(METADATA, 9, {"topics": [{"name": "t"}]}).topics
         return [partition.leader_epoch for partition in topic.partitions]
 
 
 def new_producer_id(broker: BrokerProcess) -> int:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         asked = {"transactional_id": None, "transaction_timeout_ms": 1_000}
         return int(connection.ask(INIT_PRODUCER_ID, 1, asked).producer_id)

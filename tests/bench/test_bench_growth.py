@@ -13,7 +13,7 @@ from bench.load.open_transactions import open_transactions
 from bench.measures.growth import Sizes, measure
 from bench.systems.faircopy import Faircopy
 from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
-from faircopy.client.connection import Connection, RequestFailed
+from faircopy.client.connection import BrokerConnection, RequestFailed
 from tests.broker_process import BrokerProcess
 
 NAME = "local-copy fsync"
@@ -21,7 +21,7 @@ NAME = "local-copy fsync"
 
 def states(address: str) -> Counter[str]:
     """How many transactional ids are in which state."""
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         answer = connection.ask(LIST_TRANSACTIONS, 0, {"state_filters": [], "producer_id_filters": []})
     return Counter(each.transaction_state for each in answer.transaction_states)
 

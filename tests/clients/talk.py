@@ -13,7 +13,7 @@ from typing import Any
 
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.api.delete_topics import SCHEMA as DELETE_TOPICS
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from tests.clients.adapter import WAIT_SECONDS, Client, ClientFailed, Consumer, Got, Place, Producer
 
 
@@ -21,14 +21,14 @@ def create_topic(address: str, topic: str, partitions: int = 1, **configs: str) 
     """Make a topic; underscores in the names of settings stand for dots."""
     rows = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
     asked = {"name": topic, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": rows}
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         answer = connection.ask(CREATE_TOPICS, 5, {"topics": [asked], "timeout_ms": 10_000, "validate_only": False})
     assert answer.topics[0].error_code == 0, answer
 
 
 def delete_topic(address: str, topic: str) -> None:
     """Delete a topic; it is gone when this returns."""
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         answer = connection.ask(DELETE_TOPICS, 5, {"topic_names": [topic], "timeout_ms": 10_000})
     assert answer.responses[0].error_code == 0, answer
 

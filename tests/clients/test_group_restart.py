@@ -12,7 +12,7 @@ import pytest
 
 from faircopy.api.delete_groups import SCHEMA as DELETE_GROUPS
 from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess, eventually
 from tests.clients.adapter import Client
 from tests.clients.conftest import CLIENTS
@@ -38,7 +38,7 @@ def generations(broker: BrokerProcess, group: str) -> int:
 
 def described(address: str, group: str) -> Any:
     """The group as administrators see it."""
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         asked = {"groups": [group], "include_authorized_operations": False}
         return connection.ask(DESCRIBE_GROUPS, 4, asked).groups[0]
 
@@ -90,7 +90,7 @@ def test_members_that_do_not_come_back_are_missed_after_a_restart(broker: Broker
     broker.restart(kill=False)
     found = described(broker.address, topic)
     assert (found.group_state, found.protocol_type, found.members) == ("Empty", "consumer", [])
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         assert connection.ask(DELETE_GROUPS, 2, {"groups_names": [topic]}).results[0].error_code == 0
     broker.restart()
     assert described(broker.address, topic).group_state == "Dead"

@@ -16,7 +16,7 @@ import pytest
 from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
 from faircopy.api.join_group import SCHEMA as JOIN_GROUP
 from faircopy.api.sync_group import SCHEMA as SYNC_GROUP
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess, eventually
 from tests.clients.adapter import Got, Place
 from tests.clients.conftest import CLIENTS
@@ -75,19 +75,19 @@ def test_a_member_that_is_silent_loses_its_share(talk: Talk, topic: str) -> None
     fill(talk, topic)
     member = talk.member(topic, topic, strategy="range")
     eventually(lambda: are_sharing(member))
-    with Connection(talk.address) as connection:
+    with BrokerConnection(talk.address) as connection:
         silent = silent_member(connection, topic)
         # Whether the other is seen with its smaller share is chance: kafka-python may join again at once.
         eventually(lambda: silent not in members_of(connection, topic))
         eventually(lambda: are_sharing(member))
 
 
-def members_of(connection: Connection, group: str) -> set[str]:
+def members_of(connection: BrokerConnection, group: str) -> set[str]:
     (described,) = connection.ask(DESCRIBE_GROUPS, 5, {"groups": [group]}).groups
     return {member.member_id for member in described.members}
 
 
-def silent_member(connection: Connection, topic: str) -> str:
+def silent_member(connection: BrokerConnection, topic: str) -> str:
     """Join a group of the topic's name, take what the leader gives, and say no more; its id."""
     name = topic.encode()
     metadata = struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", -1)
@@ -125,7 +125,7 @@ def test_static_members_come_back_to_their_share(talk: Talk, topic: str) -> None
 
 def generation_of(address: str, group: str) -> list[str]:
     """What tells one generation from the next: the members that are in it, but for their ids."""
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         described = connection.ask(
             DESCRIBE_GROUPS, 4, {"groups": [group], "include_authorized_operations": False}
         ).groups[0]
@@ -265,7 +265,7 @@ def test_empty_groups_without_offsets_expire(tmp_path: Path) -> None:
 
 def state_of(group: str, broker: BrokerProcess) -> tuple[str, str]:
     """A group's state and protocol type, as DescribeGroups shows them."""
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         asked = {"groups": [group], "include_authorized_operations": False}
         described = connection.ask(DESCRIBE_GROUPS, 4, asked).groups[0]
     return described.group_state, described.protocol_type

@@ -24,7 +24,7 @@ from faircopy.wire.batch import (
     with_log_append_time,
 )
 from faircopy.wire.compression import RecordsError, decompress
-from faircopy.wire.record_count import Budget, RecordCounter, is_counted
+from faircopy.wire.record_count import CountingBudget, RecordCounter, is_counted
 from faircopy.wire.records import decode_records, varint
 from tests.fuzz.choices import Choices
 
@@ -120,7 +120,7 @@ def check_batch(batch: bytes) -> None:
     """Do with a batch what Produce and all readers of the log do."""
     view = memoryview(batch)
     try:
-        if not is_counted(view, check_produced(view), Budget()):
+        if not is_counted(view, check_produced(view), CountingBudget()):
             return
     except (BatchError, RecordsError):
         return

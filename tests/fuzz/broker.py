@@ -10,8 +10,7 @@ from faircopy.api.routes import advertised, schema_of
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.messages import decode_response, encode_request
-from faircopy.wire.records import Message as RecordMessage
-from faircopy.wire.records import build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from faircopy.wire.schema import REQUIRED, STRUCTURE, Field
 from tests.fuzz.batches import odd_batch, signed
 from tests.fuzz.choices import Choices
@@ -72,7 +71,7 @@ NAMES = [
     TOPIC, "", "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "retention.ms", "1000",
 ]  # fmt: skip
 NUMBERS: list[int] = [0, 1, -1, 2, 3, 4, 100, 1_000, 60_000, -2, -3, -4, 2**31 - 1]
-BATCH = build_batch([RecordMessage(b"value", b"key", 1_000), RecordMessage(None, headers=(("h", None),))])
+BATCH = build_batch([NewRecord(b"value", b"key", 1_000), NewRecord(None, headers=(("h", None),))])
 ASSIGNMENT = b"\0\0\0\0\0\1\0\6orders\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LEARNED = {"producer_id", "producer_epoch", "member_id", "generation_id", "leader_epoch"}
@@ -173,7 +172,7 @@ class Client:
             batch = BATCH
         else:
             batch = build_batch(
-                [RecordMessage(b"value")],
+                [NewRecord(b"value")],
                 producer_id=self._learned.get("producer_id", 1),
                 producer_epoch=self._learned.get("producer_epoch", 0),
                 base_sequence=kind >> 4,

@@ -40,7 +40,7 @@ from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import MemoryDisk, edited
 from tests.simulation.store import Contents, SimulatedStore
@@ -133,7 +133,7 @@ COMMITTED = TransactionId(7, 0, 1)
 def sound_entries() -> list[Written]:
     """A journal of twelve entries: batches, two transactions, one of them discarded, and a trim."""
     writer = Writer()
-    batch = build_batch([Message(b"value", b"key", 1_000)])
+    batch = build_batch([NewRecord(b"value", b"key", 1_000)])
     committed, aborted = COMMITTED, TransactionId(8, 0, 2)
     for _ in range(2):
         writer.add(Kind.PLAIN, batch, records=1)
@@ -232,7 +232,9 @@ def recovered(start: int) -> list[Written] | None:
 # -- sound entries with odd fields -----------------------------------------------------------------------------------
 
 TRANSACTIONS = [NO_TRANSACTION, *(TransactionId(pid, epoch, n) for pid in (1, 2) for epoch in (0, 1) for n in (0, 1))]
-BATCH = build_batch([Message(b"value", b"key", 1_000), Message(None)], producer_id=1, producer_epoch=0, base_sequence=0)
+BATCH = build_batch(
+    [NewRecord(b"value", b"key", 1_000), NewRecord(None)], producer_id=1, producer_epoch=0, base_sequence=0
+)
 DATA_KINDS = [Kind.PLAIN, Kind.DRAFT, Kind.PREPARED, Kind.APPLY, Kind.DISCARD, Kind.TRIM]
 
 MakePayload = Callable[[Choices, int], bytes]

@@ -17,7 +17,7 @@ from faircopy.storage.state_store import Put
 from faircopy.storage.system import mount
 from faircopy.verify.log_files import DamagedLogFile, LogFile, base_offset_of, log_files
 from faircopy.wire.batch import placed_prefix, read_header
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.fuzz.choices import Choices
 from tests.fuzz.journals import IDENTITY, LOG, new_store
 from tests.fuzz.memory import MemoryDisk, edited
@@ -33,9 +33,9 @@ READ_BYTES = [0, 1, 61, 200, 1 << 20]
 
 def sound_batches() -> list[bytes]:
     """The batches of a log, with their offsets."""
-    messages = [Message(b"value" * 5, b"key", time_ms) for time_ms in (5_000, 4_000, 5_500)]
+    messages = [NewRecord(b"value" * 5, b"key", time_ms) for time_ms in (5_000, 4_000, 5_500)]
     batches = [build_batch(messages)] * (BATCHES - 1)
-    batches.append(build_batch([*messages[1:], Message(b"newest", None, GREATEST_TIME_MS)]))
+    batches.append(build_batch([*messages[1:], NewRecord(b"newest", None, GREATEST_TIME_MS)]))
     return [
         placed_prefix(number * RECORDS, read_header(batch).length, EPOCHS.epoch_at(number * RECORDS)) + batch[16:]
         for number, batch in enumerate(batches)

@@ -22,7 +22,7 @@ from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.messages import encode_request, encode_response
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 from faircopy.wire.schema import REQUIRED, STRUCTURE, Field
 from tests.fuzz import broker, configuration, journals, logs, state
 from tests.fuzz.batches import ENCODERS
@@ -40,7 +40,11 @@ PLAIN: dict[str, Any] = {
     "bool": False, "int8": 0, "int16": 0, "int32": 0, "int64": 0, "uuid": bytes(16), "string": TOPIC,
     "bytes": broker.ASSIGNMENT, "records": broker.BATCH,
 }  # fmt: skip
-MESSAGES = [Message(b"value", b"key", 1_000), Message(None, None, 2_000, (("h", b"x"), ("h", None))), Message(b"")]
+MESSAGES = [
+    NewRecord(b"value", b"key", 1_000),
+    NewRecord(None, None, 2_000, (("h", b"x"), ("h", None))),
+    NewRecord(b""),
+]
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FRAMES_OF_AN_INPUT = 4
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
 
@@ -101,7 +101,7 @@ def test_connections_leave_descriptors_to_files(broker: BrokerProcess) -> None:
     assert "CRITICAL" not in broker.log
 
 
-def error_of_making(name: str, connection: Connection) -> ErrorCode:
+def error_of_making(name: str, connection: BrokerConnection) -> ErrorCode:
     topic = {"name": name, "num_partitions": 2, "replication_factor": -1, "assignments": [], "configs": []}
     answer = connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000, "validate_only": False})
     return ErrorCode(answer.topics[0].error_code)
@@ -109,7 +109,7 @@ def error_of_making(name: str, connection: Connection) -> ErrorCode:
 
 def test_no_descriptors_at_all_is_a_passing_refusal(broker: BrokerProcess) -> None:
     """The limit falls under what is open: nothing more can be opened, and the broker does not take it for its disk."""
-    with Connection(broker.address) as connection:  # from before, for a new one would not be accepted
+    with BrokerConnection(broker.address) as connection:  # from before, for a new one would not be accepted
         assert error_of_making("t", connection) is ErrorCode.NONE
         limit_files(broker, 20)
         errors = [error_of_making(f"other{number}", connection) for number in range(20)]

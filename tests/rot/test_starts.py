@@ -16,7 +16,7 @@ from crc32c import crc32c
 
 from faircopy.api.fetch.fetch import SCHEMA as FETCH
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.journal.entry import HEADER_BYTES as ENTRY_HEADER_BYTES
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.format_4 import encode_header
@@ -40,7 +40,7 @@ MISFIT = b'{"partitions":[]}'
 def end_offset(address: str, topic: str, partition: int) -> int:
     """What ListOffsets tells; an error's code, negative."""
     body = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         answer = connection.ask(LIST_OFFSETS, 5, {"topics": [body]}).topics[0].partitions[0]
     return -int(answer.error_code) if answer.error_code else int(answer.offset)
 
@@ -50,7 +50,7 @@ def fetch_error(address: str, topic: str, partition: int, offset: int = 0) -> in
     asked = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
     topics = [{"topic": topic, "partitions": [asked]}]
     body = {"max_wait_ms": 100, "min_bytes": 1, "max_bytes": 1 << 20, "topics": topics}
-    with Connection(address) as connection:
+    with BrokerConnection(address) as connection:
         return int(connection.ask(FETCH, 4, body).responses[0].partitions[0].error_code)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from faircopy.storage.state_store import TABLES, Change, DeletePrefix, Put, StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, check_store
-from faircopy.storage.store_pages import Flaw, Record
+from faircopy.storage.store_pages import Flaw, StoredRecord
 from tests.rot.flips import Flip, flipped, flips_of
 from tests.rot.made import Made
 
@@ -137,7 +137,7 @@ def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
     for flip in flips:
         with flipped(path, flip):
             check = check_store(path.parent, TABLES)
-        found: list[Flaw | Record] = [*check.flaws, *check.damaged]
+        found: list[Flaw | StoredRecord] = [*check.flaws, *check.damaged]
         if not found:
             let_pass.append(flip)
         else:
@@ -145,12 +145,12 @@ def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
     return let_pass
 
 
-def is_near(before: bytes, flip: Flip, found: Flaw | Record) -> bool:
+def is_near(before: bytes, flip: Flip, found: Flaw | StoredRecord) -> bool:
     """Whether what is found is in the page that changed, or in one to which that links or linked. A value may have more
     than one page. And where two places claim the same page, either may be the one that changed. Where it is told how
     deep a tree is, a change is found where the tree ends.
     """
-    if isinstance(found, Record) and found.byte <= flip.byte < found.byte + len(found.value):
+    if isinstance(found, StoredRecord) and found.byte <= flip.byte < found.byte + len(found.value):
         return True
     changed, named = flip.byte // PAGE_BYTES, (found.byte // PAGE_BYTES).to_bytes(6, "little")
     page = bytearray(before[changed * PAGE_BYTES : (changed + 1) * PAGE_BYTES])

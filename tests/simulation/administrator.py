@@ -10,7 +10,7 @@ from typing import Any
 
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.checker.history import Read
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.member import SimulatedMember
@@ -96,7 +96,7 @@ class Administrator:
 
     async def _send_for_ever(self) -> None:
         """Send what counts for nothing."""
-        data = {"name": TOPIC, "partition_data": [{"index": 0, "records": build_batch([Message(b"%d" % FOREIGN)])}]}
+        data = {"name": TOPIC, "partition_data": [{"index": 0, "records": build_batch([NewRecord(b"%d" % FOREIGN)])}]}
         body = {"transactional_id": None, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
         while True:
             with contextlib.suppress(Disconnected):

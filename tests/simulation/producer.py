@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.checker.history import Value
 from tests.simulation.network import Disconnected, Remote
 
@@ -202,7 +202,7 @@ class SimulatedProducer:
         return Batch(
             name,
             build_batch(
-                [Message(str(value).encode(), timestamp_ms=time_ms) for value in values],
+                [NewRecord(str(value).encode(), timestamp_ms=time_ms) for value in values],
                 producer_id=producer_id,
                 producer_epoch=epoch,
                 base_sequence=sequence,

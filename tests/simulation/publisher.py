@@ -14,7 +14,7 @@ from faircopy.publish.client import PublishError
 from faircopy.publish.files import Files, FsyncError, NewFile
 from faircopy.publish.offsets import Held, held_from_json
 from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_request, parse_reply
-from faircopy.publish.server import Server
+from faircopy.publish.server import PublishServer
 from tests.simulation.coverage import Coverage
 from tests.simulation.lying_disk import DirectoryNode, FileNode, LyingDisk
 
@@ -127,8 +127,8 @@ class SimulatedPublisher:
         self._turn = asyncio.Lock()
         self._server = self._new_server()
 
-    def _new_server(self) -> Server:
-        return Server(PublishFiles(self._disk))
+    def _new_server(self) -> PublishServer:
+        return PublishServer(PublishFiles(self._disk))
 
     async def open_table(self, table: str, directory: str) -> Held:
         return held_from_json(await self._ask(Open(table, directory)))

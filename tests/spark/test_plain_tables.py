@@ -24,7 +24,7 @@ from faircopy.publish.files import Files
 from faircopy.publish.relocate import relocate
 from faircopy.publish.table import Table
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 from tests.unit.publish.published_log import GrowingLog, Partition
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Publisher:
             for number in range(transactions):
                 txid = f"7.0.{self.published * transactions + number}"
                 for partition in PARTITIONS:
-                    self.log.append(partition, [Message(b"value", b"key", START_MS)] * 2, txid)
+                    self.log.append(partition, [NewRecord(b"value", b"key", START_MS)] * 2, txid)
             self._table.publish(self.log.cut(), UPKEEP)
             self.published += 1
 
@@ -135,9 +135,9 @@ def merged_files(publisher: Publisher) -> int:
 def test_columns_and_values(spark: SparkSession, tmp_path: Path) -> None:
     publisher = Publisher(tmp_path, "a table, 100 % ü")
     messages = [
-        Message(b"value", b"key", START_MS, (("h", b"x"), ("null", None))),
-        Message(None, None, START_MS + 1),
-        Message(b"", b"", 0),
+        NewRecord(b"value", b"key", START_MS, (("h", b"x"), ("null", None))),
+        NewRecord(None, None, START_MS + 1),
+        NewRecord(b"", b"", 0),
     ]
     publisher.log.append(("orders", 1), messages, "7.0.1")
     publisher.publish(transactions=0)
@@ -176,7 +176,7 @@ def naive(timestamp_ms: int) -> datetime:
 
 
 def test_timestamps_that_would_overflow_in_spark(spark: SparkSession, publisher: Publisher) -> None:
-    batch = build_batch([Message(b"value")])
+    batch = build_batch([NewRecord(b"value")])
     for number, timestamp_ms in enumerate([2**62, -(2**62), 2**63 - 1, 253_402_300_800_000]):
         header = read_header(batch)._replace(base_offset=number, base_timestamp_ms=timestamp_ms)
         publisher.log.append_batch(("orders", 0), with_crc(HEADER.pack(*header) + batch[HEADER_BYTES:]), 1)

@@ -15,12 +15,12 @@ from confluent_kafka import Producer
 
 from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.journal.entry import Kind
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
 from faircopy.verify.log_files import LogFile, log_files
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess, environment
 from tests.upgrade.make_format_3 import SETTINGS, TOPICS, committed, read, transactional
 
@@ -172,9 +172,9 @@ def test_a_transaction_goes_on_over_the_upgrade(stopped: Found) -> None:
     drafts = [shown.entry for shown in stopped.entries("orders", 0) if shown.entry.kind == Kind.DRAFT]
     open_one = drafts[-1].transaction
     assert [draft.transaction for draft in drafts].count(open_one) == 2
-    with stopped.broker() as broker, Connection(broker.address) as connection:
+    with stopped.broker() as broker, BrokerConnection(broker.address) as connection:
         batch = build_batch(
-            [Message(b"open 3", None, 1_000)],
+            [NewRecord(b"open 3", None, 1_000)],
             producer_id=open_one.producer_id,
             producer_epoch=open_one.producer_epoch,
             base_sequence=2,

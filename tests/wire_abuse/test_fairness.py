@@ -15,14 +15,13 @@ from faircopy.api.api_versions import SCHEMA as API_VERSIONS
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.routes import schema_of
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import encode_request
-from faircopy.wire.records import Message as Record
-from faircopy.wire.records import build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 from tests.broker_process import BrokerProcess, eventually
 
 MANY = 30_000
@@ -92,13 +91,13 @@ LARGE: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("fairness"), "plain.enabled=false", "durability=os") as process:
-        with Connection(process.address) as connection:
+        with BrokerConnection(process.address) as connection:
             connection.ask(METADATA, 9, {"topics": [{"name": "there"}], "allow_auto_topic_creation": True})
         yield process
 
 
 def ask(broker: BrokerProcess, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         return connection.ask(schema_of(api_key), version, body)
 
 
@@ -110,7 +109,7 @@ def test_others_are_served_while_a_large_request_is_worked_on(broker: BrokerProc
     host, port = broker.address.split(":")
     most = 0
     for _ in range(5):
-        with socket.create_connection((host, int(port)), 30) as large, Connection(broker.address) as small:
+        with socket.create_connection((host, int(port)), 30) as large, BrokerConnection(broker.address) as small:
             large.sendall(request)
             large.setblocking(False)
             served = 0
@@ -174,7 +173,7 @@ def test_work_for_clients_that_are_gone_is_stopped(broker: BrokerProcess) -> Non
 
 def batch_of_many_small_records(records: int) -> bytes:
     """Compressed: some KiB that hold 8 bytes a record."""
-    plain = build_batch([Record(b"", timestamp_ms=number % 2) for number in range(records)])
+    plain = build_batch([NewRecord(b"", timestamp_ms=number % 2) for number in range(records)])
     section = bytes(cramjam.zstd.compress(plain[HEADER_BYTES:]))
     header = read_header(plain)._replace(attributes=4, length=HEADER_BYTES - 12 + len(section))
     return with_crc(HEADER.pack(*header) + section)

@@ -23,12 +23,12 @@ from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.api.routes import advertised
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.batch import HEADER_BYTES
 from faircopy.wire.codec import Message as WireMessage
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import decode_response, encode_request
-from faircopy.wire.records import Message, build_batch, varint, with_crc
+from faircopy.wire.records import NewRecord, build_batch, varint, with_crc
 from tests.broker_process import BrokerProcess
 
 MEMORY_BYTES_MAX = 200 << 20
@@ -117,7 +117,7 @@ def test_half_frames_hold_nothing(broker: BrokerProcess) -> None:
     connections = [connect(broker) for _ in range(100)]
     for connection in connections:
         connection.sendall(struct.pack(">i", 100 << 20) + b"\0\0" * 1000)
-    with Connection(broker.address) as client:
+    with BrokerConnection(broker.address) as client:
         assert client.ask(METADATA, 9, {"topics": []}).topics == []
     assert psutil.Process(broker.pid).memory_info().rss - before < 64 << 20
     for connection in connections:
@@ -159,7 +159,7 @@ def test_any_api_with_any_body(broker: BrokerProcess, data: st.DataObject) -> No
         connection.settimeout(10)
         while connection.recv(65536):
             pass
-    with Connection(broker.address) as client:
+    with BrokerConnection(broker.address) as client:
         assert client.ask(METADATA, 9, {"topics": []}).topics == []
 
 
@@ -172,7 +172,7 @@ def produce(
     """Produce raw bytes; the answer for the partition."""
     partitions = [{"index": partition, "records": records}]
     body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]} | fields
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         answer: WireMessage = connection.ask(PRODUCE, 9, body).responses[0].partition_responses[0]
         return answer
 
@@ -181,8 +181,8 @@ def changed(batch: bytes, at: int, data: bytes) -> bytes:
     return batch[:at] + data + batch[at + len(data) :]
 
 
-GOOD = build_batch([Message(b"one"), Message(b"two")])
-OF_NOBODY = build_batch([Message(b"x")], producer_id=2**40, producer_epoch=0, base_sequence=0)
+GOOD = build_batch([NewRecord(b"one"), NewRecord(b"two")])
+OF_NOBODY = build_batch([NewRecord(b"x")], producer_id=2**40, producer_epoch=0, base_sequence=0)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ OF_NOBODY = build_batch([Message(b"x")], producer_id=2**40, producer_epoch=0, ba
         (with_crc(changed(GOOD, 21, b"\0\x20")), ErrorCode.INVALID_RECORD),
         (with_crc(changed(GOOD, 21, b"\0\x07")), ErrorCode.INVALID_RECORD),
         (OF_NOBODY, ErrorCode.UNKNOWN_PRODUCER_ID),
-        (build_batch([Message(b"x")], producer_id=1, producer_epoch=-1, base_sequence=0), ErrorCode.INVALID_RECORD),
-        (build_batch([Message(b"x" * 2_000_000)]), ErrorCode.MESSAGE_TOO_LARGE),
+        (build_batch([NewRecord(b"x")], producer_id=1, producer_epoch=-1, base_sequence=0), ErrorCode.INVALID_RECORD),
+        (build_batch([NewRecord(b"x" * 2_000_000)]), ErrorCode.MESSAGE_TOO_LARGE),
         (os.urandom(500), ErrorCode.CORRUPT_MESSAGE),
     ],
 )  # fmt: skip
@@ -219,10 +219,10 @@ def test_bad_batches_get_their_codes(broker: BrokerProcess, records: bytes | Non
 
 
 def test_a_transactional_batch_without_a_transaction_is_refused(broker: BrokerProcess) -> None:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         given_id = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": "abuse", "transaction_timeout_ms": 60_000})
     batch = build_batch(
-        [Message(b"x")],
+        [NewRecord(b"x")],
         producer_id=given_id.producer_id,
         producer_epoch=given_id.producer_epoch,
         base_sequence=0,
@@ -252,7 +252,7 @@ def test_acks_that_there_are_not(broker: BrokerProcess) -> None:
 def test_names_that_no_topic_can_have(broker: BrokerProcess) -> None:
     names = ["", ".", "..", "a/b", "x" * 250, "ä", "a b", "\0"]
     body = {"topics": [{"name": name} for name in names], "allow_auto_topic_creation": True}
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         answer = connection.ask(METADATA, 9, body)
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
 
@@ -273,7 +273,7 @@ def test_a_bomb_is_not_inflated(broker: BrokerProcess) -> None:
     piece = bytes(cramjam.zstd.compress(bytes(1 << 30)))
     one_record = bytes(cramjam.zstd.compress(varint(4 << 30)))
     for first, code in ((b"", ErrorCode.INVALID_RECORD), (one_record, ErrorCode.MESSAGE_TOO_LARGE)):
-        bomb = recompressed(build_batch([Message(b"x")]), first + piece * 4)
+        bomb = recompressed(build_batch([NewRecord(b"x")]), first + piece * 4)
         with ThreadPoolExecutor(4) as clients:
             answers = list(clients.map(produce, [broker] * 8, [bomb] * 8))
         assert {answer.error_code for answer in answers} == {code}
@@ -281,11 +281,11 @@ def test_a_bomb_is_not_inflated(broker: BrokerProcess) -> None:
 
 
 def test_a_search_by_time_does_not_inflate_what_is_large(broker: BrokerProcess) -> None:
-    plain = build_batch([Message(bytes(40 << 20))])
+    plain = build_batch([NewRecord(bytes(40 << 20))])
     batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
     assert produce(broker, batch).error_code == ErrorCode.NONE
     partition = {"partition_index": 0, "timestamp": 0}
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         found = connection.ask(LIST_OFFSETS, 5, {"topics": [{"name": TOPIC, "partitions": [partition]}]})
     assert found.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert psutil.Process(broker.pid).memory_info().rss < MEMORY_BYTES_MAX
@@ -297,7 +297,7 @@ def test_a_batch_that_lies_about_its_records_is_refused(
     broker: BrokerProcess, codec: int, held: int, said: int
 ) -> None:
     """Else the offsets of consumers would have a hole, or two messages one offset."""
-    plain = build_batch([Message(b"32 KB" * 8 if held == 1 else b"")] * held)
+    plain = build_batch([NewRecord(b"32 KB" * 8 if held == 1 else b"")] * held)
     section = plain[HEADER_BYTES:]
     lie = recompressed(plain, bytes(cramjam.zstd.compress(section)) if codec else section, codec, said)
     answer = produce(broker, lie)
@@ -308,14 +308,14 @@ def test_a_batch_that_lies_about_its_records_is_refused(
 
 def test_batches_that_take_long_to_check_keep_their_order(broker: BrokerProcess) -> None:
     """All in flight at once: small ones, and ones that are counted on another thread."""
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         asked = {"transactional_id": None, "transaction_timeout_ms": 1_000, "producer_id": -1, "producer_epoch": -1}
         given = connection.ask(INIT_PRODUCER_ID, 4, asked)
     frames, sequence = [], 0
     for number in range(30):
         records = 30_000 if number % 3 else 2
         plain = build_batch(
-            [Message(b"")] * records, producer_id=given.producer_id, producer_epoch=0, base_sequence=sequence
+            [NewRecord(b"")] * records, producer_id=given.producer_id, producer_epoch=0, base_sequence=sequence
         )
         batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
         partitions = [{"index": 0, "records": batch}]
@@ -339,7 +339,7 @@ def test_fetches_out_of_bounds(broker: BrokerProcess) -> None:
             "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_id": session_id,
             "topics": [{"topic": TOPIC, "partitions": [asked]}],
         }  # fmt: skip
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             return connection.ask(FETCH, 11, body | fields)
 
     for offset in (-1, 10**9, -(2**63), 2**63 - 1):

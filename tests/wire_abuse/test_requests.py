@@ -22,12 +22,12 @@ from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.offset_commit import SCHEMA as OFFSET_COMMIT
 from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.api.routes import advertised, schema_of
-from faircopy.client.connection import Connection, ConnectionFailed
+from faircopy.client.connection import BrokerConnection, ConnectionFailed
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import encode_request
 from faircopy.wire.primitives import ELEMENTS_MAX, varint
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from faircopy.wire.schema import STRUCTURE, Field
 from tests.broker_process import BrokerProcess, eventually
 
@@ -42,7 +42,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """One that checkpoints often, since what is taken must be stored as well."""
     process = BrokerProcess(tmp_path_factory.mktemp("requests"), "checkpoint.interval.ms=100", "plain.enabled=false")
     with process:
-        with Connection(process.address) as connection:
+        with BrokerConnection(process.address) as connection:
             connection.ask(
                 METADATA,
                 9,
@@ -58,13 +58,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 def is_serving(broker: BrokerProcess) -> bool:
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         return bool(connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}]}).topics[0].error_code == 0)
 
 
 # -- random requests -------------------------------------------------------------------------------------------------
 
-BATCH = build_batch([Message(b"value", b"key", 1_000)])
+BATCH = build_batch([NewRecord(b"value", b"key", 1_000)])
 NAMES = ["", VICTIM, "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "0", "retention.ms"]
 SMALL = [-2, -1, 0, 1, 2, 3, 1_000]
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -116,7 +116,7 @@ def test_any_request_is_answered_or_closes_its_connection(broker: BrokerProcess,
     api_key, version = data.draw(REQUESTS)
     body = data.draw(body_of(schema_of(api_key).request, version))
     logged = len(broker.log)
-    with Connection(broker.address, timeout_seconds=0.05) as connection:
+    with BrokerConnection(broker.address, timeout_seconds=0.05) as connection:
         try:
             connection.ask(schema_of(api_key), version, body)
         except ConnectionFailed:
@@ -138,7 +138,7 @@ def test_the_longest_names_are_answered(broker: BrokerProcess) -> None:
         "group_id": "long", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 1, "member_id": "",
         "group_instance_id": name, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
     }  # fmt: skip
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         for api_key, version, body in (
             (ApiKey.CREATE_TOPICS, 4, {"topics": [topic, odd], "timeout_ms": 1, "validate_only": False}),
             (ApiKey.DELETE_TOPICS, 5, {"topic_names": [name], "timeout_ms": 1}),
@@ -157,7 +157,7 @@ def test_long_names_can_be_stored(broker: BrokerProcess) -> None:
     """A name longer than a key of the state store must not keep the broker from storing its state."""
     for length in (480, 5_000, LONGEST):
         name = "ä" * (length // 2)
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             row = {"partition_index": 0, "committed_offset": length, "committed_metadata": None}
             commit = {
                 "group_id": name,
@@ -170,7 +170,7 @@ def test_long_names_can_be_stored(broker: BrokerProcess) -> None:
             init = {"transactional_id": name, "transaction_timeout_ms": 1_000}
             identity = connection.ask(INIT_PRODUCER_ID, 1, init)
             broker.restart(kill=False)
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             fetch = {"group_id": name, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
             assert connection.ask(OFFSET_FETCH, 5, fetch).topics[0].partitions[0].committed_offset == length
             again = connection.ask(INIT_PRODUCER_ID, 1, init)
@@ -230,7 +230,7 @@ def test_huge_arrays_are_refused(
 
 def test_the_largest_arrays_are_answered(broker: BrokerProcess) -> None:
     names = [f"g{number}" for number in range(ELEMENTS_MAX)]
-    with Connection(broker.address) as connection:
+    with BrokerConnection(broker.address) as connection:
         answer = connection.ask(DESCRIBE_GROUPS, 5, {"groups": names, "include_authorized_operations": False})
         assert len(answer.groups) == ELEMENTS_MAX
         with pytest.raises(ConnectionFailed):
@@ -265,7 +265,7 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
             connection.sendall(request)
 
     def in_flight_bytes() -> int:
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             about = json.loads(connection.ask(INSPECT, 0, {"subject": "broker"}).document)
         # The question itself is in flight, too.
         return int(about["requests_in_flight_bytes"])
@@ -275,7 +275,7 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
 
 def test_a_request_over_the_limit_closes_its_connection(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "request.max.bytes=5000") as broker:
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             connection.ask(METADATA, 9, {"topics": [{"name": "x" * 4_000}]})
             with pytest.raises(ConnectionFailed):
                 connection.ask(METADATA, 9, {"topics": [{"name": "x" * 6_000}]})

@@ -18,9 +18,9 @@ from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.api.txn_offset_commit import SCHEMA as TXN_OFFSET_COMMIT
-from faircopy.client.connection import Connection
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.records import Message, build_batch, decode_records
+from faircopy.wire.records import NewRecord, build_batch, decode_records
 from tests.broker_process import BrokerProcess, eventually
 
 TOPIC = "haunted"
@@ -29,7 +29,7 @@ TOPIC = "haunted"
 class Instance:
     """A transactional producer, one request at a time, on any of its connections."""
 
-    def __init__(self, connection: Connection, transactional_id: str) -> None:
+    def __init__(self, connection: BrokerConnection, transactional_id: str) -> None:
         self.connection = connection
         self._id = transactional_id
         answer = connection.ask(
@@ -44,15 +44,15 @@ class Instance:
     def _identity(self) -> dict[str, object]:
         return {"transactional_id": self._id, "producer_id": self.producer_id, "producer_epoch": self.epoch}
 
-    def add(self, version: int = 1, on: Connection | None = None) -> int:
+    def add(self, version: int = 1, on: BrokerConnection | None = None) -> int:
         topics = {"topics": [{"name": TOPIC, "partitions": [0]}]}
         answer = (on or self.connection).ask(ADD_PARTITIONS_TO_TXN, version, self._identity() | topics)
         return int(answer.results[0].partitions[0].error_code)
 
-    def produce(self, value: bytes, sequence: int | None = None, on: Connection | None = None) -> int:
+    def produce(self, value: bytes, sequence: int | None = None, on: BrokerConnection | None = None) -> int:
         """Produce one message; a repeated one if its sequence is given."""
         batch = build_batch(
-            [Message(value)],
+            [NewRecord(value)],
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             base_sequence=self.sequence if sequence is None else sequence,
@@ -67,22 +67,22 @@ class Instance:
             self.sequence += 1
         return code
 
-    def end(self, *, commit: bool = True, on: Connection | None = None, version: int = 1) -> int:
+    def end(self, *, commit: bool = True, on: BrokerConnection | None = None, version: int = 1) -> int:
         body = self._identity() | {"committed": commit}
         return int((on or self.connection).ask(END_TXN, version, body).error_code)
 
 
 @pytest.fixture
-def connections(broker: BrokerProcess) -> Iterator[list[Connection]]:
+def connections(broker: BrokerProcess) -> Iterator[list[BrokerConnection]]:
     """Three connections, in the order in which they were made."""
-    made = [Connection(broker.address) for _ in range(3)]
+    made = [BrokerConnection(broker.address) for _ in range(3)]
     made[0].ask(METADATA, 9, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
     yield made
     for connection in made:
         connection.__exit__()
 
 
-def visible(connection: Connection) -> list[bytes]:
+def visible(connection: BrokerConnection) -> list[bytes]:
     """All values in the topic's log, once what is acked is visible (P8)."""
     end = connection.ask(
         LIST_OFFSETS,
@@ -99,7 +99,7 @@ def visible(connection: Connection) -> list[bytes]:
     return values
 
 
-def test_a_late_end_never_ends_a_later_transaction(connections: list[Connection]) -> None:
+def test_a_late_end_never_ends_a_later_transaction(connections: list[BrokerConnection]) -> None:
     """KAFKA-17754: an EndTxn that was stuck on an old connection comes when the next transaction is open."""
     old, new, _ = connections
     producer = Instance(old, "late/1")
@@ -118,7 +118,7 @@ def test_a_late_end_never_ends_a_later_transaction(connections: list[Connection]
     assert visible(new)[-3:] == [b"late: first", b"late: half", b"late: other half"]
 
 
-def test_a_late_draft_never_joins_a_later_transaction(connections: list[Connection]) -> None:
+def test_a_late_draft_never_joins_a_later_transaction(connections: list[BrokerConnection]) -> None:
     """It has the sequence of the next message, which would be taken for its duplicate, and lost."""
     old, new, _ = connections
     producer = Instance(old, "late-draft/1")
@@ -134,13 +134,13 @@ def test_a_late_draft_never_joins_a_later_transaction(connections: list[Connecti
     assert [value for value in visible(new) if value.startswith(b"late-draft")] == [b"late-draft: in time"]
 
 
-def test_a_client_may_use_its_connections_by_turns(connections: list[Connection]) -> None:
+def test_a_client_may_use_its_connections_by_turns(connections: list[BrokerConnection]) -> None:
     """As kafka-go does, with a pool: whatever is refused as late, it sends again, on one of them or another."""
     producer = Instance(connections[0], "pool/1")
     turns = itertools.cycle(connections)
     refusals = 0
 
-    def insist(ask: Callable[[Connection], int]) -> None:
+    def insist(ask: Callable[[BrokerConnection], int]) -> None:
         nonlocal refusals
         while (code := ask(next(turns))) != ErrorCode.NONE:
             assert code in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -159,7 +159,7 @@ def test_a_client_may_use_its_connections_by_turns(connections: list[Connection]
     assert refusals < 25, "once a connection is known to be live, nothing is refused any more"
 
 
-def test_nobody_harms_a_producer_by_naming_its_id(connections: list[Connection]) -> None:
+def test_nobody_harms_a_producer_by_naming_its_id(connections: list[BrokerConnection]) -> None:
     """Whoever has another transactional id, or none, leaves no trace of what was refused."""
     own, foreign, _ = connections
     victim, attacker = Instance(own, "victim/1"), Instance(foreign, "attacker/1")
@@ -176,7 +176,9 @@ def test_nobody_harms_a_producer_by_naming_its_id(connections: list[Connection])
 
 
 @pytest.mark.parametrize("transactional_id", ["in-flight/1", None])
-def test_a_batch_behind_a_refused_one_waits_for_it(connections: list[Connection], transactional_id: str | None) -> None:
+def test_a_batch_behind_a_refused_one_waits_for_it(
+    connections: list[BrokerConnection], transactional_id: str | None
+) -> None:
     """Several are in flight, and the first is refused for a passing reason, a flipped bit. If the second were taken,
     the first one's retry would be called a duplicate, and be lost.
     """
@@ -192,7 +194,7 @@ def test_a_batch_behind_a_refused_one_waits_for_it(connections: list[Connection]
     def send(sequence: int, *, flip: bool = False) -> int:
         batch = bytearray(
             build_batch(
-                [Message(b"in flight: %d" % sequence)],
+                [NewRecord(b"in flight: %d" % sequence)],
                 producer_id=identity[0],
                 producer_epoch=identity[1],
                 base_sequence=sequence,
@@ -214,7 +216,7 @@ def test_a_batch_behind_a_refused_one_waits_for_it(connections: list[Connection]
     assert visible(connection)[before:] == [b"in flight: %d" % sequence for sequence in range(5)]
 
 
-def test_a_repeated_end_is_answered_as_the_first(connections: list[Connection]) -> None:
+def test_a_repeated_end_is_answered_as_the_first(connections: list[BrokerConnection]) -> None:
     producer = Instance(connections[0], "again/1")
     producer.add()
     producer.produce(b"again")
@@ -224,7 +226,7 @@ def test_a_repeated_end_is_answered_as_the_first(connections: list[Connection]) 
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (3, ErrorCode.PRODUCER_FENCED)])
-def test_a_zombie_can_do_nothing(connections: list[Connection], version: int, code: ErrorCode) -> None:
+def test_a_zombie_can_do_nothing(connections: list[BrokerConnection], version: int, code: ErrorCode) -> None:
     """Its code depends on what its version of the protocol knows."""
     zombie = Instance(connections[0], f"zombie/{version}")
     assert zombie.add() == ErrorCode.NONE
@@ -243,7 +245,7 @@ def test_a_zombie_can_do_nothing(connections: list[Connection], version: int, co
     assert not [value for value in values if value.startswith(b"zombie")]
 
 
-def test_a_draft_after_the_end_is_refused(connections: list[Connection]) -> None:
+def test_a_draft_after_the_end_is_refused(connections: list[BrokerConnection]) -> None:
     producer = Instance(connections[0], "after/1")
     producer.add()
     producer.produce(b"after: in time")
@@ -255,7 +257,7 @@ def test_a_draft_after_the_end_is_refused(connections: list[Connection]) -> None
     assert visible(connections[0])[-1] == b"after: in time"
 
 
-def test_a_repeated_draft_counts_once(connections: list[Connection]) -> None:
+def test_a_repeated_draft_counts_once(connections: list[BrokerConnection]) -> None:
     producer = Instance(connections[0], "twice/1")
     producer.add()
     for _ in range(3):
@@ -266,7 +268,7 @@ def test_a_repeated_draft_counts_once(connections: list[Connection]) -> None:
     assert visible(connections[0])[-2:] == [b"twice: a", b"twice: b"]
 
 
-def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connections: list[Connection]) -> None:
+def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connections: list[BrokerConnection]) -> None:
     """Those that the messages get if nobody else writes before the commit, and never a higher one."""
     connection = connections[0]
     expecting = {"name": "expecting", "num_partitions": 1, "replication_factor": 1, "assignments": []}
@@ -289,7 +291,7 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
     def produce(topic: str, sequence: int | None, *values: bytes) -> int:
         named = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch, "transactional": True}
         header = named | {"base_sequence": sequence} if sequence is not None else {}
-        batch = build_batch([Message(value) for value in values], **header)
+        batch = build_batch([NewRecord(value) for value in values], **header)
         data = {"name": topic, "partition_data": [{"index": 0, "records": batch}]}
         transactional_id = "e/1" if sequence is not None else None
         body = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
@@ -310,10 +312,10 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
     assert produce("expecting", 4, b"e") == 6
 
 
-def test_a_repeated_plain_batch_counts_once(connections: list[Connection]) -> None:
+def test_a_repeated_plain_batch_counts_once(connections: list[BrokerConnection]) -> None:
     connection = connections[0]
     given = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
-    batch = build_batch([Message(b"plain twice")], producer_id=given.producer_id, producer_epoch=0, base_sequence=0)
+    batch = build_batch([NewRecord(b"plain twice")], producer_id=given.producer_id, producer_epoch=0, base_sequence=0)
     topics = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}]
     body = {"acks": -1, "timeout_ms": 5_000, "topic_data": topics}
     offsets = {connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].base_offset for _ in range(3)}
@@ -321,7 +323,9 @@ def test_a_repeated_plain_batch_counts_once(connections: list[Connection]) -> No
     assert visible(connection).count(b"plain twice") == 1
 
 
-def renew(connection: Connection, transactional_id: str, identity: tuple[int, int], version: int) -> tuple[int, int]:
+def renew(
+    connection: BrokerConnection, transactional_id: str, identity: tuple[int, int], version: int
+) -> tuple[int, int]:
     """Ask for the next epoch as the owner of an old identity (KIP-360): the error, and the epoch."""
     body = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000}
     body |= dict(zip(("producer_id", "producer_epoch"), identity, strict=True))
@@ -329,7 +333,7 @@ def renew(connection: Connection, transactional_id: str, identity: tuple[int, in
     return int(answer.error_code), int(answer.producer_epoch)
 
 
-def test_an_old_identity_is_refused_once_another_instance_came(connections: list[Connection]) -> None:
+def test_an_old_identity_is_refused_once_another_instance_came(connections: list[BrokerConnection]) -> None:
     """An instance may renew its identity, and ask again if the answer was lost; a zombie may not."""
     producer = Instance(connections[0], "renewed/1")
     old = (producer.producer_id, producer.epoch)
@@ -345,17 +349,17 @@ def test_an_old_identity_is_refused_once_another_instance_came(connections: list
     assert successor.end() == ErrorCode.NONE
 
 
-def test_late_offsets_never_join_a_later_transaction(connections: list[Connection]) -> None:
+def test_late_offsets_never_join_a_later_transaction(connections: list[BrokerConnection]) -> None:
     """As a late EndTxn, a TxnOffsetCommit that was stuck on an old connection is refused."""
     old, new, _ = connections
     producer = Instance(old, "late-offsets/1")
 
-    def commit_offset(offset: int, on: Connection) -> int:
+    def commit_offset(offset: int, on: BrokerConnection) -> int:
         row = {"partition_index": 0, "committed_offset": offset}
         body = producer._identity() | {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partitions": [row]}]}
         return int(on.ask(TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code)
 
-    def join(on: Connection) -> None:
+    def join(on: BrokerConnection) -> None:
         body = producer._identity() | {"group_id": "late-offsets"}
         assert on.ask(ADD_OFFSETS_TO_TXN, 1, body).error_code == ErrorCode.NONE
 
@@ -375,7 +379,7 @@ def test_late_offsets_never_join_a_later_transaction(connections: list[Connectio
 
 def test_a_timeout_aborts_and_fences(tmp_path_factory: pytest.TempPathFactory) -> None:
     with BrokerProcess(tmp_path_factory.mktemp("timeout"), "transaction.abort.interval.ms=20") as broker:
-        with Connection(broker.address) as connection:
+        with BrokerConnection(broker.address) as connection:
             connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}], "allow_auto_topic_creation": True})
             answer = connection.ask(
                 INIT_PRODUCER_ID, 2, {"transactional_id": "slow/1", "transaction_timeout_ms": 10**9}

@@ -42,7 +42,7 @@ from faircopy.wire.produce import (
     encode_produce_response,
     read_produce_request,
 )
-from faircopy.wire.record_count import Budget, is_counted
+from faircopy.wire.record_count import CountingBudget, is_counted
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
@@ -185,7 +185,7 @@ class ProduceHandler:
         operation = Operation(exchange, header, request)
         if not operation.results:
             operation.answer()
-        refused, budget = self._refusal(header, request), Budget()
+        refused, budget = self._refusal(header, request), CountingBudget()
         checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
         if budget.is_exceeded:
             exchange.blocks_next = True
@@ -198,7 +198,7 @@ class ProduceHandler:
         """Take a request with so many partitions that others must have their turn in between."""
         request = await self._large.run(read_produce_request, header.api_version, frame, header.body_at)
         operation = LargeOperation(exchange, header, request)
-        refused, budget = self._refusal(header, request), Budget()
+        refused, budget = self._refusal(header, request), CountingBudget()
         pace = self._large.pace_for(exchange.connection)
         checked = [
             refused or self._check(topic, records, budget) async for topic, _, records in pace.over(request.partitions)
@@ -280,7 +280,7 @@ class ProduceHandler:
         else:
             partition.append_plain(records, header, header.records, safe)
 
-    def _check(self, topic: str, records: memoryview | None, budget: Budget) -> Checked | FaircopyError:
+    def _check(self, topic: str, records: memoryview | None, budget: CountingBudget) -> Checked | FaircopyError:
         """The batch with its header, or why it is refused."""
         hosted = self._catalog.topics.get(topic)
         try:
@@ -290,7 +290,7 @@ class ProduceHandler:
         except FaircopyError as error:
             return error
 
-    def _check_batch(self, hosted: HostedTopic, records: memoryview | None, budget: Budget) -> Checked:
+    def _check_batch(self, hosted: HostedTopic, records: memoryview | None, budget: CountingBudget) -> Checked:
         if records is None:
             raise CorruptBatch("no record batch came")
         if len(records) > hosted.max_message_bytes:

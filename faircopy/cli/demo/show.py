@@ -25,7 +25,7 @@ from faircopy.cli.demo.process import Part, PartFailed
 from faircopy.cli.demo.report import Row, rows_of, table_of
 from faircopy.cli.demo.tally import Tally
 from faircopy.cli.output import json_option
-from faircopy.client.connection import Connection, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
 
 CRASHES = 6
 SECONDS_MAX = 240.0
@@ -134,7 +134,7 @@ class Demo:
             }
             for name in (SOURCE, DEPARTURES, ARRIVALS)
         ]
-        with Connection(address) as connection:
+        with BrokerConnection(address) as connection:
             answer = connection.ask(CREATE_TOPICS, 5, {"topics": topics, "timeout_ms": 30_000})
         for topic in answer.topics:
             ensure_ok(topic.error_code, topic.error_message, f"making topic {topic.name!r}")

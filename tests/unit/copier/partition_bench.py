@@ -19,7 +19,7 @@ from faircopy.partition.opening import PartitionResources, Unopened, assemble, r
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
-from faircopy.wire.records import Message, build_batch, decode_records
+from faircopy.wire.records import NewRecord, build_batch, decode_records
 
 PARTITION = TopicIdPartition(b"p" * 16, 0)
 IDENTITY = PARTITION.identity
@@ -87,7 +87,7 @@ class PartitionBench:
 
     async def plain(self, *values: bytes, **header: Any) -> int:
         """Append a plain batch; return its base offset when it is acked."""
-        batch = memoryview(build_batch([Message(value) for value in values], **header))
+        batch = memoryview(build_batch([NewRecord(value) for value in values], **header))
         done: asyncio.Future[int] = self.loop.create_future()
         self.partition.append_plain(batch, check_produced(batch), len(values), done.set_result)
         return await done
@@ -97,7 +97,7 @@ class PartitionBench:
         done: asyncio.Future[int] = self.loop.create_future()
         batch = memoryview(
             build_batch(
-                [Message(value) for value in values],
+                [NewRecord(value) for value in values],
                 producer_id=transaction.producer_id,
                 producer_epoch=transaction.producer_epoch,
                 base_sequence=sequence,

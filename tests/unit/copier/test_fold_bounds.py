@@ -8,18 +8,20 @@ from faircopy.copier import fold
 from faircopy.copier.fold import PartitionState
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import read_header
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 
 
 def draft(state: PartitionState, producer_id: int) -> None:
-    batch = build_batch([Message(b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+    batch = build_batch(
+        [NewRecord(b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True
+    )
     transaction = TransactionId(producer_id, 0, 1)
     length = HEADER_BYTES + len(batch)
     state.fold_draft(Entry(Kind.DRAFT, state.position, length, 1, 0, NOWHERE, transaction, 0), read_header(batch))
 
 
 def plain(state: PartitionState, producer_id: int) -> None:
-    batch = build_batch([Message(b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    batch = build_batch([NewRecord(b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0)
     length = HEADER_BYTES + len(batch)
     state.fold_plain(
         Entry(Kind.PLAIN, state.position, length, 1, 0, NOWHERE, TransactionId(-1, -1, -1), 0), read_header(batch)

@@ -15,7 +15,7 @@ from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import DamagedLog, ReadPlan, read_from_disk
 from faircopy.datalog.segment import LogSegment
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 
 EPOCHS = Epochs.of([(0, 0), (2, 30), (3, 31 * 3)])
 ranges = st.tuples(st.integers(0, 20), st.integers(1, 8)).map(lambda r: (r[0], min(r[0] + r[1], 20)))
@@ -39,7 +39,7 @@ def segment_of(path: Path, batches: int) -> tuple[LogSegment, list[int]]:
     data, begins = b"", []
     for number in range(batches):
         begins.append(len(data))
-        messages = [Message(b"%d" % number * 50)] * 3
+        messages = [NewRecord(b"%d" % number * 50)] * 3
         data += build_batch(messages, base_offset=3 * number, leader_epoch=EPOCHS.epoch_at(3 * number))
     file = path / "00000000000000000000.log"
     file.write_bytes(data)

@@ -21,14 +21,14 @@ from faircopy.storage.file import NotCached
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.compression import ZSTD
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 
 BATCHES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 40_000), st.integers(0, 50)), min_size=1, max_size=25)
 
 
 def append(log: DataLog, base_offset: int, records: int, size: int, time_ms: int) -> None:
     batch = build_batch(
-        [Message(b"v" * size, timestamp_ms=time_ms + n) for n in range(records)], base_offset=base_offset
+        [NewRecord(b"v" * size, timestamp_ms=time_ms + n) for n in range(records)], base_offset=base_offset
     )
     placed = log.place(base_offset, records, len(batch), time_ms + records - 1, (batch,))
     placed.segment.file.write([batch], placed.byte)
@@ -83,7 +83,7 @@ def test_every_offset_and_time_is_found(
 
 def test_a_search_by_time_takes_little_memory() -> None:
     """Some kilobytes of zstd can hold anything; then the batch's begin is what is told."""
-    plain = build_batch([Message(bytes(100 << 20), timestamp_ms=5)], base_offset=7)
+    plain = build_batch([NewRecord(bytes(100 << 20), timestamp_ms=5)], base_offset=7)
     section = bytes(cramjam.zstd.compress(plain[HEADER_BYTES:]))
     header = read_header(plain)
     header = header._replace(length=header.length - len(plain) + HEADER_BYTES + len(section), attributes=ZSTD)
@@ -105,7 +105,7 @@ def test_what_is_placed_but_not_shown_is_not_read(tmp_path: Path) -> None:
         log = DataLog(tmp_path / "log", b"i" * 20, store, segment_bytes=1 << 20)
         log.open(None, 0, 0)
         append(log, 0, 1, 10, 0)
-        batch = build_batch([Message(b"hidden")], base_offset=1)
+        batch = build_batch([NewRecord(b"hidden")], base_offset=1)
         placed = log.place(1, 1, len(batch), 0, (batch,))
         placed.segment.file.write([batch], placed.byte)
         plan = log.plan_read(0)

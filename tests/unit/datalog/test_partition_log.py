@@ -10,7 +10,7 @@ from faircopy.copier.checkpoint import Checkpoint
 from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.segment import file_name
 from faircopy.verify.partition_log import PartitionLog
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 
 SEGMENTS = 5
 RECORDS = 10  # of one batch a segment
@@ -26,7 +26,9 @@ def paths(tmp_path: Path) -> list[Path]:
 
 def write(path: Path, leader_epoch: int) -> None:
     """A segment with one batch of this epoch."""
-    path.write_bytes(build_batch([Message(b"value")] * RECORDS, base_offset=int(path.stem), leader_epoch=leader_epoch))
+    path.write_bytes(
+        build_batch([NewRecord(b"value")] * RECORDS, base_offset=int(path.stem), leader_epoch=leader_epoch)
+    )
 
 
 def findings(paths: list[Path], start_offset: int) -> list[tuple[str, int | None]]:

@@ -18,7 +18,7 @@ from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal, JournalFull
 from faircopy.journal.format_4 import encode_header
-from faircopy.journal.group_commit import Run, write_all
+from faircopy.journal.group_commit import WriteRun, write_all
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reading import Recovered
@@ -579,7 +579,7 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
         assert sync_on.wait(10)
         sync_files(files)
 
-    def slow_write(runs: list[Run]) -> None:
+    def slow_write(runs: list[WriteRun]) -> None:
         assert sum(run.size for run in runs) < 500_000 or write_on.wait(10)
         write_all(runs)
 

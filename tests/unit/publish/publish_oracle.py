@@ -19,7 +19,7 @@ from faircopy.wire.batch import (
     read_header,
 )
 from faircopy.wire.compression import RecordsError, decompress
-from faircopy.wire.records import Message, varint, with_crc
+from faircopy.wire.records import NewRecord, varint, with_crc
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8)), max_size=3)
 messages = st.builds(
-    Message,
+    NewRecord,
     value=st.none() | st.binary(max_size=200),
     key=st.none() | st.binary(max_size=20),
     timestamp_ms=st.integers(0, 2**45),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from faircopy.publish.files import Files, write_durably
 from faircopy.publish.requests import Chunk, Cut, Span
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 
 Partition = tuple[str, int]
 
@@ -23,7 +23,7 @@ class GrowingLog:
         self._spans: dict[Partition, list[Span]] = {partition: [] for partition in partitions}
         self.ends = dict.fromkeys(partitions, 0)
 
-    def append(self, partition: Partition, messages: list[Message], txid: str | None = None) -> None:
+    def append(self, partition: Partition, messages: list[NewRecord], txid: str | None = None) -> None:
         first = self.ends[partition]
         self._bytes[partition] += build_batch(messages, base_offset=first)
         self.ends[partition] = first + len(messages)

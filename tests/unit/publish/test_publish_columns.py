@@ -13,7 +13,7 @@ from faircopy.publish import fields, run
 from faircopy.publish.columns import decode
 from faircopy.publish.schema import SCHEMA
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
-from faircopy.wire.records import Message, build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, with_crc
 from tests.unit.publish.publish_oracle import (
     POISON,
     Row,
@@ -25,7 +25,7 @@ from tests.unit.publish.publish_oracle import (
     with_section,
 )
 
-GOOD = [Message(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
+GOOD = [NewRecord(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
 
 
 def rows(log: bytes, first_offset: int = 0, **options: Any) -> list[Row]:
@@ -55,7 +55,7 @@ def end_to_end(*parts: bytes) -> bytes:
 
 
 @given(st.lists(st.tuples(message_lists, st.integers(0, 4)), min_size=1, max_size=6), st.integers(0, 100))
-def test_good_batches_of_every_codec(listed: list[tuple[list[Message], int]], first_offset: int) -> None:
+def test_good_batches_of_every_codec(listed: list[tuple[list[NewRecord], int]], first_offset: int) -> None:
     log = end_to_end(*(recompressed(build_batch(messages), codec) for messages, codec in listed))
     found = rows(log, first_offset)
     assert found == expected(log, first_offset)
@@ -83,9 +83,9 @@ def test_poison_after_and_before_good_records_of_one_batch(name: str) -> None:
 
 def test_a_bad_record_between_good_ones_is_left_out_alone() -> None:
     bad = body(b"\0\0\2", b"\1", b"\1", b"\2", b"\1\1")  # a header whose key is null
-    records = [build_batch([Message(b"v")] * n)[HEADER_BYTES:] for n in (1, 3)]
+    records = [build_batch([NewRecord(b"v")] * n)[HEADER_BYTES:] for n in (1, 3)]
     third = records[1][2 * len(records[0]) :]
-    log = with_section(build_batch([Message(b"v")]), records[0] + bad + third, records=3)
+    log = with_section(build_batch([NewRecord(b"v")]), records[0] + bad + third, records=3)
     assert [row["offset"] for row in rows(log)] == [0, 2]
 
 
@@ -97,7 +97,7 @@ def test_sections_that_do_not_decompress(codec: int) -> None:
 
 
 def test_a_batch_beyond_the_limit_is_left_out() -> None:
-    good, large = build_batch(GOOD), build_batch([Message(bytes(10_000))])
+    good, large = build_batch(GOOD), build_batch([NewRecord(bytes(10_000))])
     log = end_to_end(good, recompressed(large, 4), good)
     assert [row["offset"] for row in rows(log, limit_bytes=5000)] == [*range(10), *range(11, 21)]
 
@@ -144,7 +144,7 @@ def test_header_keys_that_are_not_utf8() -> None:
 
 
 @given(listed=st.lists(message_lists, min_size=1, max_size=5))
-def test_runs_end_anywhere(listed: list[list[Message]]) -> None:
+def test_runs_end_anywhere(listed: list[list[NewRecord]]) -> None:
     log = end_to_end(*(build_batch(messages) for messages in listed))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(run, "RUN_BYTES", 64)
@@ -154,7 +154,7 @@ def test_runs_end_anywhere(listed: list[list[Message]]) -> None:
 
 def test_a_small_batch_that_holds_very_much_comes_in_pieces() -> None:
     record_bytes = 300_000
-    good = build_batch([Message(bytes(record_bytes)) for _ in range(100)])
+    good = build_batch([NewRecord(bytes(record_bytes)) for _ in range(100)])
     log = recompressed(good, 4)
     assert len(log) < 40_000
     pieces = [batch for batch, _ in decode(logged(log))]
@@ -163,19 +163,19 @@ def test_a_small_batch_that_holds_very_much_comes_in_pieces() -> None:
 
 
 def test_a_record_larger_than_a_run() -> None:
-    listed = [Message(b"a"), Message(bytes(run.RUN_BYTES + 5)), Message(b"b")]
+    listed = [NewRecord(b"a"), NewRecord(bytes(run.RUN_BYTES + 5)), NewRecord(b"b")]
     log = build_batch(listed)
     assert [row["value"] for row in rows(log)] == [message.value for message in listed]
 
 
 def test_full_runs_of_the_smallest_records() -> None:
-    listed = [Message(None)] * (fields.ROWS_AT_MOST + 100)
+    listed = [NewRecord(None)] * (fields.ROWS_AT_MOST + 100)
     log = end_to_end(build_batch(listed), build_batch(GOOD))
     assert [row["offset"] for row in rows(log)] == list(range(len(listed) + 10))
 
 
 def test_a_large_batch_after_a_run_that_is_almost_full() -> None:
-    first = build_batch([Message(None)] * (fields.ROWS_AT_MOST - 10))
-    second = recompressed(build_batch([Message(bytes(9000))] * 1000), 4)
+    first = build_batch([NewRecord(None)] * (fields.ROWS_AT_MOST - 10))
+    second = recompressed(build_batch([NewRecord(bytes(9000))] * 1000), 4)
     log = end_to_end(first, second)
     assert [row["offset"] for row in rows(log)] == list(range(fields.ROWS_AT_MOST + 990))

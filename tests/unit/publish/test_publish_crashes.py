@@ -14,7 +14,7 @@ from faircopy.publish.compaction import Upkeep
 from faircopy.publish.files import FsyncError
 from faircopy.publish.requests import Cut
 from faircopy.publish.table import Table
-from faircopy.wire.records import Message
+from faircopy.wire.records import NewRecord
 from tests.unit.publish.published_log import GrowingLog, Partition
 from tests.unit.publish.simulated_disk import DirectoryNode, SimulatedFiles, crashed, failing_sync
 from tests.unit.publish.table_reader import listed, read_offsets
@@ -66,7 +66,7 @@ def make_publications(files: SimulatedFiles) -> list[tuple[Cut, ...]]:
     for number in range(PUBLICATIONS):
         for place, partition in enumerate(PARTITIONS):
             if (number + place) % 3:
-                log.append(partition, [Message(b"%d" % number)] * (1 + number % 4), f"7.0.{number}")
+                log.append(partition, [NewRecord(b"%d" % number)] * (1 + number % 4), f"7.0.{number}")
         publications.append(log.cut())
     return publications
 

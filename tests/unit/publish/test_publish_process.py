@@ -18,13 +18,13 @@ from faircopy.publish.client import PublisherProcess, PublishError
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Chunk, Cut, Publish
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.seeds import seed_for
 from tests.unit.publish.published_log import GrowingLog
 from tests.unit.publish.table_reader import read_offsets
 
 ORDERS = ("orders", 0)
-GOOD = [Message(b"value", timestamp_ms=1000)] * 10
+GOOD = [NewRecord(b"value", timestamp_ms=1000)] * 10
 
 
 def now_ms() -> int:
@@ -230,7 +230,7 @@ def test_it_ends_with_its_broker(place: Place) -> None:
 
 def test_a_large_cut_takes_little_memory(place: Place, tmp_path: Path) -> None:
     """128 MiB at once: memory grows by a few row groups, not by the cut, and shrinks again."""
-    batch = bytearray(build_batch([Message(os.urandom(1000), timestamp_ms=1000)] * 1000))
+    batch = bytearray(build_batch([NewRecord(os.urandom(1000), timestamp_ms=1000)] * 1000))
     path, batches = tmp_path / "large.log", (128 << 20) // len(batch)
     with path.open("wb") as file:
         for number in range(batches):

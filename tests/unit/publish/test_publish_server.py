@@ -25,13 +25,13 @@ from faircopy.publish.requests import (
     parse_request,
     request_id,
 )
-from faircopy.publish.server import Server
-from faircopy.wire.records import Message
+from faircopy.publish.server import PublishServer
+from faircopy.wire.records import NewRecord
 from tests.unit.publish.published_log import GrowingLog
 from tests.unit.publish.simulated_disk import SimulatedFiles, failing_sync
 
 NOW_MS = 1_790_000_000_000
-GOOD = [Message(b"value")] * 10
+GOOD = [NewRecord(b"value")] * 10
 ORDERS = ("orders", 0)
 HELD = {"next_offsets": {"orders": {"0": 10}}, "topic_ids": {"orders": "0f"}}
 
@@ -100,7 +100,7 @@ def test_requests_that_are_refused(message: Any) -> None:
     line = json.dumps(message | {"now_ms": 0} if isinstance(message, dict) else message).encode()
     with pytest.raises(RequestError):
         parse_request(line)
-    number, verb, body = parse_reply(Server(SimulatedFiles()).answer(line)[0].replace(b"null", b"-1"))
+    number, verb, body = parse_reply(PublishServer(SimulatedFiles()).answer(line)[0].replace(b"null", b"-1"))
     assert (verb, body["retry"]) == ("failed", False)
     assert number == (1 if request_id(line) == 1 else -1)
 
@@ -113,7 +113,7 @@ def test_a_request_without_a_time_is_refused(now_ms: object) -> None:
 
 @given(st.binary(max_size=80))
 def test_lines_of_garbage(line: bytes) -> None:
-    reply, fatal = Server(SimulatedFiles()).answer(line)
+    reply, fatal = PublishServer(SimulatedFiles()).answer(line)
     assert b'"failed"' in reply and fatal is None
 
 
@@ -124,7 +124,7 @@ class Place:
         self.files = SimulatedFiles()
         self.files.make_directory(Path("/log"))
         self.log = GrowingLog(self.files, Path("/log"), [ORDERS])
-        self.server = Server(self.files)
+        self.server = PublishServer(self.files)
 
     def ask(self, request: Any) -> tuple[str, Any]:
         reply, _ = self.server.answer(format_request(7, NOW_MS, request))

@@ -26,7 +26,7 @@ from faircopy.publish.requests import Cut
 from faircopy.publish.schema import SCHEMA
 from faircopy.publish.table import MixedTopicsError, Table
 from faircopy.publish.table_state import NewerFormatError
-from faircopy.wire.records import Message, build_batch
+from faircopy.wire.records import NewRecord, build_batch
 from tests.unit.publish.publish_oracle import POISON, logged, loop_over, message_lists, recompressed, with_section
 from tests.unit.publish.published_log import GrowingLog, Partition
 from tests.unit.publish.simulated_disk import SimulatedFiles
@@ -36,7 +36,7 @@ TABLE = Path("/plain/orders")
 ORDERS: Partition = ("orders", 0)
 START_MS = 1_790_000_000_000
 UPKEEP = Upkeep(horizon_days=1, grace_days=2)
-GOOD = [Message(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
+GOOD = [NewRecord(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
 
 
 class Place:
@@ -80,7 +80,7 @@ def test_a_new_table_has_columns_and_no_rows(place: Place) -> None:
     )
 )
 def test_rows_are_those_of_the_log_sorted_in_each_file(
-    publications: list[list[tuple[Partition, list[Message]]]],
+    publications: list[list[tuple[Partition, list[NewRecord]]]],
 ) -> None:
     place = Place([("b", 1), ("b", 0), ("a", 7)])
     expected: list[dict[str, Any]] = []
@@ -261,7 +261,7 @@ def test_row_groups_are_bounded(place: Place, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(data_file, "ROW_GROUP_BYTES", 50_000)
     monkeypatch.setattr("faircopy.publish.run.RUN_BYTES", 10_000)
     for _ in range(60):
-        place.log.append(ORDERS, [Message(bytes(1000))] * 10)
+        place.log.append(ORDERS, [NewRecord(bytes(1000))] * 10)
     place.publish()
     metadata = pq.ParquetFile(io.BytesIO(live_contents(place.files, TABLE)[-1])).metadata
     assert metadata.num_row_groups > 8
@@ -472,11 +472,11 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
 
 def test_rows_of_a_topic_that_was_made_again_are_not_mixed_with_those_of_its_predecessor(place: Place) -> None:
     """Also when the new one has more offsets than the old one had, and after the table is opened anew."""
-    place.log.append(ORDERS, [Message(b"old")] * 10)
+    place.log.append(ORDERS, [NewRecord(b"old")] * 10)
     place.publish()
     place.files.make_directory(Path("/again"))
     again = GrowingLog(place.files, Path("/again"), [ORDERS], topic_id="f0")
-    again.append(ORDERS, [Message(b"new")] * 20)
+    again.append(ORDERS, [NewRecord(b"new")] * 20)
     cuts = again.cut()
     for _ in range(2):
         with pytest.raises(MixedTopicsError, match="another topic that was called 'orders'"):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from faircopy.wire import record_count
 from faircopy.wire.batch import HEADER, HEADER_BYTES, BatchHeader, InvalidBatch, read_header
 from faircopy.wire.compression import RecordsError
-from faircopy.wire.record_count import RECORDS_AT_ONCE, Budget, RecordCounter, is_counted
-from faircopy.wire.records import Message, build_batch, varint, with_crc
+from faircopy.wire.record_count import RECORDS_AT_ONCE, CountingBudget, RecordCounter, is_counted
+from faircopy.wire.records import NewRecord, build_batch, varint, with_crc
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -31,20 +31,20 @@ sizes = st.lists(
 )
 
 
-def counted(section: bytes, records: int, codec: int = 0, budget: Budget | None = None) -> bool:
+def counted(section: bytes, records: int, codec: int = 0, budget: CountingBudget | None = None) -> bool:
     """Whether a batch that says so many records, and holds this section, is counted at once."""
-    header: BatchHeader = read_header(build_batch([Message(b"")]))
+    header: BatchHeader = read_header(build_batch([NewRecord(b"")]))
     packed = bytes(ENCODERS[codec](section))
     header = header._replace(
         length=HEADER_BYTES - 12 + len(packed), records=records, last_offset_delta=records - 1, attributes=codec
     )
     batch = with_crc(HEADER.pack(*header) + packed)
-    return is_counted(memoryview(batch), header, budget or Budget())
+    return is_counted(memoryview(batch), header, budget or CountingBudget())
 
 
 def section_of(runs: list[tuple[int, int]]) -> tuple[bytes, int]:
     """Records of `size` bytes of value, `times` times, for each run; and how many they are."""
-    messages = [Message(bytes(size)) for size, times in runs for _ in range(times)]
+    messages = [NewRecord(bytes(size)) for size, times in runs for _ in range(times)]
     return build_batch(messages)[HEADER_BYTES:], len(messages)
 
 
@@ -58,7 +58,7 @@ def test_a_true_count_is_taken_and_every_other_refused(runs: list[tuple[int, int
             counted(section, lie, codec)
 
 
-@pytest.mark.parametrize("behind", [b"\0", b"abc", build_batch([Message(b"")])[HEADER_BYTES:]])
+@pytest.mark.parametrize("behind", [b"\0", b"abc", build_batch([NewRecord(b"")])[HEADER_BYTES:]])
 @pytest.mark.parametrize("records", [1, 17, 400])
 def test_nothing_follows_the_last_record(records: int, behind: bytes) -> None:
     section, _ = section_of([(10, records)])
@@ -136,7 +136,7 @@ def test_what_takes_long_is_left_to_others() -> None:
 
 def test_one_request_has_one_budget() -> None:
     section, records = section_of([(100, 4_000)])
-    budget = Budget()
+    budget = CountingBudget()
     assert [counted(section, records, 1, budget) for _ in range(4)] == [True, False, False, False]
     small, few = section_of([(0, 4_000)])
     assert [counted(small, few, 0, budget) for _ in range(3)] == [True, False, False]
@@ -144,6 +144,6 @@ def test_one_request_has_one_budget() -> None:
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_what_does_not_decompress_is_refused(codec: int) -> None:
-    header = read_header(build_batch([Message(b"")]))._replace(attributes=codec)
+    header = read_header(build_batch([NewRecord(b"")]))._replace(attributes=codec)
     with pytest.raises(RecordsError):
-        is_counted(memoryview(HEADER.pack(*header) + b"not of any codec"), header, Budget())
+        is_counted(memoryview(HEADER.pack(*header) + b"not of any codec"), header, CountingBudget())

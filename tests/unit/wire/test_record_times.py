@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from faircopy.wire.batch import HEADER_BYTES, read_header, with_log_append_time
 from faircopy.wire.compression import RecordsError
 from faircopy.wire.record_times import find_record_by_time
-from faircopy.wire.records import Message, build_batch, decode_records
+from faircopy.wire.records import NewRecord, build_batch, decode_records
 
 times = st.integers(0, 200) | st.integers(-(2**62), 2**62) | st.integers(2**34, 2**36)
-messages = st.builds(Message, value=st.binary(max_size=300), timestamp_ms=times)
+messages = st.builds(NewRecord, value=st.binary(max_size=300), timestamp_ms=times)
 
 
 @given(listed=st.lists(messages, min_size=1, max_size=30), asked=times, first=st.integers(0, 35), stamped=st.booleans())
-def test_the_first_record_of_a_time(listed: list[Message], asked: int, first: int, stamped: bool) -> None:
+def test_the_first_record_of_a_time(listed: list[NewRecord], asked: int, first: int, stamped: bool) -> None:
     batch = build_batch(listed)
     if stamped:
         batch = bytes(with_log_append_time(memoryview(batch), 77))
@@ -27,7 +27,7 @@ def test_the_first_record_of_a_time(listed: list[Message], asked: int, first: in
 
 @given(section=st.binary(max_size=100), records=st.integers(1, 40), asked=times)
 def test_garbage_raises_nothing_else(section: bytes, records: int, asked: int) -> None:
-    header = read_header(build_batch([Message(b"")]))._replace(records=records)
+    header = read_header(build_batch([NewRecord(b"")]))._replace(records=records)
     try:
         found = find_record_by_time(section, header, asked, 0)
     except RecordsError:
@@ -36,7 +36,7 @@ def test_garbage_raises_nothing_else(section: bytes, records: int, asked: int) -
 
 
 def test_what_is_cut_short_is_refused() -> None:
-    batch = build_batch([Message(b"value", timestamp_ms=1)] * 3)
+    batch = build_batch([NewRecord(b"value", timestamp_ms=1)] * 3)
     for end in range(HEADER_BYTES, len(batch)):
         with pytest.raises(RecordsError):
             find_record_by_time(batch[HEADER_BYTES:end], read_header(batch), 2, 0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from faircopy.wire.batch import HEADER, HEADER_BYTES, check_produced, read_header, with_log_append_time
 from faircopy.wire.compression import RecordsError
 from faircopy.wire.records import (
-    Message,
+    NewRecord,
     Record,
     build_batch,
     decode_records,
@@ -33,7 +33,7 @@ CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8)), max_size=3)
 messages = st.builds(
-    Message,
+    NewRecord,
     value=st.none() | st.binary(max_size=200),
     key=st.none() | st.binary(max_size=200),
     timestamp_ms=st.integers(0, 2**45),
@@ -42,11 +42,11 @@ messages = st.builds(
 batches = st.lists(messages, min_size=1, max_size=80)
 
 
-def as_records(listed: list[Message], base_offset: int = 0) -> list[Record]:
+def as_records(listed: list[NewRecord], base_offset: int = 0) -> list[Record]:
     return [Record(base_offset + i, m.timestamp_ms, m.key, m.value, m.headers) for i, m in enumerate(listed)]
 
 
-def built_by_aiokafka(listed: list[Message], codec: int) -> bytes:
+def built_by_aiokafka(listed: list[NewRecord], codec: int) -> bytes:
     builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
     for i, m in enumerate(listed):
         builder.append(i, m.timestamp_ms, m.key, m.value, list(m.headers))
@@ -55,13 +55,13 @@ def built_by_aiokafka(listed: list[Message], codec: int) -> bytes:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(listed=batches)
-def test_what_aiokafka_builds_is_read(codec: str, listed: list[Message]) -> None:
+def test_what_aiokafka_builds_is_read(codec: str, listed: list[NewRecord]) -> None:
     batch = built_by_aiokafka(listed, CODECS[codec])
     assert list(decode_records(batch)) == as_records(listed)
 
 
 @given(listed=batches, base_offset=st.integers(0, 2**60))
-def test_what_we_build_kafka_python_reads(listed: list[Message], base_offset: int) -> None:
+def test_what_we_build_kafka_python_reads(listed: list[NewRecord], base_offset: int) -> None:
     batch = build_batch(listed, base_offset=base_offset)
     check_produced(memoryview(batch))
     theirs = KafkaPythonBatch(batch)
@@ -71,13 +71,13 @@ def test_what_we_build_kafka_python_reads(listed: list[Message], base_offset: in
 
 
 @given(listed=batches)
-def test_log_append_time_holds_for_every_record(listed: list[Message]) -> None:
+def test_log_append_time_holds_for_every_record(listed: list[NewRecord]) -> None:
     stamped = with_log_append_time(memoryview(build_batch(listed)), 77_000)
     assert {record.timestamp_ms for record in decode_records(stamped)} == {77_000}
 
 
 def test_the_header_of_a_built_batch() -> None:
-    listed = [Message(b"a", timestamp_ms=5), Message(b"b", timestamp_ms=9), Message(b"c", timestamp_ms=7)]
+    listed = [NewRecord(b"a", timestamp_ms=5), NewRecord(b"b", timestamp_ms=9), NewRecord(b"c", timestamp_ms=7)]
     batch = build_batch(
         listed,
         base_offset=40,
@@ -94,7 +94,7 @@ def test_the_header_of_a_built_batch() -> None:
 
 
 def test_header_keys_that_are_not_utf8_are_read_as_java_does() -> None:
-    batch = build_batch([Message(b"v", headers=(("kk", b"x"),))]).replace(b"kk", b"\xffk")
+    batch = build_batch([NewRecord(b"v", headers=(("kk", b"x"),))]).replace(b"kk", b"\xffk")
     assert [record.headers for record in decode_records(batch)] == [(("\ufffdk", b"x"),)]
 
 
@@ -106,7 +106,7 @@ def test_varints_are_those_of_kafka(value: int) -> None:
 
 def with_records(section: bytes, records: int) -> bytes:
     """A batch whose header is good and whose records are `section`."""
-    header = read_header(build_batch([Message(b"")]))
+    header = read_header(build_batch([NewRecord(b"")]))
     header = header._replace(length=HEADER_BYTES - 12 + len(section), records=records, last_offset_delta=records - 1)
     return with_crc(HEADER.pack(*header) + section)
 
@@ -143,7 +143,7 @@ def test_poison_is_refused(name: str, records: int) -> None:
 
 
 def test_bytes_behind_the_last_record_are_refused() -> None:
-    good = build_batch([Message(b"v")])[HEADER_BYTES:]
+    good = build_batch([NewRecord(b"v")])[HEADER_BYTES:]
     with pytest.raises(RecordsError, match="3 bytes follow"):
         list(decode_records(with_records(good + b"abc", 1)))
 
