@@ -1,6 +1,6 @@
-"""Who has not answered yet, of all that were told something.
+"""Tracks who has not answered a message yet.
 
-Participants are told again after a change of their leader, and may answer twice: each answer counts once.
+Participants are told again after a change of leader, so one may answer twice: each answer counts once.
 
 Pure.
 """
@@ -14,7 +14,7 @@ Who = TypeVar("Who", bound=Hashable)
 
 
 class Answers(Generic[Who]):
-    """The answers to one thing; `all_in()` is called once, when the last one has come."""
+    """The answers to one message; `all_in()` is called once, when the last one arrives."""
 
     __slots__ = ("_all_in", "missing")
 
@@ -23,12 +23,12 @@ class Answers(Generic[Who]):
         self._all_in = all_in
 
     def note(self, who: Who) -> None:
-        """This one has answered."""
+        """Note that `who` has answered."""
         if who in self.missing:
             del self.missing[who]
             if not self.missing:
                 self._all_in()
 
     def close(self) -> None:
-        """Heed no answer any more."""
+        """Ignore all further answers."""
         self.missing.clear()

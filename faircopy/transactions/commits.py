@@ -1,7 +1,8 @@
 """Commits in flight, from the decision to the last APPLY (docs/ARCHITECTURE.md, Transactions).
 
-PREPARE_COMMIT and every participant's PREPARED are appended in one tick and become durable side by side; then the ack;
-then APPLY goes to every participant, in the order in which the journal decided within a group (P5).
+PREPARE_COMMIT and every participant's PREPARED are appended in one tick and become durable side by side. Then
+the commit is acknowledged. Then APPLY goes to every participant; within a group, in the order in which the
+journal decided (P5).
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from faircopy.transactions.transaction import Transaction, group_of
 Applied = Callable[[MetadataJournal, Transaction], None]
 
 THE_DECISION = None
-"""What answers beside the participants when a commit is promised: its own entry."""
+"""Stands for the commit's own entry among those that must answer before the commit is promised."""
 
 
 class Commit:
-    """One commit: first it waits for promises, then for its turn in its group, then until each participant has applied
-    it. May die with the process: recovery makes it again from what the journals hold.
+    """One commit in flight. It waits for promises, then for its turn in its group, then until every
+    participant has applied it. It may be lost with the process: recovery rebuilds it from the journals.
 
-    `answers` are those to what its participants were told last.
+    `answers` are those to the last message to its participants.
     """
 
     __slots__ = ("ack", "answers", "home", "is_applying", "rank", "transaction")
@@ -59,7 +60,7 @@ class Commit:
         finished: int,
         promised: Callable[[], None],
     ) -> None:
-        """Append the decision and all promises; when all are durable the commit can't be lost (I5)."""
+        """Append the decision and all promises; once all are durable, the commit can't be lost (I5)."""
         answers = self.answers = Answers((THE_DECISION, *asked), promised)
         self.home.append(prepare_commit(self.transaction))
         for each in asked:
@@ -76,14 +77,14 @@ class Commit:
             applied()
 
     def apply_in(self, participants: Iterable[TopicIdPartition], find_participant: Participants, finished: int) -> None:
-        """Send APPLY to these participants; those that have it already only answer."""
+        """Send APPLY to these participants; those that already have it just answer."""
         answers = self.answers
         assert answers is not None
         for each in participants:
             find_participant(each).apply(self.transaction.id, finished, self.rank, partial(answers.note, each))
 
     def give_up(self, error: FaircopyError) -> None:
-        """Somebody else goes on with it: who waits for it is told why."""
+        """Another coordinator takes over: fail the waiting client with `error`."""
         if self.answers is not None:
             self.answers.close()
         if self.ack is not None and not self.ack.done():
@@ -92,7 +93,7 @@ class Commit:
 
 
 class Commits:
-    """All commits of one coordinator that are in flight."""
+    """All in-flight commits of one coordinator."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class Commits:
         self._is_deposed = False
 
     def start(self, home: MetadataJournal, transaction: Transaction) -> asyncio.Future[None]:
-        """Decide for commit. What is returned is done when the commit can't be lost."""
+        """Decide to commit. The future is done once the commit can't be lost."""
         ack: asyncio.Future[None] = self._loop.create_future()
         commit = self._in_flight[transaction.id] = Commit(home, transaction, ack)
         self._order.decided(commit.group, transaction.id)
@@ -128,7 +129,7 @@ class Commits:
         return transaction.participants
 
     def ack_of(self, transaction: TransactionId) -> asyncio.Future[None] | None:
-        """What a repeated EndTxn waits for; None if there is nothing to wait for any more."""
+        """What a repeated EndTxn waits for; None if there is nothing left to wait for."""
         commit = self._in_flight.get(transaction)
         return commit.ack if commit is not None else None
 
@@ -136,11 +137,11 @@ class Commits:
         if commit.ack is not None:
             tell(commit.ack)
         for released in self._order.durable(commit.group, commit.transaction.id):
-            # The ack is written in the loop's next tick: nothing that follows is to stand in its way.
+            # The ack is written in the next tick of the loop: nothing that follows should delay it.
             self._loop.call_soon(self._loop.call_soon, self.apply, self._in_flight[released])
 
     def apply(self, commit: Commit) -> None:
-        """Have a commit applied, after all that were applied before (its rank)."""
+        """Apply a commit, after all that were applied before it (its rank)."""
         if self._is_deposed:
             return
         if commit.rank == NO_RANK:
@@ -154,15 +155,16 @@ class Commits:
         self._applied(commit.home, commit.transaction)
 
     def acks(self) -> list[asyncio.Future[None]]:
-        """What clients still wait for."""
+        """The acks that clients still wait for."""
         commits = self._in_flight.values()
         return [commit.ack for commit in commits if commit.ack is not None and not commit.ack.done()]
 
     # -- after a crash -------------------------------------------------------------------------------------------
 
     def found(self, home: MetadataJournal, transaction: Transaction, *, is_promised: bool) -> Commit:
-        """A commit that was decided before a crash; call in the journal's order. If not all promises are known to be
-        held, it waits until what can't say can, and its group's later ones with it (P5).
+        """Take up a commit that was decided before a crash; call in the journal's order. If not all promises
+        are known to be kept, it waits until the participants that can't tell can, and so do later commits of
+        its group (P5).
         """
         commit = self._in_flight[transaction.id] = Commit(home, transaction, None)
         self._order.decided(commit.group, transaction.id)
@@ -171,23 +173,23 @@ class Commits:
         return commit
 
     def go_on(self, commit: Commit) -> None:
-        """Apply what was promised, once all before it in its group are."""
+        """Apply a promised commit, once all commits before it in its group may be applied."""
         self._undecided.discard(commit.transaction.id)
         for released in self._order.durable(commit.group, commit.transaction.id):
             self.apply(self._in_flight[released])
 
     def is_undecided(self, transactions: Iterable[TransactionId]) -> bool:
-        """Whether of one of these it is not known if it is committed."""
+        """Whether, for one of these, it is unknown whether it is committed."""
         return not self._undecided.isdisjoint(transactions)
 
     # -- when leaders change -------------------------------------------------------------------------------------
 
     def undecided(self) -> list[Commit]:
-        """The commits of which it is not known whether they are promised, in the order of their groups."""
+        """The commits that may or may not be promised, in the order of their groups."""
         return [commit for transaction, commit in self._in_flight.items() if transaction in self._undecided]
 
     def drop(self, commit: Commit) -> None:
-        """A promise was lost, so it is aborted: those that waited for it in its group go on."""
+        """Drop a commit that is aborted since a promise was lost; later ones of its group go on."""
         del self._in_flight[commit.transaction.id]
         self._undecided.discard(commit.transaction.id)
         for released in self._order.removed(commit.group, commit.transaction.id):
@@ -198,12 +200,12 @@ class Commits:
         return [commit for commit in self._in_flight.values() if commit.is_applying]
 
     def apply_again(self, commit: Commit, participants: Iterable[TopicIdPartition]) -> None:
-        """Some participants may have missed it."""
+        """Send APPLY again to participants that may have missed it."""
         finished = self._finished.of(commit.transaction.id.producer_id)
         commit.apply_in(participants, self._find_participant, finished)
 
     def depose(self, error: FaircopyError) -> None:
-        """Another coordinator goes on with all of them."""
+        """Another coordinator takes over all of them."""
         self._is_deposed = True
         for commit in self._in_flight.values():
             commit.give_up(error)

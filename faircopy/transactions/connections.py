@@ -1,21 +1,23 @@
-"""Requests that come late, on a connection that their client has replaced (KAFKA-17754).
+"""Late requests: those on a connection that their client has replaced (KAFKA-17754).
 
-A client of transactions v1 keeps its epoch from one transaction to the next. When it gives up a connection, a request
-that was stuck there may arrive in the middle of its next transaction: an EndTxn would end it, a Produce or a
-TxnOffsetCommit would become part of it. Nothing in the request tells which transaction it was meant for.
+A client of transactions v1 keeps its epoch from one transaction to the next. When it gives up a connection, a
+request that was stuck there may arrive in the middle of its next transaction. An EndTxn would end that
+transaction; a Produce or a TxnOffsetCommit would become part of it. Nothing in the request tells which
+transaction it was meant for.
 
-So the broker looks at the connections. Each kind of request of one producer comes over one connection at a time; when a
-kind comes over a newer one, the older one is *replaced*, for all kinds that it carried. A request on a replaced
-connection is refused with an error that asks for another try:
+So the broker looks at the connections. A producer sends each kind of request over one connection at a time.
+When a kind arrives over a newer connection, the older one is *replaced*, for all kinds that it carried. A
+request on a replaced connection is refused with an error that asks the client to retry:
 
-* The client that gave the connection up never sees that. What it left there is never sent again, and is little: no
-  client has more than a few requests in flight.
-* A client that uses several connections by turns (a pool) goes on. So a connection counts as live when the request that
-  was refused comes again, as another one (its correlation id has grown), or when more requests have come than can have
-  been on their way. It does until the client opens yet another connection.
+* The client that gave the connection up never sees the error. What it left there is never sent again, and is
+  little: no client has more than a few requests in flight.
+* A client that alternates between several connections (a pool) can go on. A connection counts as live when
+  the refused request is sent again (its correlation id has grown), or when more requests have come than can
+  have been in flight. It stays live until the client opens yet another connection.
 
-Not covered: a Produce that arrives late on a connection that carried nothing but Produce, before the client has sent
-any other Produce. Clients with such connections (librdkafka) renew their epoch when they give up a Produce.
+Not covered: a Produce that arrives late on a connection that carried nothing but Produce, before the client
+has sent any other Produce. Clients with such connections (librdkafka) renew their epoch when they give up a
+Produce.
 
 Pure.
 """
@@ -29,7 +31,7 @@ from typing import NamedTuple
 from faircopy.errors import FaircopyError
 
 CONNECTIONS_MAX = 16
-"""So many connections of one producer are remembered. A producer uses two or three at a time, a pool a few more."""
+"""How many connections of one producer are remembered. A producer uses two or three, a pool a few more."""
 
 Identity = tuple[int, int]
 """Producer id and epoch."""
@@ -44,8 +46,8 @@ class Kind(IntEnum):
 
 
 IN_FLIGHT_MAX = {Kind.PRODUCE: 5, Kind.TRANSACTION: 2, Kind.OFFSETS: 2}
-"""So many requests a transactional producer has on their way on one connection (KIP-98: five batches; it asks its
-coordinators for one thing at a time, but may end a transaction while a partition is being added).
+"""How many requests a transactional producer has in flight on one connection (KIP-98: five batches; it asks
+its coordinators for one thing at a time, but may end a transaction while a partition is being added).
 """
 
 
@@ -58,7 +60,7 @@ class Sent(NamedTuple):
 
 
 class Refusals(NamedTuple):
-    """Requests of one kind that were refused on one connection: how many, and the last of them."""
+    """The refused requests of one kind on one connection: how many, and the last of them."""
 
     number: int
     last: Sent
@@ -68,7 +70,7 @@ NO_REFUSALS = Refusals(0, Sent(-1, -(1 << 31) - 1, object()))
 
 
 class LateRequest(FaircopyError):
-    """A request came on a connection that its producer has replaced. Nothing was done; a live client asks again."""
+    """A request came on a connection that its producer has replaced. It had no effect; a live client retries."""
 
 
 class Connections:
@@ -83,7 +85,7 @@ class Connections:
         self._refused: dict[int, dict[Kind, Refusals]] = {}
 
     def admit(self, kind: Kind, sent: Sent) -> None:
-        """Let a request in. Raises LateRequest."""
+        """Admit a request. Raises LateRequest."""
         connection = sent.connection
         if kind not in self._carried.get(connection, ()):
             self._note(kind, connection)
@@ -91,7 +93,7 @@ class Connections:
             self._ensure_live(kind, sent)
 
     def _note(self, kind: Kind, connection: int) -> None:
-        """A connection carries a kind of request for the first time."""
+        """Note that a connection carries a kind of request for the first time."""
         if connection < self._newest.get(kind, connection):
             self._replaced.add(connection)
         else:
@@ -102,7 +104,7 @@ class Connections:
         self._carried.setdefault(connection, set()).add(kind)
 
     def _forget_one(self) -> None:
-        """Forget the oldest connection that is replaced, else the oldest. What it carried is on newer ones."""
+        """Forget the oldest replaced connection, or else the oldest. Newer ones carry what it carried."""
         oldest = min(self._replaced & self._carried.keys(), default=min(self._carried))
         del self._carried[oldest]
         self._replaced.discard(oldest)
@@ -111,15 +113,15 @@ class Connections:
     def _ensure_live(self, kind: Kind, sent: Sent) -> None:
         refused = self._refused.setdefault(sent.connection, {})
         refusals = refused.get(kind, NO_REFUSALS)
-        if sent.correlation_id > refusals.last.correlation_id:  # else the network has repeated it
+        if sent.correlation_id > refusals.last.correlation_id:  # otherwise the network has repeated it
             if sent.content == refusals.last.content or refusals.number == IN_FLIGHT_MAX[kind]:
                 self._replaced.discard(sent.connection)
                 del self._refused[sent.connection]
                 return
             refused[kind] = Refusals(refusals.number + 1, sent)
         raise LateRequest(
-            "this came on a connection that its producer has replaced by a newer one: if it still uses both, let it "
-            "send this again"
+            "this request came on a connection that its producer has replaced with a newer one: a producer that "
+            "still uses both should send it again"
         )
 
 
@@ -130,12 +132,12 @@ class ProducerConnections:
         self._connections: dict[Identity, Connections] = {}
 
     def admit(self, producer: Identity, kind: Kind, sent: Sent) -> None:
-        """Let a request of a producer in. Raises LateRequest."""
+        """Admit a request of a producer. Raises LateRequest."""
         connections = self._connections.get(producer)
         if connections is None:
             connections = self._connections[producer] = Connections()
         connections.admit(kind, sent)
 
     def forget(self, producer: Identity) -> None:
-        """The producer's instance is fenced, or forgotten."""
+        """Forget the connections of an instance that is fenced, or forgotten."""
         self._connections.pop(producer, None)

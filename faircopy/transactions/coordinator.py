@@ -37,7 +37,7 @@ TRY_AGAIN = {
     RequestKind.TRANSACTION: ErrorCode.CONCURRENT_TRANSACTIONS,
     RequestKind.OFFSETS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
-"""What a live client takes for "nothing was done, send it again soon"."""
+"""What a live client understands as "nothing was done, retry soon"."""
 
 
 class CoordinatorOptions(NamedTuple):
@@ -50,8 +50,9 @@ class CoordinatorOptions(NamedTuple):
 class TransactionCoordinator:
     """All transactions of some metadata journals, as their leader of this `epoch`.
 
-    `number_of` tells which journal has a transactional id; `ranks` are those of all coordinators of the process.
-    What must survive is in the journals, and in their tables. What is here may die with the process.
+    `number_of` maps a transactional id to the number of its journal; all coordinators of the process share
+    `ranks`. Whatever must survive is in the journals and their tables. What is here may be lost with the
+    process.
     """
 
     commits_type: ClassVar[type[Commits]] = Commits
@@ -88,7 +89,7 @@ class TransactionCoordinator:
         self._is_led = True
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
-        """J-fn(G). Raises TransactionRefused if it is led by another coordinator now."""
+        """The journal J-fn(G) of a transactional id. Raises TransactionRefused if somebody else leads it now."""
         if not self._is_led:
             raise deposed()
         return self._journals[self._number_of(transactional_id)]
@@ -98,9 +99,9 @@ class TransactionCoordinator:
     async def init_producer(
         self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
     ) -> tuple[int, int]:
-        """A (producer id, epoch) that fences all earlier instances; what they left is ended when this returns.
+        """A (producer id, epoch) that fences all earlier instances, once their transactions have ended.
 
-        `producer_id` and `epoch` are those of the caller if it had some (KIP-360), else -1. Raises TransactionRefused.
+        `producer_id` and `epoch` are what the caller had before (KIP-360), or -1. Raises TransactionRefused.
         """
         decisions.ensure_timeout(transactional_id, timeout_ms, self._options.max_timeout_ms)
         home = self.journal_of(transactional_id)
@@ -115,7 +116,7 @@ class TransactionCoordinator:
 
     def _fence(self, transactional_id: str, timeout_ms: int, caller: tuple[int, int], fresh_id: int) -> tuple[int, int]:
         """Raise the epoch, and abort what is open."""
-        # Looked at again: while a producer id was fetched, another request may have come, or another leader.
+        # Look again: while the producer id was fetched, another request may have come, or another leader.
         home = self.journal_of(transactional_id)
         producer = home.table.producers.get(transactional_id)
         now_ms = self._clock.steady_ms()
@@ -124,7 +125,7 @@ class TransactionCoordinator:
         return entry.transaction[:2]
 
     def _append_fence(self, home: MetadataJournal, producer: Producer | None, entry: NewEntry) -> None:
-        """Fence the instance that there is, and abort what it has open: one entry, as a crash may come between two."""
+        """Fence the present instance and abort what it has open, in one entry: a crash could part two."""
         fenced = producer.current if producer is not None else None
         if producer is not None:
             self._forget_instance(producer)
@@ -138,11 +139,11 @@ class TransactionCoordinator:
         except TimeoutError:
             raise TransactionRefused(
                 ErrorCode.CONCURRENT_TRANSACTIONS,
-                f"the last transaction of {transactional_id!r} is still being copied",
+                f"the last transaction of {transactional_id!r} is still being copied: try again",
             ) from None
 
     def _forget_instance(self, producer: Producer) -> None:
-        """The instance is fenced, or the id forgotten."""
+        """Forget an instance that is fenced, or whose transactional id is forgotten."""
         self._connections.forget(producer.identity)
         self._may_have_begun.discard(producer.transactional_id)
 
@@ -157,11 +158,11 @@ class TransactionCoordinator:
         sent: Sent,
         fenced: ErrorCode,
     ) -> None:
-        """Add partitions to the producer's transaction, and tell their leaders its TxId. Raises TransactionRefused.
+        """Add partitions to the producer's transaction, and tell them its TxId. Raises TransactionRefused.
 
-        Returns when that is written. Nothing waits for a disk, as PREPARE_COMMIT lists the participants itself; but
-        what a crash of the process forgets must not be acked: the producer's next request would begin another
-        transaction, and its commit would be half of what it means to.
+        Returns once that is written. It need not be durable, as PREPARE_COMMIT lists the participants itself.
+        But what a crash of the process forgets must not be acked: the producer's next request would begin
+        another transaction, and its commit would be half of what it means to commit.
         """
         home = self.journal_of(transactional_id)
         producer = decisions.newest_producer(home.table, transactional_id, producer_id, epoch, fenced)
@@ -181,7 +182,7 @@ class TransactionCoordinator:
     def _append_added(
         self, home: MetadataJournal, producer: Producer, epochs: Mapping[TopicIdPartition, int]
     ) -> TransactionId:
-        """Begin the transaction if need be. `epochs` are the leader epochs of the partitions."""
+        """Append the partitions, and begin the transaction if need be. `epochs` are their leader epochs."""
         is_new = producer.current is None
         number = self._numbers.take() if is_new else NOBODY
         now_ms = self._clock.steady_ms()
@@ -193,7 +194,7 @@ class TransactionCoordinator:
         return producer.current.id
 
     def _ensure_space(self, home: MetadataJournal, producer: Producer) -> None:
-        """Begin nothing on a full disk. Raises TransactionRefused."""
+        """Raise TransactionRefused on a full disk: nothing is begun there."""
         try:
             home.journal.ensure_space()
         except JournalFull as error:
@@ -202,19 +203,19 @@ class TransactionCoordinator:
             raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def admit_draft(self, transaction: TransactionId, sent: Sent) -> None:
-        """Let a Produce into a transaction that is open. Raises TransactionRefused if it comes late."""
+        """Admit a Produce into an open transaction. Raises TransactionRefused if it comes late."""
         self._admit(transaction[:2], RequestKind.PRODUCE, sent)
 
     def admit_offsets(self, transactional_id: str, producer_id: int, epoch: int, sent: Sent) -> None:
-        """Let a TxnOffsetCommit in. Raises TransactionRefused if it is not of the newest instance, or comes late."""
+        """Admit a TxnOffsetCommit. Raises TransactionRefused if it is late, or not of the newest instance."""
         table = self.journal_of(transactional_id).table
         fenced = ErrorCode.INVALID_PRODUCER_EPOCH
         producer = decisions.newest_producer(table, transactional_id, producer_id, epoch, fenced)
         self._admit(producer.identity, RequestKind.OFFSETS, sent)
 
     def _admit(self, identity: tuple[int, int], kind: RequestKind, sent: Sent) -> None:
-        """Raise TransactionRefused for a request that comes late (KAFKA-17754). Call when all else is known to fit: an
-        identity that somebody else names must leave no trace.
+        """Raise TransactionRefused for a late request (KAFKA-17754). Call after all other checks: a request
+        that names somebody else's identity must leave no trace.
         """
         try:
             self._connections.admit(identity, kind, sent)
@@ -222,7 +223,7 @@ class TransactionCoordinator:
             raise TransactionRefused(TRY_AGAIN[kind], f"producer {identity[0]}: {error}") from error
 
     def refusal_of_draft(self, transactional_id: str, producer_id: int, epoch: int) -> ErrorCode:
-        """What to tell an instance whose draft belongs to no open transaction."""
+        """The answer to an instance whose draft belongs to no open transaction."""
         if not self._is_led:
             return TRY_AGAIN[RequestKind.PRODUCE]
         producer = self.journal_of(transactional_id).table.producers.get(transactional_id)
@@ -245,7 +246,7 @@ class TransactionCoordinator:
         sent: Sent,
         fenced: ErrorCode,
     ) -> None:
-        """Commit or abort the open transaction; a commit returns when it can't be lost (I5). Raises
+        """Commit or abort the open transaction; a commit returns once it can't be lost (I5). Raises
         TransactionRefused.
         """
         home = self.journal_of(transactional_id)
@@ -267,12 +268,13 @@ class TransactionCoordinator:
             self._endings.abort(home, transaction, producer.epoch)
 
     def _ensure_promises(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """A participant that can't promise makes the whole transaction abort."""
+        """Raise TransactionRefused if a participant can't promise; if one has failed, abort the transaction."""
         for partition_id in transaction.participants:
             try:
                 self._find_participant(partition_id).ensure_writable()
             except (JournalFull, NotLed) as error:
-                # Nothing is lost: the client asks again until there is space, or a leader, or the timeout comes.
+                # Nothing is lost: the client retries until there is space, or a leader, or its transaction
+                # times out.
                 raise TransactionRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
             except FaircopyError as error:
                 self._endings.abort(home, transaction, transaction.id.producer_epoch, untold=True)
@@ -282,9 +284,10 @@ class TransactionCoordinator:
                 ) from error
 
     def _ensure_none_forgotten(self, producer: Producer) -> None:
-        """An abort that finds nothing open may be that of a transaction whose BEGIN was refused, or lost in a crash
-        before it was acknowledged. To one whose last transaction is committed, "aborted" could be a lie, and
-        INVALID_TXN_STATE is fatal: this code has clients renew their epoch, which aborts whatever there is (KIP-360).
+        """Refuse an abort that finds nothing open, if it may be meant for a transaction whose BEGIN was
+        refused, or was lost in a crash before it was acknowledged. If the producer's last transaction is
+        committed, "aborted" could be a lie, and INVALID_TXN_STATE is fatal. The error code used here makes
+        clients renew their epoch, which aborts whatever there is (KIP-360). Raises TransactionRefused.
         """
         is_abort_of_the_last = producer.must_abort or producer.last_state in ABORT_STATES
         if producer.transactional_id in self._may_have_begun and not is_abort_of_the_last:
@@ -295,11 +298,11 @@ class TransactionCoordinator:
             )
 
     async def _repeated_ack(self, producer: Producer) -> None:
-        """A repeated request is answered when the first one is. Raises TransactionRefused."""
+        """Answer a repeated request when the first one is answered. Raises TransactionRefused."""
         if self._commits.is_undecided(producer.ending):
             raise TransactionRefused(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"whether the last transaction of {producer.transactional_id!r} is committed can't be known before a "
+                f"whether the last transaction of {producer.transactional_id!r} is committed can't be known until a "
                 f"partition that takes part in it is repaired",
             )
         for transaction in list(producer.ending):
@@ -321,7 +324,7 @@ class TransactionCoordinator:
         return expired
 
     def forget_idle(self) -> None:
-        """Forget transactional ids that nobody has used for long (transactional.id.expiration.ms)."""
+        """Forget transactional ids that have not been used for transactional.id.expiration.ms."""
         for home in self.journals:
             now_ms, idle_ms = self._clock.steady_ms(), self._options.transactional_id_expiration_ms
             for producer in idle(home.table, now_ms, idle_ms):
@@ -332,10 +335,10 @@ class TransactionCoordinator:
     # -- recovery ------------------------------------------------------------------------------------------------
 
     def settle(self, *, is_clean: bool, lost_power: bool) -> list[Commit]:
-        """After all journals are folded: settle what they know. Returns the commits that may be applied.
+        """Settle all transactions, once all journals are folded. Returns the commits that may be applied.
 
-        `is_clean` says that the last run ended in order, with every draft durable: then open transactions go on.
-        `lost_power` says that what was written, but not fsynced, may be lost.
+        `is_clean`: the last run ended in order, with every draft durable, so open transactions go on.
+        `lost_power`: what was written, but not fsynced, may be lost.
         """
         for home in self.journals:
             if lost_power:
@@ -352,16 +355,16 @@ class TransactionCoordinator:
     # -- when leaders change -------------------------------------------------------------------------------------
 
     def reunion(self, is_there: IsThere) -> Reunion:
-        """For partitions that are led again."""
+        """The reunion with partitions that are led again."""
         return Reunion(self.journals, self._find_participant, self._commits, self._endings, is_there)
 
     def apply_again(self, missed: Missed) -> None:
-        """Tell participants of a commit that they have missed."""
+        """Tell participants about a commit that they have missed."""
         self._commits.apply_again(*missed)
 
     async def finish(self) -> None:
-        """Refuse what comes from now on, and wait a little for the commits that are decided: nobody else can tell their
-        clients so soon.
+        """Refuse all requests from now on, and wait a little for the decided commits: nobody else can tell
+        their clients so soon.
         """
         self._is_led = False
         acks = self._commits.acks()
@@ -369,8 +372,8 @@ class TransactionCoordinator:
             await asyncio.wait(acks, timeout=FINISH_SECONDS)
 
     def depose(self) -> None:
-        """After `finish`: another coordinator goes on with everything, and nothing is written or answered here any
-        more. Clients whose commit is on its way are told to ask that one.
+        """After `finish`: another coordinator takes over, and nothing more is written or answered here.
+        Clients whose commit is in flight are told to ask the other coordinator.
         """
         error = deposed()
         self._commits.depose(error)
@@ -378,5 +381,5 @@ class TransactionCoordinator:
 
 
 def deposed() -> TransactionRefused:
-    """What a coordinator answers that does not lead any more."""
+    """The answer of a coordinator that leads no more."""
     return TransactionRefused(ErrorCode.NOT_COORDINATOR, "another coordinator leads now: ask for it, and try again")

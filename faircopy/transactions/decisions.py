@@ -17,7 +17,7 @@ from faircopy.wire.error_codes import ErrorCode
 
 
 class TransactionRefused(FaircopyError):
-    """A request does not fit the state of its transactional id; nothing was changed."""
+    """A request does not fit the state of its transactional id. Nothing was changed."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ def newest_producer(
     if producer is None or producer.producer_id != producer_id:
         raise TransactionRefused(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            f"transactional id {transactional_id!r} is not that of producer {producer_id}: call InitProducerId",
+            f"transactional id {transactional_id!r} does not belong to producer {producer_id}: call InitProducerId",
         )
     if producer.epoch != epoch:
         raise TransactionRefused(
@@ -63,8 +63,8 @@ def ensure_told(producer: Producer) -> None:
 
 
 def ensure_may_fence(producer: Producer, caller: tuple[int, int]) -> None:
-    """KIP-360: a caller that names its old identity must be the newest instance, or the previous one as long as no
-    other has come. Raises TransactionRefused.
+    """Raise TransactionRefused unless a caller that names its old identity is the newest instance, or is the
+    previous one and no other has come since (KIP-360).
     """
     if caller[0] < 0 or caller == producer.identity:
         return
@@ -86,7 +86,7 @@ def ensure_timeout(transactional_id: str, timeout_ms: int, max_timeout_ms: int) 
     if not 0 < timeout_ms <= max_timeout_ms:
         raise TransactionRefused(
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not within 1 to {max_timeout_ms} ms "
+            f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not between 1 and {max_timeout_ms} ms "
             f"(setting transaction.max.timeout.ms)",
         )
 
@@ -99,7 +99,7 @@ def new_instance(
     timeout_ms: int,
     now_ms: int,
 ) -> NewEntry:
-    """The entry that answers InitProducerId: it fences the instance that there is. `fresh_id` is the producer id of a
+    """The entry for InitProducerId, which fences the present instance. `fresh_id` is the producer id for a
     transactional id that has none, or whose epochs are used up. Raises TransactionRefused.
     """
     identity = (fresh_id, 0)
@@ -124,8 +124,8 @@ def fence(
 
 
 def expire(producer: Producer, now_ms: int) -> NewEntry:
-    """The entry that aborts a transaction past its timeout. Its producer must not go on in ignorance, and may come
-    back if no other instance has come since (KIP-588).
+    """The entry that aborts a transaction past its timeout. It fences the producer, which must not go on
+    unaware of the abort. The producer may come back if no other instance has come since (KIP-588).
     """
     epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
     return fence(producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, now_ms, producer.epoch)
@@ -156,7 +156,7 @@ def add(producer: Producer, leader_epochs: Mapping[TopicIdPartition, int], numbe
 
 
 def end(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry | None:
-    """The entry that ends the open transaction; None if an equal request has ended it before.
+    """The entry that ends the open transaction; None if an equal request has already ended it.
 
     Raises TransactionRefused.
     """
@@ -175,7 +175,9 @@ def end(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry | None:
 
 
 def _tell(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry:
-    """An abort is what we wait for. A commit may be the last one's, repeated, or that of one which was lost."""
+    """The entry for a producer that must abort. A commit is refused: it may repeat that of its last
+    transaction, or be meant for one that was lost.
+    """
     if commit and producer.last_state in COMMIT_STATES:
         raise TransactionRefused(
             ErrorCode.INVALID_TXN_STATE,
@@ -184,18 +186,18 @@ def _tell(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry:
         )
     if commit:
         ensure_told(producer)
-    # From now on an abort that is asked for again is a repeated one.
+    # From now on, another abort is a repetition of this one.
     entry = fence(producer.transactional_id, *producer.identity, producer.timeout_ms, now_ms)
     return entry._replace(payload=entry.payload | {"told": True})
 
 
 def prepare_commit(transaction: Transaction) -> NewEntry:
-    """The entry that decides for commit, once it and every participant's PREPARED are durable (I5)."""
+    """The entry that decides to commit, once it and every participant's PREPARED are durable (I5)."""
     return NewEntry(Kind.PREPARE_COMMIT, transaction.id, {"partitions": transaction.participants})
 
 
 def prepare_abort(transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> NewEntry:
-    """The entry that decides for abort; `untold` if its producer did not ask for it, and is not fenced either."""
+    """The entry that decides to abort; `untold` if its producer neither asked for it nor is fenced."""
     payload = {"partitions": transaction.participants, "fence": fence_epoch, "untold": untold}
     return NewEntry(Kind.PREPARE_ABORT, transaction.id, payload)
 

@@ -1,4 +1,4 @@
-"""The end of a transaction: each participant is told, and when all have it for good, nobody will ask again."""
+"""The end of a transaction: every participant is told, and once all have it durably, nobody asks again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Endings:
-    """Ends transactions. Keeps who waits for that, which may die with the process."""
+    """Ends transactions. Keeps only who waits for that, which may be lost with the process."""
 
     def __init__(
         self, find_participant: Participants, finished: FinishedNumbers, loop: asyncio.AbstractEventLoop
@@ -35,11 +35,11 @@ class Endings:
         self._deposed: FaircopyError | None = None
 
     def committed(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """Every participant has applied it."""
+        """End a transaction that every participant has applied."""
         self._end(home, transaction, Kind.COMMITTED)
 
     def abort(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> None:
-        """Decide for abort, and tell the participants. Nothing waits: what a crash forgets of this is aborted too."""
+        """Decide to abort, and tell the participants. Nothing waits: what a crash forgets is aborted too."""
         home.append(prepare_abort(transaction, fence_epoch, untold=untold))
         self.discard(home, transaction)
 
@@ -52,7 +52,7 @@ class Endings:
             self._discarded(home, transaction)
 
     def discard_in(self, transaction: Transaction, participants: Iterable[TopicIdPartition]) -> None:
-        """Tell these participants; those that know it already only answer."""
+        """Tell these participants; those that already know just answer."""
         answers = self._discarding[transaction.id]
         finished = self._finished.of(transaction.id.producer_id)
         for each in participants:
@@ -60,7 +60,7 @@ class Endings:
             participant.discard(transaction.id, transaction.fence_epoch, finished, partial(answers.note, each))
 
     def _discarded(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """Every participant has discarded it."""
+        """End a transaction that every participant has discarded."""
         del self._discarding[transaction.id]
         self._end(home, transaction, Kind.ABORTED)
 
@@ -78,7 +78,7 @@ class Endings:
                 tell(settled)
 
     def all_over(self, home: MetadataJournal, transactional_id: str) -> asyncio.Future[None]:
-        """Done when no transaction of this id is being ended any more."""
+        """Done once no transaction of this id is still being ended."""
         settled: asyncio.Future[None] = self._loop.create_future()
         if self._deposed is not None:
             settled.set_exception(self._deposed)
@@ -91,7 +91,7 @@ class Endings:
         return settled
 
     def depose(self, error: FaircopyError) -> None:
-        """Another coordinator goes on with all of them: who waits is told why."""
+        """Another coordinator takes over all of them: fail all waiting requests with `error`."""
         self._deposed = error
         for answers in self._discarding.values():
             answers.close()

@@ -1,7 +1,7 @@
-"""Which transactions no coordinator will ask for again, so that participants may forget what they decided.
+"""Which transactions no coordinator will ask for again, so that participants may forget how they ended.
 
-Not folded: it says what is *durable*, and it may die with the process. Participants then remember decided transactions
-for a little longer, until their producer's next one is over.
+This is not folded: it says what is *durable*, and it may be lost with the process. Participants then remember
+decided transactions a little longer, until the producer's next one is over.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NOTHING_FINISHED = -1
 
 
 class FinishedNumbers:
-    """For each producer id: all its transactions up to this number are over, durably."""
+    """For each producer id, the number up to which all its transactions are durably over."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -24,8 +24,8 @@ class FinishedNumbers:
         return self._numbers.get(producer_id, NOTHING_FINISHED)
 
     def once_durable(self, producer: Producer) -> Callable[[], None]:
-        """What to call when all that the journal holds by now is durable."""
-        # Counted now: by then the table may hold ends of later transactions, which are not durable.
+        """What to call once everything that the journal holds now is durable."""
+        # Count now: later, the table may hold ends of later transactions that are not durable.
         producer_id, number = producer.producer_id, all_over_up_to(producer)
 
         def durable() -> None:
@@ -34,12 +34,12 @@ class FinishedNumbers:
         return durable
 
     def forget(self, producer_id: int) -> None:
-        """The producer id is not used any more."""
+        """Forget a producer id that is no longer used."""
         self._numbers.pop(producer_id, None)
 
 
 def all_over_up_to(producer: Producer) -> int:
-    """The number before the first transaction of a producer that is not over."""
+    """The number before that of a producer's first transaction that is not over."""
     unfinished = [txid.number for txid in producer.ending]
     if producer.current is not None:
         unfinished.append(producer.current.id.number)

@@ -7,13 +7,13 @@
     COMMITTED, ABORTED   {}
     FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": previous epoch or -1,
                      "at_ms": steady clock, "told": the instance stays, and knows that its last one is aborted}
-                                             the entry's TxId holds the new producer id and epoch; it aborts what the
-                                             instance before has open
+                                             the entry's TxId holds the new producer id and epoch; the entry also
+                                             aborts what the previous instance has open
     FORGET          {"id": transactional id}
-    UNCLEAN         {}                       transactions of any producer may have been lost, with power
+    UNCLEAN         {}                       transactions of any producer may have been lost in a power failure
 
-Topic ids are bytes, and in JSON hexadecimal. Every entry's header carries the TxId; that of FENCE and FORGET has
-number -1, and UNCLEAN has none.
+Topic ids are bytes, hexadecimal in JSON. Every entry's header has the TxId; in FENCE and FORGET its number is
+-1, and UNCLEAN has none.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ def decode(data: bytes | memoryview) -> Payload:
 
 
 def read_json(data: bytes | memoryview) -> Payload:
-    """What stands in these bytes, for people to read."""
+    """The JSON in these bytes, for people to read."""
     stored: Payload = json.loads(bytes(data))
     return stored

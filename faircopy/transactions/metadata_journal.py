@@ -39,14 +39,14 @@ class MetadataJournal:
         self._is_retired = False
 
     def append(self, entry: NewEntry) -> None:
-        """Append an entry and fold it. Who needs it durable asks the journal."""
+        """Append an entry and fold it. To wait until it is durable, use `journal`."""
         written = self.journal.append(entry.kind, encode(entry.payload), transaction=entry.transaction)
         self.table.fold(entry, written.position)
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Read the checkpoint, and fold what the journal holds behind it. Blocks. Raises DamagedJournal."""
+        """Read the checkpoint, and fold the entries after it. Blocks. Raises DamagedJournal."""
         value = self._store.get("checkpoints", self.identity)
         if value is not None:
             self._checkpoint_position = json.loads(value)["position"]
@@ -66,7 +66,7 @@ class MetadataJournal:
         self.table.fold(NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position)
 
     async def retire(self) -> None:
-        """Lead no more, in order: all that was appended is durable when this returns, and nobody is at work here."""
+        """Stop leading, in order: when this returns, every entry is durable, and nothing is at work here."""
         self._is_retired = True
         await self.journal.durable()
         while self._checkpointing or self.journal.is_at_work:
@@ -79,7 +79,7 @@ class MetadataJournal:
         return self.journal.watermarks.appended - self._checkpoint_position
 
     async def checkpoint(self) -> None:
-        """Store the table as of now (I6), and give back journal space."""
+        """Store the table as of now (I6), and free journal space."""
         if self._checkpointing or self._is_retired or not self.bytes_since_checkpoint:
             return
         self._checkpointing = True

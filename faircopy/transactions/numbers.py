@@ -1,4 +1,5 @@
-"""Numbers that are never given twice, although a crash forgets which were: each begins with the epoch of its giver.
+"""Numbers that are never given out twice, although a crash forgets which were: each begins with the epoch of
+the leader or process that gives it out.
 
 Pure.
 """
@@ -13,7 +14,7 @@ EPOCHS_MAX = 1 << 23
 
 
 class NumbersUsedUp(FaircopyError):
-    """An epoch has no more numbers; those of the next one would be given twice."""
+    """An epoch has no more numbers; the next epoch would give the following ones out again."""
 
 
 class Numbers:
@@ -21,7 +22,7 @@ class Numbers:
 
     def __init__(self, epoch: int) -> None:
         if epoch >= EPOCHS_MAX:
-            raise NumbersUsedUp(f"epoch {epoch} is too great: there are {EPOCHS_MAX}")
+            raise NumbersUsedUp(f"epoch {epoch} is too large: there are {EPOCHS_MAX}")
         self._next = epoch * NUMBERS_OF_AN_EPOCH
         self._end = self._next + NUMBERS_OF_AN_EPOCH
 
@@ -29,6 +30,6 @@ class Numbers:
         """The next number. Raises NumbersUsedUp."""
         number = self._next
         if number == self._end:
-            raise NumbersUsedUp("all numbers of this epoch are used up: restart the broker, which begins another one")
+            raise NumbersUsedUp("all numbers of this epoch are used up: restart the broker to begin another epoch")
         self._next = number + 1
         return number

@@ -1,5 +1,5 @@
-"""The order in which transactions become visible: within a group (P5) that in which their journal decided to commit
-them, and between groups, on one broker, the same in every partition.
+"""The order in which transactions become visible. Within a group (P5), it is the order in which their journal
+decided to commit them. Between groups, on one broker, it is the same in every partition.
 
 Pure.
 """
@@ -18,23 +18,23 @@ Item = TypeVar("Item")
 
 
 class GroupOrder:
-    """For each group, the transactions that were decided and not yet released, oldest first."""
+    """For each group, the transactions that are decided but not yet released, oldest first."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[TransactionId]] = {}
         self._ready: set[TransactionId] = set()
 
     def decided(self, group: str, transaction: TransactionId) -> None:
-        """A transaction takes its place in the order. Call in the journal's order."""
+        """Give a transaction its place in the order. Call in the journal's order."""
         self._waiting.setdefault(group, deque()).append(transaction)
 
     def durable(self, group: str, transaction: TransactionId) -> list[TransactionId]:
-        """The decision is durable: the transactions that may be applied now, in order."""
+        """A decision is durable. Returns the transactions that may be applied now, in order."""
         self._ready.add(transaction)
         return self._release(group)
 
     def removed(self, group: str, transaction: TransactionId) -> list[TransactionId]:
-        """The transaction is aborted after all: those that waited for nothing else may be applied now, in order."""
+        """A transaction is aborted after all. Returns those that may be applied now, in order."""
         self._waiting[group].remove(transaction)
         return self._release(group)
 
@@ -50,12 +50,13 @@ class GroupOrder:
 
 
 def by_rank(decided: Sequence[tuple[str, int, Item]]) -> list[Item]:
-    """Who goes first when a crash came while transactions were applied: each is (group, rank, item), and each group's
-    stand in its order. NO_RANK is that of one that no partition has applied.
+    """The order in which to go on after a crash that came while transactions were applied. `decided` has
+    (group, rank, item), with each group in its own order. NO_RANK is the rank of a transaction that no
+    partition has applied.
 
-    In every partition what is applied is the first of what the broker meant to apply there. So those with a rank go on
-    in that order, or partitions would differ. One without is in no log yet, and may go anywhere, but before the later
-    ones of its group.
+    Every partition has applied a prefix of what the broker meant to apply there. So transactions with a rank
+    go on in the order of their ranks, or partitions would differ. One without a rank is in no log yet: it may
+    go anywhere before the later ones of its group.
     """
     latest: dict[str, float] = {}
     ranks = []

@@ -1,11 +1,11 @@
-"""What a coordinator makes of its journals after a restart: it finishes what was decided, aborts what may have lost
-drafts, and goes on with the rest.
+"""What a coordinator makes of its journals after a restart: it finishes what was decided, aborts what may
+have lost drafts, and goes on with the rest.
 
-| state          | all participants hold their promise | one has lost it      | one can't say              |
-|----------------|-------------------------------------|----------------------|----------------------------|
+| state          | all participants kept their promise | one has lost it         | one can't tell            |
+|----------------|-------------------------------------|-------------------------|---------------------------|
 | PREPARE_COMMIT | apply                               | abort: no ack was given | wait until it is repaired |
-| PREPARE_ABORT  | discard                             | discard              | discard                    |
-| ONGOING        | after an orderly stop: goes on; else: abort                                             |||
+| PREPARE_ABORT  | discard                             | discard                 | discard                   |
+| ONGOING        | after an orderly stop: goes on; otherwise: abort                            |||
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from faircopy.transactions.transaction import NewEntry, Transaction
 
 
 class Recovery:
-    """One recovery of a coordinator's transactions. `is_clean` says that the last run ended in order, with every draft
+    """One recovery of a coordinator's transactions. `is_clean`: the last run ended in order, with every draft
     durable.
     """
 
@@ -34,8 +34,8 @@ class Recovery:
         self._is_clean = is_clean
 
     def settle(self, journals: Sequence[MetadataJournal]) -> list[Commit]:
-        """Settle all that the journals know, and return the commits that may be applied. The journals are folded, and
-        so are those of the participants.
+        """Settle all transactions in the journals, and return the commits that may be applied. The journals
+        must be folded, and so must those of the participants.
         """
         promised = [commit for home in journals for commit in self._settle_journal(home)]
         for commit in promised:
@@ -43,7 +43,7 @@ class Recovery:
         return promised
 
     def _settle_journal(self, home: MetadataJournal) -> list[Commit]:
-        """The commits that may be applied; all else is aborted, goes on, or waits."""
+        """The commits that may be applied; all other transactions are aborted, go on, or wait."""
         promised = []
         for transaction in sorted(home.table.transactions.values(), key=lambda each: each.prepared_position):
             commit = self._settle_one(home, transaction)
@@ -65,7 +65,7 @@ class Recovery:
         return None
 
     def _settle_prepared(self, home: MetadataJournal, transaction: Transaction) -> Commit | None:
-        """The commit, if every participant has its promise."""
+        """The commit, if every participant kept its promise."""
         found = is_promised(self._find_participant, transaction)
         if found is False:
             self._endings.abort(home, transaction, NO_FENCE, untold=True)
@@ -75,9 +75,9 @@ class Recovery:
 
 
 def is_promised(find_participant: Participants, transaction: Transaction) -> bool | None:
-    """Whether every participant has its PREPARED; None if one that may have it can't say.
+    """Whether every participant has its PREPARED; None if one that may have it can't tell.
 
-    One that has applied it knows that all had: others may have been deleted since, and made again.
+    A participant that has applied it proves that all had it: others may have been deleted since.
     """
     found = {find_participant(each).promise_of(transaction.id) for each in transaction.participants}
     if Promise.KEPT in found:
@@ -88,12 +88,12 @@ def is_promised(find_participant: Participants, transaction: Transaction) -> boo
 
 
 def rank_of(find_participant: Participants, transaction: Transaction) -> int:
-    """Where a crash came between the participants: the rank that some know."""
+    """The rank of a transaction that some participants had applied when a crash came, or else NO_RANK."""
     participants = map(find_participant, transaction.participants)
     return max((participant.rank_of(transaction.id) for participant in participants), default=NO_RANK)
 
 
 def note_loss_of_power(home: MetadataJournal) -> None:
-    """The BEGIN of any transaction may be lost, with its drafts: nobody may go on as if nothing were."""
+    """Make every producer abort first: any transaction may have lost its BEGIN, and its drafts."""
     if home.table.producers:
         home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))

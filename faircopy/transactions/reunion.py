@@ -1,10 +1,10 @@
-"""What a coordinator does when partitions are led again that were not for a while: they are told what they have missed.
+"""What a coordinator does when partitions have a leader again: it tells them what they have missed.
 
-| state          | what they are told                                                                          |
-|----------------|---------------------------------------------------------------------------------------------|
-| ONGOING        | the TxId: drafts of its producer belong to it                                               |
-| PREPARE_ABORT  | DISCARD, if they have not answered it                                                       |
-| PREPARE_COMMIT | APPLY, if they have not answered it; if it waits for what they have promised, they are asked |
+| state          | what they are told                                                                      |
+|----------------|-----------------------------------------------------------------------------------------|
+| ONGOING        | the TxId: drafts of its producer belong to it                                           |
+| PREPARE_ABORT  | DISCARD, if they have not answered it                                                   |
+| PREPARE_COMMIT | APPLY, if they have not answered it; if the commit waits for promises, they are asked   |
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ IsThere = Callable[[TopicIdPartition], bool]
 
 
 class Missed(NamedTuple):
-    """A commit, and the participants that are to be told of it."""
+    """A commit, and the participants that must be told of it."""
 
     commit: Commit
     participants: list[TopicIdPartition]
 
 
 class Reunion:
-    """One coordinator, and partitions that are led again."""
+    """The reunion of one coordinator with partitions that are led again."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Reunion:
         self._is_there = is_there
 
     def tell(self) -> None:
-        """Tell all but what is to be applied."""
+        """Tell them everything except what is to be applied."""
         for home in self._journals:
             for transaction in list(home.table.transactions.values()):
                 self._tell_of(transaction)
@@ -65,7 +65,7 @@ class Reunion:
                 self._find_participant(each).open_transaction(transaction.id, transaction.transactional_id)
 
     def missed(self) -> list[Missed]:
-        """What is to be applied there, for the caller to put in order: that of all coordinators, by rank."""
+        """What must be applied there. The caller puts that of all coordinators in order, by rank."""
         found = [
             Missed(commit, [each for each in commit.transaction.participants if self._is_there(each)])
             for commit in self._commits.unapplied()
@@ -73,7 +73,7 @@ class Reunion:
         return [each for each in found if each.participants]
 
     def decide(self) -> list[Commit]:
-        """The commits that waited for what these partitions can say, and are promised; those that are not, abort."""
+        """Decide the commits that waited for these partitions. Returns the promised ones; the others abort."""
         promised = []
         for commit in self._commits.undecided():
             found = is_promised(self._find_participant, commit.transaction)

@@ -1,6 +1,6 @@
-"""What a process makes of all its coordinators after a restart: they settle what they know, and go on in one order.
+"""All coordinators of a process after a restart: each settles what it knows, and commits go on in one order.
 
-What no coordinator knows is discarded. Each can only tell what it knows itself, so all of them have to be asked.
+Drafts that no coordinator knows are discarded. Each coordinator knows only its own, so all must be asked.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def settle(
 
 
 def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
-    """Discard drafts of transactions that no coordinator knows, or not as ones that wrote there: a crash may have taken
-    only the ADD of a partition.
+    """Discard the drafts of a transaction that no coordinator knows, or that it does not know to have written
+    in their partition: a crash may have taken only the ADD of that partition.
     """
     known = {
         (transaction_id, participant)
@@ -49,14 +49,14 @@ def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Pa
         for participant in transaction.participants
     }
     for partition in partitions:
-        # One that has failed does not know its journal's end, where it would write.
+        # A failed partition does not know the end of its journal, where it would write.
         if partition.failure is None:
             for transaction_id in strays(partition, known):
                 partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
 
 
 def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> list[TransactionId]:
-    """The undecided transactions in a partition of which nothing is known."""
+    """The undecided transactions in a partition that are not in `known`."""
     return [
         transaction_id
         for transaction_id, branch in partition.state.transactions.items()

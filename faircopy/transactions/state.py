@@ -21,9 +21,10 @@ class TransactionState(StrEnum):
 COMMIT_STATES = (TransactionState.PREPARE_COMMIT, TransactionState.COMMITTED)
 ABORT_STATES = (TransactionState.PREPARE_ABORT, TransactionState.ABORTED)
 
-# What may follow what. PREPARE_COMMIT turns into PREPARE_ABORT only in recovery, when a participant lost its drafts
-# before anything was acked (docs/ARCHITECTURE.md, Transactions). A fence aborts what is open: it is one entry, since a
-# crash between two would leave a producer whose transaction is aborted, and who may commit the rest of it.
+# What may follow what. PREPARE_COMMIT turns into PREPARE_ABORT only in recovery, if a participant lost its
+# drafts before anything was acked (docs/ARCHITECTURE.md, Transactions). A fence also aborts what is open, in
+# one entry: a crash between two would leave a producer whose transaction is aborted, and which could commit
+# the rest of it.
 TRANSITIONS: dict[tuple[TransactionState | None, Kind], TransactionState] = {
     (None, Kind.BEGIN): TransactionState.ONGOING,
     (TransactionState.ONGOING, Kind.ADD): TransactionState.ONGOING,
@@ -37,7 +38,7 @@ TRANSITIONS: dict[tuple[TransactionState | None, Kind], TransactionState] = {
 
 
 def state_after(state: TransactionState | None, kind: Kind) -> TransactionState:
-    """Where an entry leads to; None is where there was no transaction yet."""
+    """The state that an entry leads to; `state` is None if there was no transaction yet."""
     following = TRANSITIONS.get((state, kind))
     invariant(following is not None, f"no transition from {state} by {kind!r}")
     assert following is not None

@@ -13,7 +13,7 @@ from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, Tra
 
 
 class TransactionTable:
-    """The state of one metadata journal. Only the fold writes here; `changed` is for the next checkpoint."""
+    """The state of one metadata journal, written by its fold only. `changed` is for the next checkpoint."""
 
     def __init__(self) -> None:
         self.producers: dict[str, Producer] = {}
@@ -23,7 +23,7 @@ class TransactionTable:
     # -- the fold ------------------------------------------------------------------------------------------------
 
     def fold(self, entry: NewEntry, position: int) -> None:
-        """Take in an entry that stands at `position` of the journal."""
+        """Fold the entry at `position` of the journal."""
         match entry.kind:
             case Kind.FENCE:
                 self._fold_fence(entry, position)
@@ -71,7 +71,7 @@ class TransactionTable:
         self._end(producer, transaction, position)
 
     def _end(self, producer: Producer, transaction: Transaction, position: int) -> None:
-        """A transaction is decided, by the entry at `position`."""
+        """Note that a transaction is decided, by the entry at `position`."""
         transaction.prepared_position = position
         if producer.current is transaction:
             producer.current = None

@@ -1,4 +1,4 @@
-"""Which open transactions are past their timeout, and which transactional ids nobody uses any more."""
+"""Which open transactions are past their timeout, and which transactional ids are idle."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ NEVER_MS = 1 << 62
 
 
 class Timeouts:
-    """Looks for transactions past their timeout, and at all of them only when one may be.
+    """Looks for transactions past their timeout, and goes over all of them only when one may be.
 
-    May die with the process: the first look after a start is at all. Times are those of the steady clock.
+    May be lost with the process: the first look after a start goes over all. All times are of the steady clock.
     """
 
     def __init__(self) -> None:
         self._next_ms = 0
 
     def note(self, transaction: Transaction) -> None:
-        """A transaction has begun."""
+        """Note that a transaction has begun."""
         self._next_ms = min(self._next_ms, transaction.deadline_ms)
 
     def expired(self, tables: Iterable[TransactionTable], now_ms: int) -> list[Producer]:
@@ -28,7 +28,7 @@ class Timeouts:
         if now_ms <= self._next_ms:
             return []
         busy = [producer for table in tables for producer in table.producers.values() if producer.current is not None]
-        # What has expired is looked at again until it is ended.
+        # Expired transactions are looked at again until they are ended.
         self._next_ms = min((deadline_ms(producer) for producer in busy), default=NEVER_MS)
         return [producer for producer in busy if now_ms > deadline_ms(producer)]
 
@@ -40,7 +40,7 @@ def deadline_ms(producer: Producer) -> int:
 
 
 def idle(table: TransactionTable, now_ms: int, idle_ms: int) -> list[Producer]:
-    """The producers of transactional ids that nobody has used for this long."""
+    """The producers whose transactional ids nobody has used for `idle_ms`."""
     return [
         producer
         for producer in table.producers.values()

@@ -10,14 +10,14 @@ from faircopy.transactions.metadata_entry import Payload
 from faircopy.transactions.state import TransactionState
 
 NOBODY = -1
-MAX_EPOCH = 32766  # the last one is kept back, as Kafka does, so that a fence can always be one higher
+MAX_EPOCH = 32766  # as in Kafka, the last epoch is held back, so that a fence can always be one higher
 
 
 class Transaction:
     """One transaction as its coordinator sees it.
 
-    `epochs` names the participants, each with its leader's epoch when it was added. `fence_epoch` is for the DISCARDs
-    of a transaction that is aborted.
+    `epochs` has the participants, each with its leader's epoch when it was added. `fence_epoch` is for the
+    DISCARDs of an aborted transaction.
     """
 
     __slots__ = (
@@ -55,11 +55,13 @@ class Transaction:
 class Producer:
     """One transactional id: its producer id and epoch, and the transactions that are not over.
 
-    `previous_epoch` is that of an instance which may still ask for the newest epoch: it has asked before and may not
-    have heard the answer, or a timeout has fenced it and no other instance has come since (KIP-360, KIP-588).
+    `previous_epoch`: an instance with this epoch may still ask for the newest one. It has asked before and
+    may not have heard the answer, or a timeout has fenced it and no other instance has come since (KIP-360,
+    KIP-588).
 
-    `must_abort`: the broker has aborted the newest instance's transaction, or may have lost it, and the instance does
-    not know. It gets nothing done until it has aborted, too: else it could commit the rest as if it were the whole.
+    `must_abort`: the broker has aborted the newest instance's transaction, or may have lost it, and the
+    instance does not know. It must abort before anything else, or it could commit the rest as if it were the
+    whole.
     """
 
     __slots__ = (
@@ -118,5 +120,5 @@ class NewEntry(NamedTuple):
 
 
 def group_of(transactional_id: str) -> str:
-    """G: the part before the first `/`, or the whole id."""
+    """G, the group of a transactional id: the part before the first `/`, or the whole id."""
     return transactional_id.split("/", 1)[0]

@@ -1,6 +1,6 @@
-"""Transactions whose entries are not written yet. An acked draft must never be of one that a crash of the process
-forgets: else its producer, who is told nothing, could begin another with what remains to be sent, and commit half of
-what it means to.
+"""Transactions whose entries are not written yet. An acked draft must never belong to a transaction that a
+crash of the process forgets: its producer, unaware of that, could begin another one with what remains to be
+sent, and commit half of what it means to.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from faircopy.transactions.metadata_journal import MetadataJournal
 
 
 class UnwrittenTransactions:
-    """Which transactions have a BEGIN or an ADD that is on its way to the file."""
+    """Which transactions have a BEGIN or an ADD that is not written yet."""
 
     def __init__(self) -> None:
         self._positions: dict[TransactionId, tuple[MetadataJournal, int]] = {}
 
     def note(self, home: MetadataJournal, transaction: TransactionId) -> None:
-        """An entry of this transaction was just appended."""
+        """Note that an entry of this transaction was just appended."""
         self._positions[transaction] = (home, home.journal.watermarks.appended)
 
         def written() -> None:
@@ -29,7 +29,7 @@ class UnwrittenTransactions:
         home.journal.when_written(written)
 
     def once_written(self, transaction: TransactionId, done: Appended) -> Appended:
-        """What to call when a draft is safe, so that `done` is called when its transaction is as well."""
+        """What to call when a draft is safe, so that `done` is called once its transaction is safe too."""
         unwritten = self._positions.get(transaction)
         if unwritten is None:
             return done
@@ -55,6 +55,6 @@ class Both:
             self._done(self._offset)
 
     def draft_is_safe(self, base_offset: int) -> None:
-        """The draft is written, and its batch would get this offset."""
+        """The draft is written; its batch would get this offset."""
         self._offset = base_offset
         self.one_is_safe()
