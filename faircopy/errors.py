@@ -1,15 +1,15 @@
-"""The root of faircopy's errors, and the check for our own bugs.
+"""The root of faircopy's errors, and the check for bugs of our own.
 
 An error caused from outside (a full disk, a bad setting, a damaged file) is a subclass of `FaircopyError`,
 defined beside the code that raises it. Its message says what was being done, to what, why it failed and what
-to do. An `invariant` that fails is a bug of ours; the check also runs under `python -O`.
+to do. An `invariant` that fails is a bug in faircopy; the check also runs under `python -O`.
 """
 
 from __future__ import annotations
 
 
 class FaircopyError(Exception):
-    """Something outside faircopy's control went wrong; the message is fit to be shown to a user."""
+    """Something outside faircopy's control went wrong; the message is fit for users."""
 
 
 class InvariantViolation(AssertionError):

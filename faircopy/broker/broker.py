@@ -68,7 +68,7 @@ STEADY_KEY = "steady-clock"
 STEADY_NOTE_INTERVAL_MS = 60_000
 FORGET_INTERVAL_MS = 60_000
 SPACE_CHECK_INTERVAL_MS = 250
-TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the disk's other threads have commits to write
+TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the other disk threads must be free for commits
 
 
 class LostState(FaircopyError):
@@ -76,7 +76,7 @@ class LostState(FaircopyError):
 
 
 class Broker:
-    """A broker from `start` to `stop`. `failed` is set to the error of a disk that can't be trusted any more (I10).
+    """A broker from `start` to `stop`. If the disk can no longer be trusted, `failed` gets the error (I10).
 
     A subclass may choose the type of its partitions (what they fold, when they ack), that of its coordinator
     (what a commit waits for), and the routes (what answers a request).
@@ -131,23 +131,23 @@ class Broker:
         await self._recover()
         self.directory.mark_clean()
         if self._last_end.lost_power:
-            # Only when what follows from it is durable, the loss of power is forgotten.
+            # The loss of power may be forgotten only once its consequences are durable.
             for home in self.shards.metadata_journals():
                 await home.journal.durable()
         if self._last_end.lost_power or self._last_end.is_clean:
-            # Not before: a start that is cut short finds all as it was.
+            # Not earlier: if this start is cut short, the next one must find everything as it was.
             await note_running(self.cluster, self.environment.boot_id())
         self._make_front()
         await self.catalog.remove_leftovers()
-        # A crash may have come between the end of a topic and that of its offsets.
+        # A crash may have come after a topic was deleted and before its offsets were.
         await self._forget_offsets_of_deleted()
-        # Before the first message: with how little space there is, it may be refused.
+        # Before the first message, which must be refused if there is too little space.
         await self._look_for_space()
-        # Last: from here on the time of members' sessions runs.
+        # Last: the session timeouts of members start here.
         self.shards.restore_groups()
 
     def _limit_open_files(self) -> None:
-        """Share out the descriptors of this process, if their number is known."""
+        """Divide the descriptors of this process among connections and files, if their number is known."""
         limit = self.environment.descriptors_max
         if limit is None:
             return
@@ -167,11 +167,11 @@ class Broker:
         )
 
     def _from_any_thread(self, call: Callable[..., object], *arguments: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for it any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for this any longer
             self.loop.call_soon_threadsafe(call, *arguments)
 
     async def _start_clock(self) -> None:
-        """Have the steady clock go on from where it was."""
+        """Make the steady clock continue from where it was."""
         found = self.cluster.get(STEADY_KEY)
         noted = SteadyNote.decode(found.value) if found is not None else None
         self.clock = SteadyClock(self.environment.clock, self.environment.boot_id(), noted)
@@ -184,11 +184,11 @@ class Broker:
         try:
             await self.shards.forget_offsets_of_deleted()
         except FaircopyError as error:
-            log.error("offsets of deleted topics stay until the next start: %s", error)
+            log.error("the offsets of deleted topics stay until the next start: %s", error)
 
     def _ensure_new(self) -> None:
-        """Raise LostState if the directory is not as new as its state store: else its topics would be taken for
-        leftovers of deleted ones.
+        """Raise LostState if the directory is not empty, although its state store is: its topics would be
+        taken for leftovers of deleted ones.
         """
         for part in (self.directory.journal, self.directory.log):
             if list_directory(part):
@@ -292,11 +292,11 @@ class Broker:
         self.ready_ms = self.clock.monotonic_ms()
 
     def is_whole(self) -> bool:
-        """Whether all that there is is led."""
+        """Whether all shards are led, so that nothing is missing."""
         return self.shards.are_all_led
 
     def journals(self) -> list[Journal]:
-        """All journals there are."""
+        """All journals of this broker."""
         homes, partitions = self.shards.metadata_journals(), self.shards.partitions()
         return [*(home.journal for home in homes), *(partition.journal for partition in partitions)]
 
@@ -309,7 +309,7 @@ class Broker:
     # -- running -------------------------------------------------------------------------------------------------
 
     def start_background(self) -> None:
-        """Begin what a broker does without being asked."""
+        """Start the background work."""
         settings = self.settings
         self.stalls.start()
         self._every(settings.checkpoint_interval_ms, lambda: self.checkpoint(all_changed=True))
@@ -330,19 +330,19 @@ class Broker:
         self._background.append(self.loop.create_task(work))
 
     async def checkpoint(self, *, all_changed: bool) -> None:
-        """Checkpoint what has changed, or only what has changed a lot. Raises JournalFull, when all others are done."""
+        """Checkpoint what has changed, or only what has changed a lot. Raises JournalFull after all the rest."""
         await self.checkpoints.make(1 if all_changed else self.settings.checkpoint_bytes)
 
     def _checkpointed(self) -> list[HasCheckpoints]:
         return [*self.shards.partitions(), *self.shards.metadata_journals()]
 
     async def _checkpoint_what_is_large(self) -> None:
-        # On a full disk each checkpoint may give some space back. That it is full was said already.
+        # On a full disk, any checkpoint may free some space. That the disk is full was logged already.
         with contextlib.suppress(JournalFull):
             await self.checkpoint(all_changed=self.space.shortage is not None)
 
     async def _look_for_space(self) -> None:
-        """Have the reserve, and go on when there is space again."""
+        """Look at the disk: create the reserve if it is missing, and go on once there is space again."""
         self.space.looked(await self.disk.run(self.space.look))
 
     async def _abort_expired(self) -> None:
@@ -358,20 +358,20 @@ class Broker:
         self.shards.forget_idle()
 
     def _disk_failed(self, error: BaseException) -> None:
-        """I10: after a failed write or fsync nothing is known; stop serving, and restart from disk."""
+        """I10: after a failed write or fsync, nothing is known about the page cache; the broker must stop."""
         if not self.failed.done():
-            log.critical("%s. The broker stops, so as not to acknowledge what may be lost; restart it", error)
+            log.critical("%s. The broker stops, so that it acknowledges nothing that may be lost; restart it", error)
             self.directory.mark_unclean()
             self.failed.set_result(error)
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop accepting, checkpoint all, and note that the end was in order. However long that takes: an end that is
-        not in order has open transactions aborted.
+        """Stop accepting, checkpoint everything, and note that the end was in order. This takes as long as it
+        needs: after an end that was not in order, open transactions are aborted.
 
-        Does not wait for a full disk to have space: without checkpoints the next start recovers, as after a crash. If
-        the disk fails meanwhile (`failed`), this may never return.
+        Does not wait for space on a full disk: without checkpoints, the next start recovers as after a crash.
+        If the disk fails meanwhile (`failed`), this may never return.
         """
         for task in self._background:
             task.cancel()
@@ -389,14 +389,14 @@ class Broker:
             except WriteFailure as error:
                 self._disk_failed(error)
             except FaircopyError as error:
-                log.error("stopping without the last checkpoints, so that the next start recovers: %s", error)
+                log.error("stopping without the last checkpoints, so the next start must recover: %s", error)
         self.disk.close()
         DESCRIPTORS.unlimit()
         self.store.close()
         self.directory.close()
 
     def _shrink_journals(self) -> None:
-        """Leave nothing in the journals that the next start would have to look at. Blocks."""
+        """Release the reserved space of all journals, so that the next start need not read it. Blocks."""
         for partition in self.shards.partitions():
             if partition.failure is None:
                 partition.journal.shrink()

@@ -1,6 +1,6 @@
-"""What a broker finds outside of itself: time, threads, the state store, chance, the publisher.
+"""The environment of a broker: time, threads, the state store, chance, the publisher.
 
-All of it is given to the broker in one piece, so that a simulation can put another world in its place.
+The broker is given all of it in one piece, so that a simulation can put another world in its place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from faircopy.storage.state_store import StateStore
 
 
 class Environment:
-    """The machine's own."""
+    """The environment that the machine provides."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Environment:
         chance: random.Random | None = None,
         descriptors_max: int | None = None,
     ) -> None:
-        """`descriptors_max` is how many the process may have open; None has the broker not care."""
+        """`descriptors_max` is how many descriptors the process may have open; None sets no limit."""
         self.clock: MachineClock = clock or SystemClock()
         self.chance = chance or random.SystemRandom()
         self.descriptors_max = descriptors_max

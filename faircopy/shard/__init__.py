@@ -1,1 +1,1 @@
-"""Shards: journals with one leader each, and which of them keeps what."""
+"""Shards: sets of journals with one leader each, and which shard keeps what."""

@@ -1,7 +1,7 @@
-"""The leader epoch of each shard. It belongs to one life of one leader: who begins to lead raises it first, durably.
+"""The leader epoch of each shard. It belongs to one life of one leader, which raises it durably first.
 
-A data directory that was made before there were shards has numbers that begin with its incarnation. So the first epoch
-is at least that.
+In a data directory from before there were shards, transaction numbers begin with its incarnation. So the
+first epoch is at least that.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class LeaderEpochs:
         self._epochs = [0] * placement.shards
 
     async def raise_all(self) -> None:
-        """Begin to lead every shard: one durable write."""
+        """Raise the epoch of every shard, in one durable write."""
         await self._raise(range(self._placement.shards))
 
     async def raise_one(self, shard: int) -> None:
-        """Begin to lead one shard anew. Durable when done."""
+        """Raise the epoch of one shard. Durable when this returns."""
         await self._raise(range(shard, shard + 1))
 
     async def _raise(self, shards: range) -> None:

@@ -1,7 +1,7 @@
-"""Which shard keeps what. It is arithmetic on what never changes, so nothing of it has to be stored.
+"""Which shard keeps what. Placement is arithmetic on what never changes, so none of it has to be stored.
 
-J-k and offsets partition k are in shard k mod n. Partition p of a topic is in shard (murmur2(topic id) + p) mod n, so
-that the partitions of a topic are spread, and so are topics of one partition.
+J-k and offsets partition k are in shard k mod n. Partition p of a topic is in shard (murmur2(topic id) + p)
+mod n. That spreads the partitions of a topic, and also topics of one partition.
 
 Pure.
 """
@@ -15,7 +15,7 @@ from faircopy.transactions.transaction import group_of
 from faircopy.wire.murmur2 import murmur2, partition_for
 
 REMEMBERED_NAMES = 1024
-"""Hashes of so many names are kept: clients choose names, and each may be 32 KiB long."""
+"""How many names' hashes are kept. Clients choose the names, and each may be 32 KiB long."""
 
 
 class Placement:
@@ -46,11 +46,11 @@ class Placement:
         return range(shard, self.offsets_partitions, self.shards)
 
     def _shard_of_transactions(self, transactional_id: str) -> int:
-        """The shard whose coordinator has a transactional id."""
+        """The shard whose coordinator is responsible for a transactional id."""
         return self.metadata_journal_of(transactional_id) % self.shards
 
     def shard_of_group(self, group: str) -> int:
-        """The shard whose coordinator has a consumer group."""
+        """The shard whose coordinator is responsible for a consumer group."""
         return self.offsets_partition_of(group) % self.shards
 
     def shard_of(self, partition: TopicIdPartition) -> int:

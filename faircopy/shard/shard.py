@@ -1,7 +1,7 @@
 """One shard: a set of journals with one leader.
 
-It has some metadata journals with the coordinator of their transactions, some offsets partitions with the coordinator
-of their groups, and partitions of topics. It is what is led, replicated and recovered as one.
+A shard has some metadata journals with the coordinator of their transactions, some offsets partitions with
+the coordinator of their groups, and partitions of topics. It is led and recovered as one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Resources(NamedTuple):
 
 
 class Shard:
-    """A shard, as its leader in this epoch."""
+    """A shard, as the leader of this `epoch` sees it."""
 
     def __init__(
         self,
@@ -124,9 +124,9 @@ class Shard:
     # -- its life ------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Lead no more, in order: all that was taken is durable and visible, and what is open can be gone on with.
+        """Stop leading, in order: what was accepted becomes durable and visible; what is open can go on.
 
-        On a full disk that waits for space. Raises StorageFailure.
+        On a full disk this waits for space. Raises StorageFailure.
         """
         self.is_led = False
         self.groups.close()
@@ -139,7 +139,7 @@ class Shard:
         await run_some_at_a_time(partitions, LAST_AT_ONCE, Partition.retire)
 
     async def open(self) -> None:
-        """Read what its own journals hold; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
+        """Recover its own journals; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
         disk = self._resources.disk
         await asyncio.gather(*(disk.run(journal.recover) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))

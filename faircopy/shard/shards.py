@@ -1,4 +1,4 @@
-"""All shards of this process, and which of them answers for what."""
+"""All shards of this process, and which of them is responsible for what."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Shards:
 
     @property
     def are_all_led(self) -> bool:
-        """Whether nothing is missing: only then can anybody see whole transactions, or tell which ones there are."""
+        """Whether every shard is led: only then are all transactions known, and to be seen whole."""
         return all(shard.is_led for shard in self._shards)
 
     def _ensure_all_led(self) -> None:
         if not self.are_all_led:
-            raise NotLed("a shard has no leader now, and topics can't change: try again")
+            raise NotLed("a shard has no leader now, so topics can't change: try again")
 
     # -- who answers for what ------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class Shards:
         return self._shards[self._placement.shard_of_group(group)].groups
 
     def offsets_of(self, group: str) -> OffsetsJournals:
-        """Where the offsets of a consumer group are."""
+        """The journals that keep the offsets of a consumer group."""
         return self._shards[self._placement.shard_of_group(group)].offsets
 
     def shard_of(self, partition: TopicIdPartition) -> int:
@@ -70,7 +70,7 @@ class Shards:
         return self._placement.shard_of(partition)
 
     def participant(self, partition: TopicIdPartition) -> Participant:
-        """What a coordinator is to talk to, in whatever shard it is."""
+        """The participant for a partition, in whatever shard it is."""
         if partition.topic_id == OFFSETS_TOPIC_ID:
             shard = self._shards[self._placement.shard_of(partition)]
             return participant(shard.offsets.partition(partition.partition))
@@ -97,23 +97,23 @@ class Shards:
     # -- their life ----------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Read what all journals hold: those of all shards side by side, then those of topics. Raises DamagedJournal,
-        NoSpace.
+        """Recover all journals: those of all shards side by side, then those of topics. Raises
+        DamagedJournal, NoSpace.
         """
         await asyncio.gather(*(shard.open() for shard in self._shards))
         await self._catalog.open_all()
 
     def settle(self, *, is_clean: bool, lost_power: bool) -> None:
-        """Once all is read: finish what was decided, and go on with the rest."""
+        """After `open`: finish what was decided, and settle the rest. See `TransactionCoordinator.settle`."""
         settle(self.coordinators(), self.partitions(), is_clean=is_clean, lost_power=lost_power)
 
     def restore_groups(self) -> None:
-        """Take up the groups that have members: from here on the time of their sessions runs."""
+        """Restore the groups that have members: their session timeouts start now."""
         for shard in self:
             shard.groups.restore()
 
     def close_groups(self) -> None:
-        """Let nobody wait for a group any more."""
+        """Close all groups: requests that wait for them are answered."""
         for shard in self:
             shard.groups.close()
 
@@ -122,24 +122,24 @@ class Shards:
         return [transaction for shard in self for transaction in shard.coordinator.abort_expired()]
 
     def forget_idle(self) -> None:
-        """Forget transactional ids that nobody has used for long."""
+        """Forget transactional ids that have been idle for too long."""
         for shard in self:
             shard.coordinator.forget_idle()
 
     async def forget_offsets_of_deleted(self) -> None:
-        """Take away the offsets of topics that were deleted. Durable when done. Raises JournalFull."""
+        """Remove the offsets of deleted topics. Durable when this returns. Raises JournalFull."""
         for shard in self:
             await shard.offsets.forget_deleted()
 
     async def expire_offsets(self) -> None:
-        """Take away the offsets that nobody has used for long. Raises JournalFull."""
+        """Remove the offsets that have expired. Raises JournalFull."""
         for shard in self:
             await shard.offsets_retention.apply()
 
     # -- one of them ---------------------------------------------------------------------------------------------
 
     async def close(self, number: int) -> None:
-        """Lead a shard no more, in order: its requests are refused from now on. On a full disk that waits for space.
+        """Stop leading a shard, in order: its requests are refused from now on. Waits if the disk is full.
 
         Raises StorageFailure.
         """
@@ -148,7 +148,7 @@ class Shards:
                 await self._shards[number].close()
 
     async def lead(self, number: int) -> None:
-        """Lead a shard that was closed, in an epoch of its own. Raises DamagedJournal, NoSpace."""
+        """Lead a closed shard again, in a new epoch. Raises DamagedJournal, NoSpace."""
         async with self._changing, self._catalog.unchanged():
             if self._shards[number].is_led:
                 return
@@ -156,7 +156,7 @@ class Shards:
             shard = self._shard(number)
             await shard.open()
             opened = await self._catalog.open_again(self._is_in(number))
-            # What other shards have taken of its transactions is asked for next, and has to be durable by then.
+            # Other shards are asked for their promises next, which must be durable by then.
             await asyncio.gather(*(each.journal.durable() for each in self.partitions() if each.state.prepared))
             self._shards[number] = shard
             self._catalog.host_again(opened)
@@ -166,8 +166,8 @@ class Shards:
         return lambda partition: self.shard_of(partition) == number
 
     def _meet(self, shard: Shard) -> None:
-        """A shard is led again: it and the others tell one another what they have missed. All in one tick, so that the
-        next one is a consistent cut.
+        """A shard is led again: it and the others tell each other what they have missed. All in one tick, so
+        that the next tick is a consistent cut.
         """
         others = [each for each in self.coordinators() if each is not shard.coordinator]
         reunions = [(coordinator, coordinator.reunion(self._is_in(shard.number))) for coordinator in others]
@@ -175,7 +175,7 @@ class Shards:
             reunion.tell()
         promised = [(shard.coordinator, commit) for commit in shard.coordinator.settle(is_clean=True, lost_power=False)]
         promised += [(coordinator, commit) for coordinator, reunion in reunions for commit in reunion.decide()]
-        # In each group what was missed was decided before what is promised.
+        # In each group, missed commits were decided before promised ones.
         rows = [
             (each.commit.group, each.commit.rank, partial(coordinator.apply_again, each))
             for coordinator, reunion in reunions
