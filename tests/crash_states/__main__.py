@@ -19,12 +19,12 @@ TOLD_EACH = 50
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--states", type=int, help="At most so many states of each crash point; by default all.")
+@click.option("--states", type=int, help="How many states of each crash point to try; by default all.")
 @click.option("--length", default=3, show_default=True, help="Longest workload, in operations.")
-@click.option("--seed", type=int, help="Decides what is chosen where not all is tried; random, and printed.")
+@click.option("--seed", type=int, help="Chooses what to try where not everything is; random, and printed.")
 @click.option("--shards", default=1, show_default=True, help="Number of shards of the broker.")
-@click.option("--part", default="1/1", show_default=True, metavar="K/N", help="Only the Kth of N parts of all.")
-@click.option("--processes", default=2, show_default=True, help="How many workloads to try at a time.")
+@click.option("--part", default="1/1", show_default=True, metavar="K/N", help="Only part K of N.")
+@click.option("--processes", default=2, show_default=True, help="How many workloads to try in parallel.")
 def main(states: int | None, length: int, seed: int | None, shards: int, part: str, processes: int) -> None:
     """Crash at each I/O of short workloads, in each state that the disk may be left in; recover, and check.
 

@@ -1,4 +1,4 @@
-"""Short workloads: one to three operations behind a moment at which everything was durable."""
+"""Short workloads: one to three operations after a moment at which everything was durable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def commit(stage: Stage) -> None:
 
 
 async def commit_with_offsets(stage: Stage) -> None:
-    """The same with the offsets of a group."""
+    """A commit with the offsets of a group."""
     await transaction(stage, ["b-0"], is_committed=True, with_offsets=True)
 
 
@@ -59,15 +59,15 @@ async def open_only(stage: Stage) -> None:
     attempt = stage.attempt("green/1", "green")
     try:
         await stage.other.add_partitions(["a-0"])
-    except Refused:  # the one before it was aborted for its age
+    except Refused:  # the previous one has timed out
         await stage.other.begin_life()
         await stage.other.add_partitions(["a-0"])
     await stage.other.send("a-0", stage.values(attempt, "a-0", 1), 0)
 
 
 async def begin(stage: Stage) -> None:
-    """BEGIN, ADD, DRAFT of a transaction whose client goes on after the crash: it commits what it means to as a whole,
-    or not at all.
+    """BEGIN, ADD, DRAFT of a transaction whose client goes on after the crash: all that it means to commit is
+    committed, or nothing.
     """
     producer = SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0))
     await producer.begin_life()
@@ -84,13 +84,13 @@ async def time_out(stage: Stage) -> None:
 
 
 async def succeed(stage: Stage) -> None:
-    """Another instance of the producer of an open transaction comes."""
+    """Another instance takes over from the producer of an open transaction."""
     await begin(stage)
     await SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0)).begin_life()
 
 
 async def plain_repeated(stage: Stage) -> None:
-    """PLAIN, asked for again on another connection before the first is durable."""
+    """PLAIN, sent again on another connection before the first is durable."""
     attempt = stage.attempt("plain", None)
     stage.values(attempt, "a-0", 1)
     twin = SimulatedProducer.restored(stage.plain.snapshot(), stage.second_remote, random.Random(0))
@@ -103,7 +103,7 @@ async def plain_repeated(stage: Stage) -> None:
 
 
 async def commit_repeated(stage: Stage) -> None:
-    """A commit that is asked for again on another connection before the first is durable."""
+    """A commit that is requested again on another connection before the first is durable."""
     attempt = stage.attempt("red/1", "red")
     await stage.producer.add_partitions(["a-0", "b-0"])
     for name in ("a-0", "b-0"):
@@ -125,7 +125,7 @@ async def fence(stage: Stage) -> None:
 
 
 async def checkpoint(stage: Stage) -> None:
-    """Checkpoints, and what they let go of."""
+    """Checkpoints, and the deletion of what they make superfluous."""
     await stage.in_broker(stage.broker.checkpoint(all_changed=True))
 
 
@@ -143,18 +143,18 @@ async def trim(stage: Stage) -> None:
 
 
 async def new_topic(stage: Stage) -> None:
-    """A topic is made, and deleted."""
+    """A topic is created, and deleted."""
     await stage.make_topic("c", 1, {})
     await stage.remote.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["c"], "timeout_ms": 5_000})
 
 
 async def publish(stage: Stage) -> None:
-    """What is new goes into the plain table; the first time with a compact entry and merged files."""
+    """New messages go into the plain table; the first time with a compact entry and merged files."""
     await stage.publish()
 
 
 async def table_of_its_own(stage: Stage) -> None:
-    """A topic with a table is made, written to, published and deleted."""
+    """A topic with a table is created, written to, published and deleted."""
     await stage.make_topic("d", 1, {})
     await stage.plain.send("d-0", [0], 0)
     await stage.publish()
@@ -163,14 +163,14 @@ async def table_of_its_own(stage: Stage) -> None:
 
 
 async def lead_anew(stage: Stage) -> None:
-    """Each shard is closed, and led anew, one after the other."""
+    """Shard after shard is closed, and led anew."""
     for shard in range(stage.machine.shards):
         await stage.in_broker(stage.broker.shards.close(shard))
         await stage.in_broker(stage.broker.shards.lead(shard))
 
 
 async def commit_and_lead_anew(stage: Stage) -> None:
-    """A commit is on its way while shards change hands."""
+    """A commit is in flight while shards change hands."""
     await asyncio.gather(commit(stage), lead_anew(stage))
 
 

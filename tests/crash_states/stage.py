@@ -1,4 +1,4 @@
-"""A simulated machine without faults, on which a scenario plays, and which is looked at before each of its I/Os."""
+"""A simulated machine without faults, on which a scenario plays, with a snapshot before each of its I/Os."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1
 
 @dataclass(frozen=True)
 class Moment:
-    """A crash right before an I/O: the disk and the state store as they are, and what clients know by then.
+    """A crash right before an I/O: the disk and the state store as they are, and what clients know then.
 
-    `boots` counts the losses of power before it. `survivors` are clients that outlive the crash, and go on after it.
+    `boots` counts the losses of power so far. `survivors` are clients that outlive the crash and go on.
     """
 
     operation: DiskOperation
@@ -64,7 +64,7 @@ class Moment:
 def moment_of(
     machine: Machine, operation: DiskOperation, history: list[Operation], survivors: tuple[Survivor, ...] = ()
 ) -> Moment:
-    """This moment of a machine, as it is."""
+    """A snapshot of a machine as it is now."""
     disk = machine.disk.with_root(copy.deepcopy(machine.disk.root))
     contents = copy.deepcopy(machine.contents)
     return Moment(operation, machine.loop.now, disk, contents, history, machine.boots, survivors)
@@ -72,7 +72,7 @@ def moment_of(
 
 @dataclass(frozen=True)
 class Survivor:
-    """The client of an open transaction: what it knows, and what it has still to send."""
+    """The client of an open transaction: what it knows, and what it still has to send."""
 
     producer: Snapshot
     attempt: Attempt
@@ -81,11 +81,11 @@ class Survivor:
 
     @classmethod
     def of(cls, producer: SimulatedProducer, attempt: Attempt, partition: str, value: Value) -> Survivor:
-        """The client as it is."""
+        """A snapshot of the client as it is now."""
         return cls(producer.snapshot(), replace(attempt, sends=list(attempt.sends)), partition, value)
 
     async def go_on(self, remote: Remote, now: Callable[[], float]) -> Operation:
-        """Send what is left, to one more partition, and commit. What is refused has failed, as the client sees it."""
+        """Send the rest, to one more partition, and commit. What is refused has failed, to the client."""
         producer = SimulatedProducer.restored(self.producer, remote, random.Random(0))
         attempt = replace(self.attempt, sends=[*self.attempt.sends, Send(self.partition, self.value)])
         try:
@@ -125,7 +125,7 @@ class Stage:
         return Remote(lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self.coverage)
 
     async def begin(self) -> None:
-        """Start, make topics and producers, and have everything durable. A table is about to be compacted."""
+        """Start, create topics and producers, make everything durable. A table is about to be compacted."""
         await self.machine.start()
         for topic, partitions in TOPICS.items():
             await self.make_topic(topic, partitions, {"plain.table": TABLE})
@@ -144,7 +144,7 @@ class Stage:
         self.moments.append(moment_of(self.machine, operation, self.history(), survivors))
 
     def end(self) -> None:
-        """The last moment: after all that was done."""
+        """Record the last moment, after everything."""
         self._look(DiskOperation(0, "the end", self.machine.directory))
 
     @property
@@ -154,12 +154,12 @@ class Stage:
 
     @property
     def offsets_journals(self) -> OffsetsJournals:
-        """Where the offsets of the group "readers" are."""
+        """The journals that keep the offsets of the group "readers"."""
         return self.broker.shards.offsets_of("readers")
 
     @property
     def groups(self) -> GroupCoordinator:
-        """Who coordinates the group "readers"."""
+        """The coordinator of the group "readers"."""
         return self.broker.shards.groups_of("readers")
 
     @property
@@ -167,7 +167,7 @@ class Stage:
         return self._loop.now
 
     async def in_broker(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have the broker itself do something."""
+        """Run `work` as the broker."""
         await self._loop.create_task(work, context=self.machine.life.context)
 
     async def make_topic(self, name: str, partitions: int, configs: dict[str, str]) -> None:
@@ -176,13 +176,13 @@ class Stage:
         )
 
     def offsets(self, offset: int, *topics: str) -> Offsets:
-        """An offset for the first partition of each topic, as committed now."""
+        """`offset` for the first partition of each topic, committed now."""
         now_ms = self.broker.clock.steady_ms()
         places = (self.broker.catalog.known(topic).topic.partition_id(0) for topic in topics)
         return {place: CommittedOffset(offset, -1, "", now_ms) for place in places}
 
     async def send_plain(self, partition: str) -> None:
-        """One batch of two messages."""
+        """Send one batch of two messages."""
         attempt = self.attempt("plain", None)
         offset = await self.plain.send(partition, self.values(attempt, partition, 2), 0)
         attempt.sends = [Send(partition, send.value, offset + number) for number, send in enumerate(attempt.sends)]
@@ -193,13 +193,13 @@ class Stage:
         await asyncio.sleep(2 * TABLES_SETTINGS.plain_interval_ms / 1000)
 
     async def read(self, partition: str) -> None:
-        """Read a partition, with all that was acknowledged: a commit may still be on its way into the log."""
+        """Read a partition with all that was acknowledged, even if it is still being copied into the log."""
         consumer = SimulatedConsumer(self.remote, [partition], is_committed=True)
         await consumer.bound(partition, LATEST)
         self._polls.append(Poll(f"reader {len(self._polls)}", 0, self.now, await consumer.poll(0)))
 
     def leave_open(self, producer: SimulatedProducer, attempt: Attempt, partition: str) -> None:
-        """From now on this transaction is open: after a crash its client sends one more message, and commits."""
+        """Leave this transaction open: after a crash, its client sends one more message and commits."""
         self._open.append((producer, attempt, partition))
 
     # -- the history ---------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Stage:
         return found
 
     def history(self) -> list[Operation]:
-        """What clients know now."""
+        """What the clients know now."""
         still_open = [attempt for _, attempt, _ in self._open]
         transactions = [attempt.operation(self.now) for attempt in self._attempts if attempt not in still_open]
         return [*transactions, *self._polls]

@@ -1,8 +1,9 @@
-"""Every state that a disk may be left in by a crash, as far as they can be counted.
+"""All states in which a crash may leave a disk, as far as they can be enumerated.
 
-What was not fsynced is made of units: a sector of a write, a changed size, a changed name. A state keeps some of them
-and loses the others. Few units give all of their subsets; many give those that matter most: all, none, each without
-one, each alone, what came first (as a journaling file system keeps it), and some at random.
+What was not fsynced consists of units: a sector of a write, a changed size, a changed name. A state keeps
+some of them and loses the others. If there are few units, all subsets are tried. If there are many, those
+that matter most are: all, none, all but one, one alone, each prefix (as a journaling file system keeps it),
+and some at random.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Choice = Callable[[int], bool]
 
 
 class State:
-    """One outcome: units are numbered in the order in which they are met, and `keeps` chooses among them."""
+    """One outcome. Units are numbered as they are found, and `keeps` chooses among them."""
 
     def __init__(self, keeps: Choice, sector_bytes: int) -> None:
         self._keeps = keeps
@@ -68,7 +69,7 @@ class State:
 
 
 def states_of(disk: LyingDisk, chosen: random.Random) -> Iterator[LyingDisk]:
-    """The disks that a crash may leave of this one."""
+    """The disks that a crash may make of this one."""
     for sector_bytes in SECTOR_BYTES:
         counting = State(lambda _: True, sector_bytes)
         counting.directory(disk.root)
@@ -78,7 +79,7 @@ def states_of(disk: LyingDisk, chosen: random.Random) -> Iterator[LyingDisk]:
 
 
 def subsets(units: int, chosen: random.Random) -> Iterator[frozenset[int]]:
-    """Which of so many units are kept, in each state; none of them twice."""
+    """For each state, which of `units` units are kept; no state comes twice."""
     if units <= ALL_SUBSETS_UNITS_MAX:
         for size in range(units + 1):
             yield from map(frozenset, itertools.combinations(range(units), size))

@@ -1,9 +1,10 @@
-"""The sweep: play a scenario, crash at each I/O of its last step, in each state that the disk may be left in; recover,
-and check.
+"""The sweep: play a scenario, crash at each I/O of its last step, in each state in which that may leave the
+disk, recover, and check.
 
-A loss of power comes before each I/O, a kill also between any two buffers of a write, so between any two entries.
+A loss of power comes before each I/O. A kill also comes between any two buffers of a write, so between any
+two entries.
 
-Some of the recoveries, from a loss of power and from a kill, are played again with a loss of power before each of their
+Some recoveries, from a loss of power and from a kill, are repeated with a loss of power before each of their
 own I/Os.
 """
 
@@ -43,7 +44,7 @@ PATIENCE_SECONDS = 300.0
 
 
 class Wrong(NamedTuple):
-    """A crash state that does not come back as it should."""
+    """A crash state from which recovery goes wrong."""
 
     scenario: str
     crash: str
@@ -55,10 +56,11 @@ class Wrong(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How much of everything to try, None for all.
+    """How much to try; None for all.
 
-    `states` of each crash point; and for so many (`second`) of all first crashes, of either kind, a second one at each
-    I/O of the recovery, in so many states (`second_states`).
+    `states`: how many states of each crash point. `second`: how many first crashes, of either kind, are
+    followed by a second one at each I/O of the recovery. `second_states`: how many states of each second
+    crash.
     """
 
     states: int | None = None
@@ -67,9 +69,9 @@ class Bounds(NamedTuple):
 
 
 def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -> Iterator[Wrong | None]:
-    """Check the states that the last step of a scenario may leave: those of the steps before it belong to shorter ones.
+    """Check the states that the last step of a scenario may leave: earlier ones belong to shorter scenarios.
 
-    Yields one thing for each, None where all is well.
+    Yields an outcome for each state, None if all is well.
     """
     chosen = random.Random(seed)
     name, settings = name_of(steps), replace(TABLES_SETTINGS if has_tables(steps) else SETTINGS, shards=shards)
@@ -89,7 +91,7 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -
 def second_crashes(
     name: str, settings: Settings, moment: Moment, states: int | None, chosen: random.Random
 ) -> Iterator[Wrong | None]:
-    """The same for each I/O of the recovery from a loss of power, and from a kill of the process."""
+    """Crash again at each I/O of the recovery from a loss of power, and of that from a kill."""
     lost = without_power(moment, chosen.choice(list(states_of(moment.disk, chosen))))
     for crash, left in (("loss of power", lost), ("kill", killed(moment))):
         for again in recovery_of(settings, left, chosen):
@@ -100,12 +102,12 @@ def second_crashes(
 
 
 def killed(moment: Moment) -> Moment:
-    """After the process was killed: what was written is there."""
+    """The moment after the process was killed: everything written is there."""
     return replace(moment, disk=moment.disk.with_root(copy.deepcopy(moment.disk.root)))
 
 
 def without_power(moment: Moment, disk: LyingDisk) -> Moment:
-    """After a loss of power that left this disk."""
+    """The moment after a loss of power that left this disk."""
     return replace(moment, disk=disk, boots=moment.boots + 1)
 
 
@@ -121,26 +123,26 @@ def place_of(moment: Moment) -> str:
 
 
 def play(steps: tuple[Step, ...], settings: Settings, seed: int) -> list[list[Moment]]:
-    """Play a scenario on a machine without faults; for each step, the moments before each of its I/Os. The last one
-    is after all.
+    """Play a scenario on a machine without faults. Returns, for each step, the moments before each of its
+    I/Os. The very last moment comes after everything.
     """
 
     async def main(loop: VirtualLoop) -> list[list[Moment]]:
         stage = Stage(loop, settings, random.Random(seed))
-        begins = []
+        starts = []
         with stage.machine:
             await stage.begin()
             for step in steps:
-                begins.append(len(stage.moments))
+                starts.append(len(stage.moments))
                 await step(stage)
             stage.end()
-        return [stage.moments[begin:end] for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+        return [stage.moments[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
 
     return in_a_world(main)
 
 
 def recovery_of(settings: Settings, left: Moment, chosen: random.Random) -> list[Moment]:
-    """The moments before each I/O of the recovery from what a crash has left, and the one after the last."""
+    """The moments before each I/O of the recovery from a crash, and the one after the last."""
     moments: list[Moment] = []
 
     async def main(loop: VirtualLoop) -> None:
@@ -158,9 +160,9 @@ def recovery_of(settings: Settings, left: Moment, chosen: random.Random) -> list
 
 
 def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
-    """Start a broker on what a crash has left, let clients go on, read all, and check it against what they knew.
+    """Start a broker on what a crash has left, let clients go on, read everything, and check against what they knew.
 
-    Empty if all is well.
+    Returns what is wrong, or an empty string.
     """
     complaints = Complaints()
 
@@ -192,11 +194,11 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
         try:
             return in_a_world(main)
         except TimeoutError:
-            return f"it could not be read within {PATIENCE_SECONDS:.0f} s; {complaints.found}"
+            return f"recovery and reading took more than {PATIENCE_SECONDS:.0f} s; {complaints.found}"
 
 
 def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done:
-    """Run `main` on a loop of its own, where plain tables are merged early."""
+    """Run `main` on a loop of its own, and have plain tables merged early."""
     loop = VirtualLoop()
     gc.disable()
     try:
@@ -208,7 +210,7 @@ def in_a_world(main: Callable[[VirtualLoop], Coroutine[Any, Any, Done]]) -> Done
 
 
 def revived(loop: VirtualLoop, settings: Settings, left: Moment, seed: int) -> Machine:
-    """The machine after a crash, with what that has left."""
+    """The machine after a crash, with what the crash has left."""
     loop.now = left.time
     machine = Machine(loop, settings, random.Random(seed), Coverage())
     machine.disk = left.disk
@@ -218,7 +220,7 @@ def revived(loop: VirtualLoop, settings: Settings, left: Moment, seed: int) -> M
 
 
 async def read_all(machine: Machine) -> list[Final]:
-    """Each partition from its start to its end."""
+    """Read each partition from its start to its end."""
     life = Life("final")
     finals: list[Final] = []
     for name in PARTITIONS:
@@ -234,7 +236,7 @@ async def read_all(machine: Machine) -> list[Final]:
 
 
 async def go_on(machine: Machine, survivor: Survivor) -> Operation:
-    """A client that has outlived the crash does what it has still to do."""
+    """Let a client that outlived the crash do what it still has to do."""
     life = Life("survivor")
     remote = Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
     return await survivor.go_on(remote, machine.loop.time)
@@ -246,7 +248,7 @@ def table_of(machine: Machine) -> Snapshot:
 
 
 async def published(machine: Machine, messages: int) -> Snapshot:
-    """The plain table when it holds all messages; as it is if that never comes."""
+    """The plain table once it holds all messages; if it never does, as it is in the end."""
     for _ in range(PUBLISH_TRIES):
         if len(table_of(machine).reads) == messages:
             break

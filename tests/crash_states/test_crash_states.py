@@ -1,4 +1,4 @@
-"""A bounded sweep; `make crash-states` tries all."""
+"""A bounded sweep; `make crash-states` tries everything."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_crash_state_comes_back(steps: tuple[Step, ...], shards: int) -> No
 
 @pytest.mark.parametrize("steps", CHOSEN.sample(list(itertools.product(STEPS, repeat=STEPS_MAX)), 10), ids=name_of)
 def test_what_comes_before_the_last_step_is_that_of_a_shorter_scenario(steps: tuple[Step, ...]) -> None:
-    """So each scenario need only crash in its last step."""
+    """Therefore a scenario need only crash in its last step."""
     longer = play(steps, SETTINGS, SEED)
     for length in range(1, len(steps)):
         shorter = play(steps[:length], SETTINGS, SEED)[-1]
@@ -46,12 +46,12 @@ def test_what_comes_before_the_last_step_is_that_of_a_shorter_scenario(steps: tu
 
 
 def known_of(moment: Moment) -> tuple[object, ...]:
-    """What tells one crash from another."""
+    """What distinguishes one crash from another."""
     return moment.operation, moment.time, moment.history, moment.boots
 
 
 def test_every_scenario_can_be_played() -> None:
-    """One that ends with an error would end the sweep."""
+    """A scenario that ends with an error would end the sweep."""
     chosen = [*itertools.product(STEPS, repeat=2), (open_only, time_out, open_only)]
     for steps in chosen:
         assert play(steps, SETTINGS, SEED)[-1]

@@ -1,4 +1,4 @@
-"""What a broker does when its disk fails, one case for each fault that the simulation has found here."""
+"""What a broker does when its disk fails: one case for each bug that the simulation has found here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def play(test: Callable[[Stage], Awaitable[None]]) -> None:
 
 
 def fail(stage: Stage, name: str, under: str) -> None:
-    """The next such operation under such a directory fails."""
+    """Make the next operation `name` under a directory `under` fail."""
 
     def before(operation: DiskOperation) -> None:
         if operation.name == name and under in operation.path.parts:
@@ -57,7 +57,7 @@ async def ended_itself(stage: Stage) -> bool:
 
 
 def test_a_failed_fsync_is_not_believed_after_a_restart() -> None:
-    """I10: what the page cache holds after a failed fsync is written again before anybody is shown it."""
+    """I10: what the page cache holds after a failed fsync is written again before anybody sees it."""
 
     async def test(stage: Stage) -> None:
         await scenarios.plain(stage)
@@ -78,7 +78,7 @@ def test_a_failed_fsync_is_not_believed_after_a_restart() -> None:
 
 
 def test_a_start_copies_nothing_that_may_be_lost() -> None:
-    """I2: killed before its fsync, and without power while it recovered. The copy outlived what it was copied from."""
+    """I2: killed before an fsync, the broker lost power in the recovery. The copy outlived its source."""
     moments = sweep.play((scenarios.plain,), SETTINGS, 1)[-1]
     syncs = [moment for moment in moments if moment.operation.name == "sync"]
     killed = [moment for moment in syncs if "journal" in moment.operation.path.parts][-1]
@@ -89,7 +89,7 @@ def test_a_start_copies_nothing_that_may_be_lost() -> None:
 
 
 def test_a_topic_is_made_whole_or_the_broker_ends() -> None:
-    """It was in the cluster store and nowhere else: `exists` to those who made it, unknown to all others."""
+    """The topic was in the cluster store only: it existed for who created it again, and for nobody else."""
 
     async def test(stage: Stage) -> None:
         fail(stage, "sync directory", "journal")
@@ -114,7 +114,7 @@ def test_a_checkpoint_whose_fsync_fails_is_not_tried_again() -> None:
 
 
 def test_the_last_checkpoint_whose_fsync_fails_is_not_believed() -> None:
-    """The broker is told to stop, and the disk fails: the next start must not take the page cache for the disk."""
+    """The disk fails while the broker stops: the next start must not trust the page cache."""
 
     async def test(stage: Stage) -> None:
         await scenarios.plain(stage)
@@ -144,7 +144,7 @@ def test_a_broker_with_a_full_disk_stops() -> None:
 
 
 def test_a_log_that_can_not_be_written_ends_the_broker() -> None:
-    """The batch had its place in the log, and was never written: a hole for readers behind it."""
+    """The batch had its place in the log and was never written: readers of later batches met a hole."""
 
     async def test(stage: Stage) -> None:
         fail(stage, "write", "log")
@@ -171,8 +171,9 @@ def test_records_are_deleted_while_copies_wait_for_space() -> None:
 
 
 def test_a_start_with_a_full_disk_leaves_no_segment_of_before() -> None:
-    """A segment that had been rolled for its age is not rolled where the log is written again. Its file was left, and
-    the next start took it for a part of the log: what it overlapped with was trimmed too early, or not at all.
+    """When the log is written again, a segment that was rolled for its age is not rolled at the same place.
+    Its file was left over, and the next start took it for part of the log: what it overlapped was trimmed too
+    early, or never.
     """
 
     async def test(stage: Stage) -> None:
