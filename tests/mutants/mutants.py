@@ -1,6 +1,6 @@
-"""Faircopy with one rule broken, each in another way. Simulation or tests must notice every one.
+"""Mutants: faircopy with one rule broken. The simulation or the tests must notice every one of them.
 
-A mutant changes the product in this process, as long as it is applied, and says which invariant or promise it breaks.
+A mutant changes the product in this process while it is applied, and names the invariant that it breaks.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def release_before_durable() -> Iterator[Any]:
 
 @mutant
 def recover_what_may_be_lost() -> Iterator[Any]:
-    """I2: a start copies what it finds in the page cache, before that is fsynced."""
+    """I2: a start copies what it finds in the page cache before that is fsynced."""
     with replaced(recovery, "sync_what_was_found", lambda segments: None):
         yield
 
@@ -102,7 +102,7 @@ def write_the_segment_header_without_fsync() -> Iterator[Any]:
 
 @mutant
 def checkpoint_without_syncing_the_log() -> Iterator[Any]:
-    """I6: a checkpoint counts on a data log that is not fsynced."""
+    """I6: a checkpoint relies on a data log that is not fsynced."""
 
     async def sync(self: LogCopier) -> None:
         self.log.take_unsynced()
@@ -113,7 +113,7 @@ def checkpoint_without_syncing_the_log() -> Iterator[Any]:
 
 @mutant
 def go_on_after_a_failed_fsync() -> Iterator[Any]:
-    """I10: an fsync that failed is tried again, and the second one succeeds."""
+    """I10: a failed fsync is tried again, and the second one succeeds."""
 
     def sync_files(files: list[File]) -> None:
         for file in files:
@@ -136,7 +136,7 @@ def ack_without_the_participants() -> Iterator[Any]:
 
 @mutant
 def apply_twice() -> Iterator[Any]:
-    """I4: an APPLY of what is applied takes effect again."""
+    """I4: a second APPLY of a transaction takes effect again."""
     real_decide, real_apply = fold.PartitionState._decide, fold.PartitionState.fold_apply
 
     def decide(self: fold.PartitionState, transaction: Any, outcome: fold.Branch) -> None:
@@ -167,7 +167,7 @@ def apply_twice() -> Iterator[Any]:
 
 @mutant
 def drop_the_first_draft() -> Iterator[Any]:
-    """I3: the reverse list is not walked to its begin."""
+    """I3: the reverse list is not walked to its beginning."""
     real = copy.all_drafts
 
     def all_drafts(*arguments: Any) -> Any:
@@ -201,7 +201,7 @@ def believe_every_duplicate_is_new() -> Iterator[Any]:
 
 @mutant
 def cut_damage_like_a_torn_tail() -> Iterator[Any]:
-    """I9: whatever does not hold is cut."""
+    """I9: whatever is not sound is cut."""
     with replaced(recovery, "ensure_torn", lambda *arguments, **named: None):
         yield
 
@@ -218,7 +218,7 @@ def leave_the_torn_tail() -> Iterator[Any]:
 
 
 @mutant
-def leave_the_log_behind_its_checkpoint() -> Iterator[Any]:
+def leave_the_log_after_its_checkpoint() -> Iterator[Any]:
     """I6: recovery does not cut the data log at the checkpoint's end."""
     with replaced(LogSegment, "begin_again_at", lambda self, byte: None):
         yield
@@ -240,7 +240,7 @@ def skip_the_crc() -> Iterator[Any]:
 
 @mutant
 def reuse_transaction_numbers() -> Iterator[Any]:
-    """I4: numbers begin anew with each start, so that drafts of a forgotten transaction may join a later one."""
+    """I4: numbers begin anew at each start, so drafts of a forgotten transaction may join a later one."""
     real = TransactionCoordinator.__init__
 
     def begin(self: TransactionCoordinator, *arguments: Any, **named: Any) -> None:
@@ -260,7 +260,7 @@ def commit_what_was_lost() -> Iterator[Any]:
 
 @mutant
 def leave_drafts_of_the_unknown() -> Iterator[Any]:
-    """Drafts of transactions that a crash has forgotten stay open for ever."""
+    """Drafts of transactions that a crash made the coordinator forget stay open for ever."""
     with replaced(settlement, "discard_unknown", lambda journals, partitions: None):
         yield
 
@@ -274,7 +274,7 @@ def tell_nobody_of_aborts() -> Iterator[Any]:
 
 @mutant
 def let_zombies_in() -> Iterator[Any]:
-    """KIP-98: the epoch of a request is not looked at."""
+    """KIP-98: the epoch of a request is ignored."""
     real = decisions.newest_producer
 
     def newest_producer(
@@ -308,7 +308,7 @@ def apply_in_any_order() -> Iterator[Any]:
 
 @mutant
 def apply_again_in_any_order() -> Iterator[Any]:
-    """G0: after a crash between the participants, groups go on in another order than before."""
+    """G0: after a crash between the participants' APPLYs, groups go on in another order than before."""
     with replaced(order, "by_rank", in_journals_order), replaced(settlement, "by_rank", in_journals_order):
         yield
 
@@ -322,7 +322,7 @@ def in_journals_order(decided: Sequence[Any]) -> list[Any]:
 
 @mutant
 def tell_ends_at_once() -> Iterator[Any]:
-    """P8: ListOffsets does not wait for what was acknowledged."""
+    """P8: ListOffsets does not wait until what was acknowledged is visible."""
 
     async def catch_up(partition: Any, clock: Any) -> None:
         pass
@@ -333,7 +333,7 @@ def tell_ends_at_once() -> Iterator[Any]:
 
 @mutant
 def tell_offsets_at_once() -> Iterator[Any]:
-    """P8: OffsetFetch does not wait for offsets that were acknowledged, nor say that they are unstable."""
+    """P8: OffsetFetch neither waits for acknowledged offsets nor says that they are unstable."""
 
     async def settle(self: OffsetsJournals, group: str) -> bool:
         return True
@@ -347,7 +347,7 @@ def tell_offsets_at_once() -> Iterator[Any]:
 
 @mutant
 def publish_in_the_middle() -> Iterator[Any]:
-    """A plain table's cut is not one tick: each partition ends where it does when its turn comes."""
+    """A plain table's cut is not one tick: each partition's end is read only when its turn comes."""
     real = PlainTables._part
 
     async def part(self: PlainTables, table: Any, partition: Any, end_offset: int) -> Any:
@@ -358,7 +358,7 @@ def publish_in_the_middle() -> Iterator[Any]:
         yield
 
 
-# -- space, and the disk's failures ---------------------------------------------------------------------------------
+# -- space, and failures of the disk --------------------------------------------------------------------------------
 
 
 @mutant
@@ -371,7 +371,7 @@ def trim_before_the_checkpoint() -> Iterator[Any]:
 
 @mutant
 def believe_the_page_cache() -> Iterator[Any]:
-    """I10: after a failed fsync the next start takes what it reads for what is on disk."""
+    """I10: after a failed fsync, the next start believes that what it reads is on disk."""
     with replaced(DataDirectory, "is_unclean", False):
         yield
 
@@ -405,14 +405,14 @@ def forget_open_transactions_in_checkpoints() -> Iterator[Any]:
 
 @mutant
 def age_by_the_wall_clock() -> Iterator[Any]:
-    """A wall clock that jumps makes what has an age older."""
+    """Ages follow the wall clock, which may jump."""
     with replaced(SteadyClock, "steady_ms", SteadyClock.wall_ms):
         yield
 
 
 @mutant
 def take_any_sequence_of_the_unknown() -> Iterator[Any]:
-    """A batch behind one that was refused is taken, and the retry of the refused one is called a duplicate."""
+    """A batch after a refused one is accepted, and the retry of the refused one is called a duplicate."""
     real = fold.PartitionState.producer
 
     def producer(self: fold.PartitionState, producer_id: int, epoch: int) -> Any:
@@ -429,7 +429,7 @@ def take_any_sequence_of_the_unknown() -> Iterator[Any]:
 
 @mutant
 def write_into_what_is_folded() -> Iterator[Any]:
-    """When a transactional id was last used is set beside its fold, and forgotten with the process."""
+    """The time of a transactional id's last use is set outside its fold, and forgotten with the process."""
     real = MetadataJournal.append
 
     def append(self: MetadataJournal, entry: Any) -> None:
@@ -482,7 +482,7 @@ def checkpoint_without_leader_epochs() -> Iterator[Any]:
 
 @mutant
 def bear_the_epoch_of_who_copies() -> Iterator[Any]:
-    """I1: what recovery copies again bears the epoch of the new leader, not of the entry that decided it."""
+    """I1: what recovery copies again has the epoch of the new leader, not of the entry that decided it."""
     real = LogCopier._place
 
     def place(self: LogCopier, batch: memoryview, base_offset: int, leader_epoch: int) -> Any:
@@ -494,7 +494,7 @@ def bear_the_epoch_of_who_copies() -> Iterator[Any]:
 
 @mutant
 def lead_again_under_an_old_epoch() -> Iterator[Any]:
-    """I8: a partition begins under the epoch of an earlier leader."""
+    """I8: a partition is led under the epoch of an earlier leader."""
 
     def ensure_leads(_partition: partition.Partition) -> None:
         pass
@@ -565,7 +565,7 @@ def trust_drafts() -> Iterator[Any]:
 
 @mutant
 def forget_what_is_finished_early() -> Iterator[Any]:
-    """Participants forget what they decided one transaction before the coordinator has that for good."""
+    """Participants forget how a transaction ended before the coordinator has its end durably."""
     real = FinishedNumbers.of
     with replaced(FinishedNumbers, "of", lambda self, producer_id: real(self, producer_id) + 1):
         yield
@@ -583,7 +583,7 @@ def forget_what_was_missed() -> Iterator[Any]:
 
 @mutant
 def tell_what_was_missed_in_any_order() -> Iterator[Any]:
-    """G0: participants that are led again hear of commits in another order than the others did."""
+    """G0: participants that are led again are told of commits in another order than the others were."""
 
     def newest_first(rows: Sequence[Any]) -> list[Any]:
         return [action for _, _, action in sorted(rows, key=lambda row: -row[1])]
@@ -607,13 +607,13 @@ def forget_who_is_open() -> Iterator[Any]:
 
 @mutant
 def discard_what_others_may_know() -> Iterator[Any]:
-    """Drafts that no coordinator knows are discarded although not all coordinators are there."""
+    """Drafts that no coordinator knows are discarded, although some coordinators are missing."""
     with replaced(shards.Shards, "are_all_led", property(lambda self: True)):
         yield
 
 
 @mutant
 def write_after_another_leads() -> Iterator[Any]:
-    """A15: a coordinator that is deposed goes on with what it has begun."""
+    """A deposed coordinator goes on with what it has begun."""
     with replaced(TransactionCoordinator, "depose", lambda self: None):
         yield

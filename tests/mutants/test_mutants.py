@@ -1,4 +1,4 @@
-"""Every mutant is found: by seeds of the simulation, by a workload's crash states, or by the tests that are named."""
+"""Every mutant is found: by seeds of the simulation, by crash states of a workload, or by named tests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BY_TESTS = {
 
 
 def attributes() -> dict[tuple[str, str], object]:
-    """What the modules of faircopy, and their classes, consist of."""
+    """The attributes of faircopy's modules and classes."""
     modules = {name: module for name, module in sys.modules.items() if name.startswith("faircopy.")}
     classes = {
         f"{value.__module__}.{value.__qualname__}": value
@@ -64,7 +64,7 @@ def attributes() -> dict[tuple[str, str], object]:
 
 @pytest.fixture(autouse=True)
 def _nothing_stays_broken() -> Iterator[None]:
-    """A mutant that outlives its test would have others fail that come long after it."""
+    """A mutant that outlives its test would make others fail long after it."""
     before = attributes()
     yield
     after = attributes()

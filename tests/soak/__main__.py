@@ -28,17 +28,17 @@ INTERRUPTED = 130
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--minutes", default=1.0, show_default=True, help="How long things go wrong; healing takes some more.")
-@click.option("--seed", type=int, help="Decides what goes wrong, and in which order; random, and printed.")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object at the end instead of tables.")
+@click.option("--minutes", default=1.0, show_default=True, help="How long things go wrong; healing takes a bit more.")
+@click.option("--seed", type=int, help="Chooses what goes wrong, and in which order; random, and printed.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object at the end instead of tables.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path),
-    help="Keep histories, logs and data here; else only where all is not well.",
+    help="Keep histories, logs and data here; otherwise only if something is wrong.",
 )
 @click.option("--mutant", hidden=True, help="Break a rule of the broker: one of tests/mutants.")
 def main(minutes: float, seed: int | None, is_json: bool, keep: Path | None, mutant: str | None) -> None:
-    """A real broker under three client libraries, killed, stopped, starved and lied to; and what clients saw, checked.
+    """Run a broker under three client libraries, kill, stop and starve it, and check what the clients saw.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def main(minutes: float, seed: int | None, is_json: bool, keep: Path | None, mut
 
 
 async def watched(soak: Soak, seconds: float, console: Console) -> None:
-    """Run it, and show how far it is. SIGTERM ends it as Ctrl-C does."""
+    """Run a soak, and show its progress. SIGTERM ends it as Ctrl-C does."""
     running = asyncio.ensure_future(soak.run(seconds))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with Progress(
@@ -88,7 +88,7 @@ async def watched(soak: Soak, seconds: float, console: Console) -> None:
 
 
 def counts_of(outcome: Outcome) -> Iterator[str]:
-    """What is counted while it runs."""
+    """The counts that are shown while it runs."""
     yield f"{outcome.coverage.counts[KILL]:,} kills"
     yield f"{sum(outcome.coverage.counts.values()):,} faults"
     for name in ("ok", "failed", "unknown"):
@@ -96,7 +96,7 @@ def counts_of(outcome: Outcome) -> Iterator[str]:
 
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
-    """All that there is to say, for programs."""
+    """The whole outcome, for programs."""
     checked = outcome.checked
     return {
         "seed": outcome.seed,
@@ -113,7 +113,7 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def show(console: Console, outcome: Outcome) -> None:
-    """Tables of what went wrong and what came of it, and the verdict."""
+    """Print tables of what went wrong and what came of it, and the verdict."""
     faults = Table("what went wrong", "times")
     for name, count in sorted(outcome.coverage.counts.items()):
         faults.add_row(name, f"{count:,}", style="" if count else "red")

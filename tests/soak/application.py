@@ -1,7 +1,7 @@
 """Transactions of one transactional.id: it reads, writes, and commits its offsets, instance after instance.
 
-An instance crashes without a word, or seems to have and goes on beside its successor, or is ended by what the broker
-tells it. Its successor begins where the group's committed offset says.
+An instance crashes silently; or only seems to have crashed, and goes on beside its successor; or ends because
+of an error from the broker. Its successor starts at the group's committed offset.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ POLL_CHANCE = 0.3
 FLUSH_CHANCE = 0.3
 ASK_CHANCE = 0.3
 HANG_CHANCE = 0.004
-# They commit whatever became of the messages (kafka-python: those that it could not deliver in time, or that were under
-# way when it got a new epoch): who wants to know must look at each one's future before.
+# They commit even if messages were lost (kafka-python: those that it could not deliver in time, or that were
+# in flight when it got a new epoch). Whoever wants to know must look at each message's future first.
 FLUSHED_FIRST = ("aiokafka", "kafka-python")
 ZOMBIE_CHANCE = 0.3
 MICRO_OPERATIONS_MAX = 4
@@ -40,7 +40,7 @@ TRANSACTION_ABORTABLE = 120
 
 
 class Application:
-    """One transactional.id, of an order of transactions (P5) that it shares with others; `place` is what it reads."""
+    """One transactional.id, in an order (P5) that it shares with others; `place` is what it reads."""
 
     def __init__(
         self, client: Client, address: str, recorder: Recorder, transactional_id: str, place: Place, seed: int
@@ -58,11 +58,11 @@ class Application:
 
     @property
     def group(self) -> str:
-        """The consumer group whose offsets it commits; all of its instances the same."""
+        """The consumer group whose offsets it commits, the same for all of its instances."""
         return f"of {self.transactional_id}"
 
     def run(self, name: str, is_over: threading.Event) -> None:
-        """One instance at a time, but for zombies."""
+        """Run one instance at a time, except for zombies."""
         for number in itertools.count(1):
             if is_over.is_set():
                 return
@@ -88,7 +88,7 @@ class Instance:
         self._ends_at = time.monotonic() + 2 * LIFE_SECONDS + ZOMBIE_SECONDS
 
     def run(self) -> None:
-        """Until it crashes, is fenced, or meets what it can't go on from."""
+        """Run until it crashes, is fenced, or meets an error from which it can't go on."""
         application = self._application
         try:
             producer = application.client.producer(
@@ -97,7 +97,7 @@ class Instance:
                 timeout_ms=int(TRANSACTION_TIMEOUT_SECONDS * 1000),
             )
         except EXPECTED as error:
-            log.info("%s does not begin: %s", self.name, error)
+            log.info("%s does not start: %s", self.name, error)
             time.sleep(RETRY_SECONDS)
             return
         with dismiss(producer):
@@ -117,7 +117,7 @@ class Instance:
         made = application.client.consumer(application.address, group=application.group, isolation=isolation)
         with dismiss(made):
             consumer = RecordedConsumer(self.name, application.recorder, made)
-            # Only now, when what the last instance left is ended, the group's offset is settled.
+            # The group's offset is settled only now that the last instance's transaction has ended.
             position = consumer.ask_committed(application.group, application.place) or 0
             consumer.assign({application.place: position})
             while not self._is_ending():
@@ -125,7 +125,7 @@ class Instance:
                 position = self._transaction(producer, consumer, position)
 
     def _transaction(self, producer: Producer, consumer: RecordedConsumer, position: int) -> int:
-        """One transaction; returns the position that is committed then."""
+        """Run one transaction. Returns the position that is committed afterwards."""
         operations = [
             None if self._chosen.random() < POLL_CHANCE else self._new_send()
             for _ in range(self._chosen.randint(1, MICRO_OPERATIONS_MAX))
@@ -161,7 +161,7 @@ class Instance:
     def _write(
         self, producer: Producer, consumer: RecordedConsumer, operations: list[tuple[Place, str] | None]
     ) -> list[Read]:
-        """All of a transaction but its end; returns what it read, whose offsets go with it."""
+        """Do all of a transaction except its end. Returns what it read; the offsets of that go with it."""
         application = self._application
         reads: list[Read] = []
         producer.begin()
@@ -182,7 +182,7 @@ class Instance:
         return reads
 
     def _commit(self, attempt: Attempt, producer: Producer, reads: list[Read]) -> bool:
-        """Whether it is committed. Raises where nobody knows, or the producer can't go on."""
+        """Commit; False if it was aborted instead. Raises if nobody knows, or the producer can't go on."""
         application = self._application
         name = name_of(application.place)
         attempt.ask_commit(reads, [Offset(application.group, name, reads[-1].offset + 1)] if reads else [])
@@ -200,12 +200,13 @@ class Instance:
         except EXPECTED:
             attempt.end(Result.UNKNOWN)
             raise
-        # Who is told to abort, and could, may send all of it again: this must never be seen.
+        # A producer that was told to abort, and could, may send everything again: these messages must never
+        # be seen.
         attempt.end(Result.FAILED)
         return False
 
     def _ask(self, consumer: RecordedConsumer, sends: list[tuple[Place, str]]) -> None:
-        """Right after the ack: where do partitions end, and what has the group committed? (P8)"""
+        """Ask right after the ack where partitions end, and what the group has committed (P8)."""
         if self._chosen.random() < ASK_CHANCE:
             if sends:
                 consumer.ask_end(self._chosen.choice(sends)[0])

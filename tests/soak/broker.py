@@ -1,7 +1,7 @@
-"""`python -m tests.soak.broker FILE [--mutant NAME] ...`: what `faircopy start ...` does, with a disk that may be full.
+"""`python -m tests.soak.broker FILE [--mutant NAME] ...`: `faircopy start ...`, with a disk that may be full.
 
-The disk is full while FILE is there. Says `imported` when all is, waits for a line, and goes on as the command does: so
-that a broker that is killed has its successor at once, and what is killed is mostly work.
+The disk is full while FILE exists. It imports everything, prints `imported`, waits for a line, and goes on as
+the command does. So a killed broker has a successor at once, and kills mostly hit work, not imports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def broken_by(mutant: str | None) -> contextlib.AbstractContextManager[Any]:
-    """One rule of the broker is broken: a soak must find it."""
+    """Break one rule of the broker: a soak must find it."""
     if mutant is None:
         return contextlib.nullcontext()
     from tests.mutants.mutants import MUTANTS

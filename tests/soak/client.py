@@ -1,6 +1,6 @@
 """`python -m tests.soak.client LIBRARY NAME ADDRESS HISTORY SEED`: all clients of one library, until SIGTERM.
 
-Says twice a second on its output, in JSON, how its transactions ended.
+Twice a second it prints, in JSON, how its transactions ended.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def wait(recorder: Recorder, is_over: threading.Event, threads: list[threading.Thread]) -> None:
-    """Until all have finished what they were at. Ends the process: some library's threads might not."""
+    """Wait until all have finished their work. Ends the process: threads of some libraries might not end."""
     while not is_over.wait(COUNT_SECONDS):
         say(recorder)
     deadline = time.monotonic() + FINISH_SECONDS
@@ -77,7 +77,7 @@ def say(recorder: Recorder) -> None:
 
 
 def end_all(failed: Any) -> None:
-    """A thread met what nobody expects: better no clients than ones that silently do less."""
+    """End the process after an unexpected error in a thread: no clients are better than some that fail silently."""
     traceback.print_exception(failed.exc_type, failed.exc_value, failed.exc_traceback)
     sys.stderr.flush()
     os._exit(EX_SOFTWARE)

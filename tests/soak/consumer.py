@@ -1,4 +1,4 @@
-"""A consumer of any library, whose reads and questions are recorded."""
+"""A consumer of any library, whose reads and queries are recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.soak.stage import name_of, now
 
 
 class RecordedConsumer:
-    """Its positions may jump only when `assignment` grows: when it is given partitions, is put elsewhere, or fails."""
+    """Its positions may jump only when `assignment` grows: when it gets partitions, seeks, or fails."""
 
     def __init__(self, process: str, recorder: Recorder, consumer: Consumer) -> None:
         self.process = process
@@ -32,14 +32,14 @@ class RecordedConsumer:
         self.consumer.subscribe(topics, self._assigned)
 
     def poll(self, seconds: float) -> list[Read]:
-        """What it is given now. Raises what the library does."""
+        """The messages that it gets now. Raises what the library does."""
         try:
             found = [read_of(each) for each in self.consumer.poll(seconds)]
         except BaseException:
             self._assigned()
             raise
         if self._assignment != self._known_assignment:
-            # It was given partitions before some of these messages or after them: nobody knows.
+            # It got partitions before or after some of these messages: nobody knows which.
             for read in found:
                 self._assigned()
                 self._record([read])
@@ -53,14 +53,14 @@ class RecordedConsumer:
         self._recorder.write(Poll(self.process, self._assignment, now(), reads))
 
     def ask_end(self, place: Place) -> int:
-        """Where a partition ends."""
+        """Ask where a partition ends."""
         asked = now()
         end_offset = self.consumer.ends([place])[place]
         self._recorder.write(End(name_of(place), asked, end_offset))
         return end_offset
 
     def ask_committed(self, group: str, place: Place) -> int | None:
-        """What its group has committed."""
+        """Ask what its group has committed."""
         asked = now()
         offset = self.consumer.committed([place])[place]
         told = -1 if offset is None else offset

@@ -1,4 +1,4 @@
-"""Clients that fail as they may, and how they are left: without waiting for what they still would do."""
+"""The errors that clients may end with, and how clients are closed: without waiting for their work."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from tests.clients.adapter import ClientFailed, Consumer, Producer
 
-# The adapters' own, what they add when nothing comes for long (TimeoutError, AssertionError), and an error that
-# librdkafka's binding makes of a fatal one that a callback meets (SystemError).
+# The adapters' own error; what they raise when nothing comes for long (TimeoutError, AssertionError); and
+# what librdkafka's binding makes of a fatal error in a callback (SystemError).
 EXPECTED = (ClientFailed, TimeoutError, AssertionError, SystemError)
 
 
 @contextlib.contextmanager
 def dismiss(client: Producer | Consumer) -> Iterator[None]:
-    """Leave it in the end: it may close in its own time, without a word for transactions that are open."""
+    """Finally, let the client close in its own time; open transactions are neither committed nor aborted."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What fresh clients read when all is over: every log from its start to its end, offsets of groups, plain tables."""
+"""What fresh clients read in the end: every log from start to end, offsets of groups, plain tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ COLUMNS = ["topic", "partition", "offset", "value"]
 
 
 class TableBehind(Exception):
-    """A plain table did not come to hold what its logs do."""
+    """A plain table does not have the rows of its logs."""
 
 
 def read_all(client: Client, address: str, isolation: str) -> Iterator[Operation]:
-    """All logs, and what the group of members has committed."""
+    """Read all logs, and what the group of members has committed."""
     consumer = client.consumer(address, group=MEMBERS_GROUP, isolation=isolation)
     try:
         asked = now()
@@ -38,7 +38,7 @@ def read_all(client: Client, address: str, isolation: str) -> Iterator[Operation
 
 
 def final_of(consumer: Consumer, place: Place) -> Final:
-    """One log. Ends before its end where no more comes, and so the checker is told."""
+    """Read one log. Stops early if no more comes; the checker sees that."""
     start, end = consumer.beginnings([place])[place], consumer.ends([place])[place]
     consumer.assign({place: start})
     reads: list[Read] = []
@@ -49,7 +49,7 @@ def final_of(consumer: Consumer, place: Place) -> Final:
 
 
 def look_at_table(data_directory: Path) -> Snapshot:
-    """All rows of the plain table that its log lists now; none while there is no table."""
+    """All rows of the plain table's present files; none if there is no table yet."""
     directory = data_directory / "plain" / TABLE
     try:
         paths = live_files(Files(), directory)
@@ -66,7 +66,7 @@ def look_at_table(data_directory: Path) -> Snapshot:
 
 
 def whole_table(data_directory: Path, finals: list[Final]) -> Snapshot:
-    """The plain table, once it holds what the logs do. Raises TableBehind if it comes to hold anything else."""
+    """The plain table, once it has the rows of the logs. Raises TableBehind if it never does."""
     expected = {read for final in finals if final.partition.rpartition("-")[0] in TABLE_TOPICS for read in final.reads}
     deadline = time.monotonic() + TABLE_SECONDS
     while True:

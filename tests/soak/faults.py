@@ -1,4 +1,4 @@
-"""What goes wrong with the processes of a soak, and when: from one seed."""
+"""What goes wrong with the processes of a soak, and when, chosen by one seed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ KILL = "kill -9 of the broker"
 
 
 class BrokerFailed(Exception):
-    """The broker ended by itself, or did not come back, with no fault that explains it."""
+    """The broker ended by itself, or did not come back, and no fault explains that."""
 
 
 class Faults:
-    """Fault after fault. Each kind comes once before any comes a second time; then each as often as its weight says."""
+    """Causes fault after fault: first each kind once, then each kind as often as its weight says."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Faults:
             self._coverage.hit(name)
 
     def stop(self) -> None:
-        """Nothing more goes wrong after what does now."""
+        """Cause no more faults after the present one."""
         self._is_stopping = True
 
     def _draw(self) -> str:
@@ -75,13 +75,13 @@ class Faults:
         return self._chosen.choices(list(self._kinds), weights)[0]
 
     async def _see_to_all(self) -> None:
-        """Nobody ends but by our hand."""
+        """Raise BrokerFailed if a process ended by itself."""
         for each in (self._broker, *self._clients):
             if not each.is_running:
                 raise BrokerFailed(f"{each.name} ended by itself, with exit code {each.exit_code}: see its log")
 
     async def heal(self) -> None:
-        """All run, and have what they need."""
+        """Have all processes run, with all that they need."""
         self._proxy.weather.is_calm = True
         self._broker.full.unlink(missing_ok=True)
         for each in (self._broker, *self._clients):
@@ -92,7 +92,7 @@ class Faults:
     # -- the broker ----------------------------------------------------------------------------------------------
 
     async def start_broker(self) -> None:
-        """Start it. On a full disk it may refuse, and is asked again."""
+        """Start the broker. On a full disk it may refuse, and is started again."""
         is_full = True
         while is_full:
             is_full = self._broker.full.exists()
@@ -105,12 +105,12 @@ class Faults:
         raise BrokerFailed(f"the broker does not start, with exit code {self._broker.exit_code}: see its log")
 
     async def kill_broker(self) -> None:
-        """kill -9, and start it again."""
+        """Kill the broker with kill -9, and start it again."""
         await self._broker.end()
         await self.start_broker()
 
     async def _kill_in_recovery(self) -> None:
-        """Kill it before it is ready, once and perhaps again."""
+        """Kill the broker before it is ready, once or twice."""
         await self._broker.end()
         for _ in range(self._chosen.randint(1, 2)):
             ready = await self._broker.begin_start()
@@ -124,7 +124,7 @@ class Faults:
 
     async def _stop(self) -> None:
         if await self._broker.end(signal.SIGTERM) != 0:
-            raise BrokerFailed("the broker did not end in order after SIGTERM: see its log")
+            raise BrokerFailed("the broker did not stop in order after SIGTERM: see its log")
         await self.start_broker()
 
     async def _pause(self) -> None:
@@ -161,12 +161,12 @@ class Faults:
         await client.start(self._chosen.getrandbits(48))
 
     async def _pause_client(self) -> None:
-        """Stop one for so long that others may take it for dead; meanwhile all else goes on."""
+        """Stop a client for so long that others may think it is dead; meanwhile everything else goes on."""
         client = self._chosen.choice(self._clients)
         client.send_signal(signal.SIGSTOP)
         seconds = self._chosen.random() * CLIENT_STOPPED_SECONDS_MAX
         asyncio.get_running_loop().call_later(seconds, client.send_signal, signal.SIGCONT)
 
     async def _rest(self) -> None:
-        """Transactions that hang reach their timeout: while the broker is killed again and again none does."""
+        """Let hanging transactions time out: while the broker is killed again and again, none does."""
         await asyncio.sleep(TRANSACTION_TIMEOUT_SECONDS + 2)

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, however that ends."""
+"""Processes that end with their parent, however the parent ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An idempotent producer without transactions, one after the other."""
+"""Idempotent producers without transactions, one after the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PlainProducer:
         self._values = itertools.count(1)
 
     def run(self, name: str, is_over: threading.Event) -> None:
-        """One producer after the other; each goes when it fails, or its time is over."""
+        """Run one producer after the other; each ends when it fails, or when its time is up."""
         for number in itertools.count(1):
             ends_at = time.monotonic() + self._chosen.expovariate(1 / LIFE_SECONDS)
             try:
@@ -49,7 +49,7 @@ class PlainProducer:
                 time.sleep(RETRY_SECONDS)
 
     def _send(self, process: str, producer: Producer) -> None:
-        """Messages of one partition are acknowledged in their order."""
+        """Send a few messages to one partition. They are acknowledged in order."""
         place = self._chosen.choice(PLACES)
         sends = [
             Send(name_of(place), f"{process}:{next(self._values)}") for _ in range(self._chosen.randint(1, BURST_MAX))

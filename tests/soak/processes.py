@@ -1,4 +1,4 @@
-"""The processes of a soak: started, killed, stopped, and in the end ended, each by its own id."""
+"""The processes of a soak: started, killed, stopped, and finally ended, each by its own id."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class SoakProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended by itself, or None: it runs, or was ended by us."""
+        """The exit code if it ended by itself, or None: it is running, or we ended it."""
         return self._process.returncode if self._process is not None else None
 
     async def spawn(self, module: str, *arguments: str) -> Process:
-        """A process that runs a module."""
+        """Start a process that runs a module."""
         with self.log.open("a") as log:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -51,7 +51,7 @@ class SoakProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=environment(),
-                # Ctrl-C is for us: we end the others.
+                # Ctrl-C is only for us: we end the other processes.
                 start_new_session=True,
             )
 
@@ -76,14 +76,14 @@ class SoakProcess:
                 await process.wait()
 
     async def close(self) -> None:
-        """Leave nothing of it."""
+        """End it, and everything that belongs to it."""
         await self.end()
 
 
 class BrokerProcess(SoakProcess):
-    """The broker. It takes a free port whenever it starts: clients know only the proxy's.
+    """The broker. It takes a free port at each start: clients know only the proxy's.
 
-    While one runs, the next one is imported already, and waits to be told to start.
+    While one broker runs, the next one has already imported its modules, and waits for the word to start.
     """
 
     def __init__(self, directory: Path, proxy_port: int, mutant: str | None, *settings: str) -> None:
@@ -106,7 +106,7 @@ class BrokerProcess(SoakProcess):
         return process
 
     async def begin_start(self) -> asyncio.Task[bool]:
-        """Have it recover. The result is whether it gets ready; if not, it has ended."""
+        """Start it. The task tells whether it became ready; if not, it has ended."""
         self._process = process = await (self._next or self._import())
         assert process.stdin is not None
         process.stdin.write(b"start\n")
@@ -129,7 +129,7 @@ class BrokerProcess(SoakProcess):
 
 
 class ClientProcess(SoakProcess):
-    """A process of clients of one library; in each of its lives it writes another history."""
+    """A process with clients of one library. In each of its lives it writes another history."""
 
     def __init__(self, directory: Path, library: str, proxy_port: int) -> None:
         super().__init__(directory / f"{library}.log")
@@ -158,11 +158,11 @@ class ClientProcess(SoakProcess):
     async def _read_counts(self, process: Process, life: int) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            with contextlib.suppress(ValueError):  # half a line of one that was killed
+            with contextlib.suppress(ValueError):  # half a line of a killed process
                 self._counts[life] = Counter(json.loads(line))
 
 
 async def next_line(process: Process) -> str:
-    """What a process says next; nothing when it has ended. Raises TimeoutError."""
+    """The next line of a process's output; empty if it has ended. Raises TimeoutError."""
     assert process.stdout is not None
     return (await asyncio.wait_for(process.stdout.readline(), READY_SECONDS)).decode().strip()

@@ -1,7 +1,7 @@
-"""Between all clients and the broker: a proxy that knows requests from one another, and treats them badly.
+"""A proxy between all clients and the broker, which knows the protocol's requests and mistreats them.
 
-A request is a frame: size (4 bytes), API key (2), API version (2), correlation id (4), the rest. Its response: size
-(4), correlation id (4), the rest. Requests of a connection are answered in their order.
+A request is a frame: size (4 bytes), API key (2), API version (2), correlation id (4), the rest. Its
+response: size (4), correlation id (4), the rest. Requests of a connection are answered in order.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ REQUEST = 8
 RESPONSE = 4
 DISCARDED_BYTES_MAX = 1 << 16
 OLDER_CONNECTIONS = 4
-"""For what a network delivers late, on connections that are long replaced. Each delivers one request: what was left on
-a connection was in flight when its client gave it up, so it is not of two transactions.
+"""Connections for what a network delivers late, long after their client has replaced them. Each delivers one
+request: what was left on a connection was in flight when its client gave it up, so it can't be of two
+transactions.
 """
-# Clients count up from 0: these never meet theirs.
+# Clients count up from 0, so these never collide with theirs.
 OUR_FIRST_CORRELATION_ID = 1 << 30
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Proxy:
-    """Listens on a free port of loopback as soon as it is entered; `target` is the broker's port."""
+    """Listens on a free port of the loopback interface once it is entered; `target` is the broker's port."""
 
     def __init__(self, weather: Weather) -> None:
         self.weather = weather
@@ -53,7 +54,7 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something that ends with the proxy."""
+        """Run a task that ends with the proxy."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -73,7 +74,7 @@ class Proxy:
 
 
 class Link:
-    """One client's connection, and those to the broker that belong to it."""
+    """One client's connection, and its connections to the broker."""
 
     def __init__(self, proxy: Proxy, client: Stream, older: list[Stream], broker: Stream) -> None:
         self._proxy = proxy
@@ -87,7 +88,7 @@ class Link:
         self._is_late = False
 
     async def run(self) -> None:
-        """Until either end closes its connection, or it is cut."""
+        """Run until either end closes its connection, or it is cut."""
         both = [self._proxy.spawn(self._pass_requests()), self._proxy.spawn(self._pass_responses())]
         unheard = [self._proxy.spawn(discard_responses(*older)) for older in self._older]
         try:
@@ -108,7 +109,7 @@ class Link:
                     return
 
     async def _pass_request(self, frame: bytes) -> bool:
-        """False if it was the connection's last one."""
+        """Pass on a request. Returns False if it was the connection's last one."""
         fate = self._weather.fate_of(int.from_bytes(frame[4:6], "big"))
         match fate:
             case Fate.DELAYED:
@@ -129,13 +130,13 @@ class Link:
         return True
 
     def _renumbered(self, frame: bytes) -> bytes:
-        """The same request, of which nobody wants the response."""
+        """The same request again, with a response that is not passed on."""
         correlation_id = next(self._correlation_ids)
         self._unwanted.add(correlation_id)
         return frame[:8] + correlation_id.to_bytes(4, "big") + frame[12:]
 
     async def _deliver_late(self, frame: bytes) -> None:
-        """The client's end is closed now; the broker's not before it has answered."""
+        """Close the client's end now, and the broker's once the broker has answered."""
         self._is_late = True
         self._last = correlation_id_of(frame, REQUEST)
         self._client[1].close()
@@ -163,7 +164,7 @@ class Link:
 
 
 async def discard_responses(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-    """Those to what was replayed."""
+    """Discard the responses to replayed requests."""
     with contextlib.suppress(OSError):
         while await reader.read(DISCARDED_BYTES_MAX):
             pass
@@ -174,7 +175,7 @@ def correlation_id_of(frame: bytes, position: int) -> int:
 
 
 async def pass_on(frame: bytes, writer: asyncio.StreamWriter) -> None:
-    """Raises ConnectionResetError if nobody is there any more."""
+    """Write a frame. Raises ConnectionResetError if the other end is gone."""
     if writer.is_closing():
         raise ConnectionResetError
     writer.write(frame)
@@ -182,14 +183,14 @@ async def pass_on(frame: bytes, writer: asyncio.StreamWriter) -> None:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    """A frame with its size. Raises IncompleteReadError at the end of the stream."""
+    """Read a frame, including its size. Raises IncompleteReadError at the end of the stream."""
     size = await reader.readexactly(SIZE_BYTES)
     return size + await reader.readexactly(int.from_bytes(size, "big"))
 
 
 @contextlib.contextmanager
 def closed(writer: asyncio.StreamWriter) -> Iterator[None]:
-    """Close it in the end, whatever is in its way."""
+    """Finally close a stream, whatever happens."""
     try:
         yield
     finally:

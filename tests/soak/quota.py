@@ -1,4 +1,4 @@
-"""A quota on the broker's files, that is used up while a control file is there."""
+"""A quota on the broker's files. It is used up while a control file exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from faircopy.storage.system import Buffer, System
 
 
 class QuotaSystem(System):
-    """The machine's own system; but no file grows while `full` is there. What has its space may be written."""
+    """The machine's own system, but no file grows while `full` exists. Reserved space may be written."""
 
     def __init__(self, full: Path) -> None:
         self._full = full

@@ -1,4 +1,4 @@
-"""Consumers: one that assigns itself all partitions, and a member of a group."""
+"""Consumers: one that assigns all partitions to itself, and a member of a group."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 LIFE_SECONDS = 20.0
 POLL_SECONDS = 0.2
 RETRY_SECONDS = 0.3
-BEHIND_MAX = 300  # messages that a reader reads again when it begins
+BEHIND_MAX = 300  # messages that a reader reads again when it starts
 
 
 class Reader:
-    """Reads all partitions by assigning them, at either isolation: there is no difference to be seen (P1)."""
+    """Assigns all partitions to itself and reads them, at either isolation level: both see the same (P1)."""
 
     def __init__(self, client: Client, address: str, recorder: Recorder, isolation: str, seed: int) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class Reader:
 
 
 class Member:
-    """Reads what its group gives to it, and commits how far it is."""
+    """Reads the partitions that its group assigns to it, and commits its positions."""
 
     def __init__(self, client: Client, address: str, recorder: Recorder, seed: int) -> None:
         self._client = client
@@ -77,7 +77,7 @@ class Member:
                 self._commit(process, made, reads)
 
     def _commit(self, process: str, consumer: Consumer, reads: list[Read]) -> None:
-        """Commit what was read. Raises what the library does: then nobody knows."""
+        """Commit what was read. Raises what the library does: then the outcome is unknown."""
         offsets = {read.partition: read.offset + 1 for read in reads}
         attempt = Attempt(self._recorder, process, None)
         attempt.ask_commit(offsets=[Offset(MEMBERS_GROUP, name, offset) for name, offset in offsets.items()])
@@ -102,7 +102,7 @@ def each_life(
     make: Callable[[], Consumer],
     live: Callable[[str, Consumer, Callable[[], bool]], None],
 ) -> None:
-    """One consumer after the other; each goes when it fails, or its time is over."""
+    """Run one consumer after the other; each ends when it fails, or when its time is up."""
     for number in itertools.count(1):
         if is_over.is_set():
             return

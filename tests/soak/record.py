@@ -1,8 +1,9 @@
-"""Histories that are written as they happen, so that a kill -9 takes nothing of them.
+"""Histories that are written as they happen, so that a kill -9 loses nothing of them.
 
-A transaction is written anew whenever more is known of it; of the lines of one (they share process and begin) the last
-counts. Until its commit is asked for it has certainly no effect, and its line says so; from then until the answer it is
-unknown. So whenever its process is killed, what its last line says is true.
+A transaction is written again whenever more is known about it. Of all lines of one transaction (they share
+the process and the time when it began), the last counts. Until its commit is requested, the transaction
+certainly has no effect, and its line says so. From then until the answer, its outcome is unknown. So whenever
+its process is killed, its last line is true.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.soak.stage import now
 
 
 class Recorder:
-    """Writes one file, from any thread. `ended` counts how transactions of a group and plain sends ended."""
+    """Writes one file, from any thread. `ended` counts outcomes of a group's transactions, and plain sends."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("x")
@@ -40,7 +41,7 @@ class Recorder:
 
 
 class Attempt:
-    """A transaction, a plain send or a commit of offsets while it goes on; it is recorded before anything is done."""
+    """A transaction, plain send or commit of offsets while it goes on. It is recorded before it acts."""
 
     def __init__(self, recorder: Recorder, process: str, group: str | None, sends: Iterable[Send] = ()) -> None:
         self._recorder = recorder
@@ -52,7 +53,7 @@ class Attempt:
         self._recorder.write(self.transaction)
 
     def ask_commit(self, reads: Iterable[Read] = (), offsets: Iterable[Offset] = ()) -> None:
-        """From now on it may have an effect."""
+        """Record that from now on it may have an effect."""
         self._note(
             replace(
                 self.transaction,
@@ -64,17 +65,17 @@ class Attempt:
         )
 
     def end(self, result: Result, sends: list[Send] | None = None) -> None:
-        """It is known how it ended; `sends` with the offsets that the broker told."""
+        """Record how it ended; `sends` have the offsets that the broker returned."""
         self._note(replace(self.transaction, result=result, sends=sends or self.transaction.sends))
         self._recorder.count(self.transaction)
 
 
 def read_recorded(paths: Iterable[Path]) -> list[Operation]:
-    """All operations of these files, each file's in its order, a transaction where it began."""
+    """All operations in these files, in the order of each file; a transaction counts where it began."""
     operations: list[Operation] = []
     numbers: dict[tuple[str, float], int] = {}
     for path in paths:
-        # What follows the last newline was being written when its process was killed.
+        # What follows the last newline is a line that its process was killed in.
         for operation in read_history(io.StringIO(path.read_text().rpartition("\n")[0])):
             key = (operation.process, operation.begun) if isinstance(operation, Transaction) else None
             if key is None:

@@ -1,4 +1,4 @@
-"""One soak: processes are started, things go wrong, all is healed, and what clients saw is checked."""
+"""One soak: start the processes, let things go wrong, heal everything, and check what the clients saw."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SETTINGS = (
 )
 SHARDS = (1, 3)
 CALM_SECONDS = 1.0
-LOOKS = 8  # at the plain table, while all goes on
+LOOKS = 8  # at the plain table, during the storm
 COMPLAINTS = ("Traceback", "is stopped", "invariant")
 COMPLAINTS_SHOWN = 5
 
 
 @dataclass
 class Outcome:
-    """What came of a soak. `failures` are bugs that showed themselves without the checker."""
+    """The outcome of a soak. `failures` are bugs that showed without the checker."""
 
     seed: int
     directory: Path
@@ -64,7 +64,7 @@ class Outcome:
 
 
 class Soak:
-    """`outcome` may be looked at while it runs."""
+    """One soak. `outcome` may be read while it runs."""
 
     def __init__(self, directory: Path, seed: int, mutant: str | None = None) -> None:
         chosen = random.Random(seed)
@@ -78,7 +78,7 @@ class Soak:
         self._recorder = Recorder(directory / "soak.history")
 
     async def run(self, seconds: float) -> Outcome:
-        """Let things go wrong for so long; then heal, read all, and check."""
+        """Let things go wrong for `seconds`; then heal, read everything, and check."""
         outcome, directory = self.outcome, self.outcome.directory
         async with self._proxy as proxy:
             broker = BrokerProcess(directory, proxy.port, self._mutant, *SETTINGS, f"shards={self._shards}")
@@ -105,14 +105,14 @@ class Soak:
     async def _start(self, faults: Faults, clients: list[ClientProcess]) -> None:
         await faults.start_broker()
         for topic, partitions in TOPICS.items():
-            # Topics of one table, which then shows transactions whole.
+            # These topics share one table, which must show transactions whole.
             plain = {"plain_table": TABLE} if topic in TABLE_TOPICS else {"plain_enabled": "false"}
             await asyncio.to_thread(create_topic, self._address, topic, partitions, **plain)
         for client in clients:
             await client.start(self._chosen.getrandbits(48))
 
     async def _storm(self, seconds: float, faults: Faults, broker: BrokerProcess, clients: list[ClientProcess]) -> None:
-        """All that goes wrong, for so many seconds; then it is healed."""
+        """Let things go wrong for `seconds`, then heal them."""
         self.outcome.phase = "storm"
         self._weather.is_calm = False
         began = time.monotonic()
@@ -133,13 +133,13 @@ class Soak:
         await faults.heal()
 
     async def _look(self, interval_seconds: float, broker: BrokerProcess) -> None:
-        """Now and then somebody reads the plain table."""
+        """Read the plain table now and then."""
         while True:
             await asyncio.sleep(interval_seconds)
             self._recorder.write(await asyncio.to_thread(look_at_table, broker.data_directory))
 
     async def _finish(self, faults: Faults, clients: list[ClientProcess]) -> None:
-        """Clients go on for a while, undisturbed, and finish; what hangs then is aborted by its timeout."""
+        """Let clients go on undisturbed for a while, and finish; the timeout aborts what hangs then."""
         self.outcome.phase = "healed"
         timed_out = asyncio.create_task(asyncio.sleep(TRANSACTION_TIMEOUT_SECONDS + CALM_SECONDS))
         await asyncio.sleep(CALM_SECONDS)
@@ -149,13 +149,15 @@ class Soak:
             if code == EX_SOFTWARE:
                 self.outcome.failures.append(f"{client.name} failed: see {client.log}")
             elif code != 0:
-                # A library that hangs is no fault of the broker, and what it did is known as far as it got.
+                # A library that hangs is not the broker's fault, and its history is known as far as it got.
                 self.outcome.coverage.hit("client did not finish in time")
         self.outcome.ended = sum((client.ended for client in clients), Counter[str]())
         await timed_out
 
     async def _read_all(self, broker: BrokerProcess, faults: Faults) -> None:
-        """Every library reads everything, at either isolation; and once more after a last crash (P7)."""
+        """Have every library read everything, at either isolation level; and once more after a last crash
+        (P7).
+        """
         self.outcome.phase = "reading all"
         finals: list[Final] = []
         libraries = list(LIBRARIES.values())
@@ -181,7 +183,7 @@ class Soak:
 
 @contextlib.asynccontextmanager
 async def all_ended(processes: Iterable[SoakProcess]) -> AsyncIterator[None]:
-    """In the end none of them runs, whatever happens."""
+    """Finally end all processes, whatever happens."""
     try:
         yield
     finally:
@@ -189,7 +191,7 @@ async def all_ended(processes: Iterable[SoakProcess]) -> AsyncIterator[None]:
 
 
 def complaints_in(log: Path) -> list[str]:
-    """What a process logged that no fault explains."""
+    """What a process logged that no injected fault explains."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     found = [number for number, line in enumerate(lines) if any(complaint in line for complaint in COMPLAINTS)]
     return [f"{log.name}:{number + 1}: {lines[number]}" for number in found[:COMPLAINTS_SHOWN]]

@@ -22,10 +22,10 @@ TRANSACTION_TIMEOUT_SECONDS = 6.0
 
 
 def name_of(place: Place) -> str:
-    """A partition as histories call it, such as `orders-0`."""
+    """A partition's name in histories, such as `orders-0`."""
     return f"{place[0]}-{place[1]}"
 
 
 def now() -> float:
-    """Seconds of a clock that all processes of a machine share, and that never jumps."""
+    """Seconds on a clock that all processes of a machine share, and that never jumps."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)

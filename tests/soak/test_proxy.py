@@ -1,4 +1,4 @@
-"""What each fate does to a request, and what its client sees of it."""
+"""What each fate does to a request, and what the client sees of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, SECOND = OLDER_CONNECTIONS, 2 * OLDER_CONNECTIONS + 1  # the proxy's conn
 
 
 class FixedWeather(Weather):
-    """The first EndTxns have this fate; nothing else has any."""
+    """Gives this fate to the first EndTxns, and to nothing else."""
 
     def __init__(self, fate: Fate, times: int) -> None:
         super().__init__(random.Random(1), Coverage())
@@ -30,7 +30,7 @@ class FixedWeather(Weather):
 
 
 class StubBroker:
-    """Answers each request with its correlation id, and remembers on which of its connections it came."""
+    """Answers each request with its correlation id, and remembers the connection on which it came."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -79,13 +79,13 @@ def play(fate: Fate, scene: Scene, times: int = 1) -> None:
                 await client.connect()
                 await scene(client, broker)
         while len(asyncio.all_tasks()) > 1:
-            await asyncio.sleep(0.01)  # all that is cut off comes to its end
+            await asyncio.sleep(0.01)  # all connections that were cut come to their end
 
     asyncio.run(run())
 
 
 async def seen(broker: StubBroker, count: int) -> list[tuple[int, bytes]]:
-    """What the broker has seen, once it is so much."""
+    """What the broker has seen, once that is `count` requests."""
     while len(broker.seen) < count:
         await asyncio.sleep(0.01)
     return broker.seen

@@ -1,4 +1,4 @@
-"""What a history says of a process that was killed."""
+"""What a history says about a process that was killed."""
 
 from __future__ import annotations
 

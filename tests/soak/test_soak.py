@@ -1,4 +1,4 @@
-"""A short soak is good and meets every fault; one of a broker with a broken rule is not."""
+"""A short soak is good and meets every fault; a soak of a broker with a broken rule is not good."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOAKS_MAX = 6
 
 
 def soak(directory: Path, *arguments: str) -> dict[str, Any]:
-    """What `python -m tests.soak` says. Its seed is printed, and all else that it leaves is in `directory`."""
+    """The output of `python -m tests.soak`. Its seed is printed; its files are in `directory`."""
     command = [sys.executable, "-m", "tests.soak", "--json", "--keep", str(directory), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=SECONDS_MAX, cwd=ROOT)
     outcome: dict[str, Any] = json.loads(done.stdout)
@@ -32,8 +32,8 @@ def test_a_short_soak_is_good_and_meets_every_fault(tmp_path: Path) -> None:
 
 
 def test_a_soak_finds_a_broker_that_takes_what_is_repeated_for_new(tmp_path: Path) -> None:
-    """A batch that comes twice shows only if its transaction is committed: a soak of three seconds may see none (1 of
-    12 did not), so there are more until one does.
+    """A batch that comes twice shows only if its transaction is committed. A soak of three seconds may see
+    none (1 of 12 did not), so there are more until one does.
     """
     for number in range(SOAKS_MAX):
         directory = tmp_path / str(number)

@@ -1,4 +1,4 @@
-"""What befalls a request on its way through the proxy."""
+"""What happens to a request on its way through the proxy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tests.simulation.coverage import Coverage
 
 
 class Fate(Enum):
-    """`CUT` closes the connection; `LATE` keeps the broker's end of it, and passes the request on when its client has
-    long gone on elsewhere (KAFKA-17754); `REPLAYED` passes it on at once, and again later, on an older connection.
+    """What happens to one request. `CUT_...` closes the connection. `LATE` keeps the broker's end of it, and
+    passes the request on when its client has long gone on elsewhere (KAFKA-17754). `REPLAYED` passes it on at
+    once, and again later on an older connection.
     """
 
     DELAYED = "delayed"
@@ -41,7 +42,8 @@ IN_TRANSACTION = {
     Fate.LATE: 0.004,
 }
 PRODUCE = {Fate.DELAYED: 0.01, Fate.REPEATED: 0.03, Fate.CUT_BEFORE: 0.004, Fate.CUT_AFTER: 0.006}
-# Elsewhere the protocol has nothing against a request that comes twice, or late: members join twice, offsets go back.
+# Elsewhere the protocol has no defence against repeated or late requests: members join twice, offsets go
+# back.
 OTHER = {Fate.DELAYED: 0.005, Fate.CUT_BEFORE: 0.001, Fate.CUT_AFTER: 0.001}
 CHANCES: dict[int, Chances] = {
     ApiKey.END_TXN: END,
@@ -53,7 +55,7 @@ CHANCES: dict[int, Chances] = {
 
 
 class Weather:
-    """Chooses fates from a seed. The first EndTxn, and the first Produce, meet each of theirs in turn."""
+    """Chooses fates from a seed. The first EndTxns meet each of their fates once; so do Produces."""
 
     def __init__(self, chosen: random.Random, coverage: Coverage) -> None:
         self.chosen = chosen
@@ -66,7 +68,7 @@ class Weather:
         coverage.announce(*(f"{name_of(api_key)}: {fate.value}" for api_key, due in self._due.items() for fate in due))
 
     def fate_of(self, api_key: int) -> Fate | None:
-        """What is to befall a request now; None if nothing."""
+        """The fate of the next request; None if nothing happens to it."""
         if self.is_calm:
             return None
         due = self._due.get(api_key)
@@ -85,7 +87,7 @@ class Weather:
 
 
 def name_of(api_key: int) -> str:
-    """What a request is counted as."""
+    """The name under which a request is counted."""
     names = {ApiKey.END_TXN: "EndTxn", ApiKey.PRODUCE: "Produce"}
     if api_key in names:
         return names[ApiKey(api_key)]
