@@ -51,7 +51,7 @@ class Shards:
         if not self.are_all_led:
             raise NotLed("a shard has no leader now, so topics can't change: try again")
 
-    # -- who answers for what ------------------------------------------------------------------------------------
+    # -- which is responsible for what ---------------------------------------------------------------------------
 
     def coordinator_of(self, transactional_id: str) -> TransactionCoordinator:
         """The coordinator of a transactional id's transactions."""

@@ -125,7 +125,7 @@ class Commits:
         return ack
 
     def promising(self, transaction: Transaction) -> Iterable[TopicIdPartition]:
-        """Who has to promise before the ack: every participant (I5)."""
+        """The participants that must promise before the ack: all of them (I5)."""
         return transaction.participants
 
     def ack_of(self, transaction: TransactionId) -> asyncio.Future[None] | None:

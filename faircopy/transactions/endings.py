@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Endings:
-    """Ends transactions. Keeps only who waits for that, which may be lost with the process."""
+    """Ends transactions. Its state, the requests that wait for that, may be lost with the process."""
 
     def __init__(
         self, find_participant: Participants, finished: FinishedNumbers, loop: asyncio.AbstractEventLoop

@@ -163,7 +163,7 @@ async def table_of_its_own(stage: Stage) -> None:
 
 
 async def lead_anew(stage: Stage) -> None:
-    """Shard after shard is closed, and led anew."""
+    """One shard after the other is closed, and led again."""
     for shard in range(stage.machine.shards):
         await stage.in_broker(stage.broker.shards.close(shard))
         await stage.in_broker(stage.broker.shards.lead(shard))

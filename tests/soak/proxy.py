@@ -18,7 +18,7 @@ HOST = "127.0.0.1"
 DELAY_SECONDS_MAX = 0.4
 LATE_SECONDS_MAX = 2.0
 SIZE_BYTES = 4
-# Where the correlation id stands.
+# Where the correlation id is.
 REQUEST = 8
 RESPONSE = 4
 DISCARDED_BYTES_MAX = 1 << 16
