@@ -1,4 +1,4 @@
-"""What a checkpoint stores, byte for byte (I6). Pure: state in, changes of the state store out, and back.
+"""What a checkpoint stores, byte for byte (I6). Pure: state to store changes, and back.
 
     checkpoints   identity                                   -> JSON of `Checkpoint`
     producers     identity, producer id i64                  -> epoch i16, is forgotten u8, last position u64;
@@ -7,7 +7,8 @@
                                                                 drafts u32, records u64, size u64, rank i64
     spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16, number i64
 
-Integers are big-endian, so that keys sort as numbers. Producers and transactions are stored as they change.
+Integers are big-endian, so that keys sort as numbers. A checkpoint stores only the producers and transactions
+that changed since the last one.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ _SPAN = struct.Struct(">Qqhq")
 
 
 class Checkpoint(NamedTuple):
-    """What is one value for the partition: journal position, offsets, end of the data log, its greatest message time,
-    and two fields of `PartitionState`. Checkpoints of format 3 have no epochs: all of theirs are 0.
+    """The values that a partition has once: the journal position, offsets, the end of the data log, its
+    greatest message time, and two fields of `PartitionState`. Checkpoints of format 3 have no epochs: all of
+    theirs are 0.
     """
 
     position: int
@@ -49,11 +51,11 @@ class Checkpoint(NamedTuple):
 
 
 NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0, NO_TIME_MS)
-"""What a partition starts from that was never checkpointed."""
+"""The checkpoint of a partition that has never been checkpointed."""
 
 
 class Span(NamedTuple):
-    """The offsets, both included, at which a transaction stands in a partition's log."""
+    """The first and last offset, both inclusive, of a transaction in a partition's log."""
 
     first_offset: int
     last_offset: int
@@ -82,20 +84,20 @@ class Changed(NamedTuple):
 
 
 def take_changed(state: PartitionState) -> Changed:
-    """What changed since the last call; it counts as unchanged from now on."""
+    """Return what changed since the last call. From now on it counts as unchanged."""
     changed = Changed(state.changed_producers, state.changed_transactions)
     state.changed_producers, state.changed_transactions = set(), set()
     return changed
 
 
 def give_back(state: PartitionState, changed: Changed) -> None:
-    """What was taken could not be stored: it still counts as changed."""
+    """Count these as changed again, because they could not be stored."""
     state.changed_producers |= changed.producers
     state.changed_transactions |= changed.transactions
 
 
 def changes_of(identity: bytes, state: PartitionState, changed: Changed) -> list[Change]:
-    """Changes of the store that bring it up to `state`."""
+    """The changes that bring the store up to date with `state`."""
     changes: list[Change] = [_producer_change(identity, pid, state) for pid in changed.producers]
     return changes + [_transaction_change(identity, txid, state) for txid in changed.transactions]
 
@@ -115,7 +117,7 @@ def _transaction_change(identity: bytes, transaction_id: TransactionId, state: P
 
 
 def encode_producer(producer: ProducerState) -> bytes:
-    """A producer, with the last batches that are needed to recognise duplicates."""
+    """Encode a producer, with the last batches, by which duplicates are recognised."""
     return _PRODUCER.pack(producer.epoch, producer.is_forgotten, producer.last_position) + b"".join(
         _SEEN.pack(*batch) for batch in producer.seen
     )
@@ -129,7 +131,7 @@ def decode_producer(value: bytes) -> ProducerState:
 
 
 def encode_transaction(transaction: Branch) -> bytes:
-    """A transaction's branch in this partition; its drafts are in the journal."""
+    """Encode a transaction's branch in this partition. Its drafts are in the journal."""
     return _TRANSACTION.pack(
         transaction.standing,
         transaction.head,
@@ -152,7 +154,7 @@ def restore(
     producers: Iterable[tuple[bytes, bytes]],
     transactions: Iterable[tuple[bytes, bytes]],
 ) -> PartitionState:
-    """The state as it was at a checkpoint, from it and the scanned (key, value) pairs of the other tables."""
+    """Restore the state from a checkpoint and the (key, value) pairs scanned from the other tables."""
     state = PartitionState()
     state.position, state.start_offset, state.next_offset = checkpoint[:3]
     state.forgotten_producer_id = checkpoint.forgotten_producer_id
@@ -173,7 +175,7 @@ def restore(
 
 
 def encode_span(identity: bytes, span: Span) -> Put:
-    """The change that stores where a transaction stands in the log."""
+    """The change that stores a transaction's place in the log."""
     return Put("spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction))
 
 
@@ -189,6 +191,6 @@ def span_key(identity: bytes, offset: int) -> bytes:
 
 
 def delete_partition(identity: bytes) -> list[Change]:
-    """Changes that drop all that is stored of a partition."""
+    """The changes that delete everything stored for a partition."""
     tables = ("checkpoints", "producers", "transactions", "spans", "offset_index", "time_index", "log_segments")
     return [DeletePrefix(table, identity) for table in tables]

@@ -1,7 +1,7 @@
-"""The local copy of one effect, as a generator of steps: the same live and in recovery.
+"""The local copy of one effect, as a generator of steps. Live operation and recovery share it.
 
-A step reads drafts from the journal, or writes batches into the log. Whoever carries the copy out decides where each
-step runs: on the event loop, on a disk thread, or at a start, before the broker serves.
+A step reads drafts from the journal, or writes batches to the log. The caller decides where each step runs:
+on the event loop, on a disk thread, or during startup, before the broker serves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
 
 Place = Callable[[memoryview, int, int], PlacedBatch]
-"""`place(batch, base offset, leader epoch)` finds a batch its place in the log; call it on the event loop."""
+"""`place(batch, base offset, leader epoch)` gives a batch its place in the log. Call it on the event loop."""
 
 
 class ReadDrafts(NamedTuple):
@@ -30,7 +30,7 @@ class ReadDrafts(NamedTuple):
 
 
 class WriteBatches(NamedTuple):
-    """Write these batches to their places, and show them."""
+    """Write these batches to their places, then make them visible."""
 
     placed: list[PlacedBatch]
 
@@ -42,8 +42,8 @@ Steps = Generator[Step, list[Draft] | None, None]
 def copy_transaction(
     journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: Read, place: Place
 ) -> Steps:
-    """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` are the last of them, if they are in
-    memory; `read` reads the others.
+    """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` holds those of the last
+    drafts that are still in memory; `read` reads the others.
     """
     walk = ReverseWalk(journal, effect.transaction, read)
     drafts = yield ReadDrafts(partial(all_drafts, walk, effect, recent))
@@ -65,7 +65,7 @@ def following(steps: Steps, drafts: list[Draft] | None) -> Step | None:
 
 
 def all_drafts(walk: ReverseWalk, effect: CopyTransaction, recent: list[Draft]) -> list[Draft]:
-    """The transaction's drafts, first to last: those before `recent` are found in the journal. Blocks."""
+    """The transaction's drafts, first to last. Those before `recent` are read from the journal. Blocks."""
     head = recent[0].entry.previous if recent else effect.head
     drafts = walk.collect(head, KEPT_PAYLOAD_BYTES) + recent
     invariant(len(drafts) == effect.drafts, "I3: every draft of a transaction is on its list")
@@ -73,12 +73,12 @@ def all_drafts(walk: ReverseWalk, effect: CopyTransaction, recent: list[Draft]) 
 
 
 def with_payloads(walk: ReverseWalk, piece: Iterable[Draft]) -> list[Draft]:
-    """The drafts of a piece, with the payloads that the first pass did not keep. Blocks."""
+    """The drafts of a piece. Payloads that the first pass did not keep are read again. Blocks."""
     return [draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece]
 
 
 def placed_in_order(drafts: Iterable[Draft], base_offset: int, leader_epoch: int, place: Place) -> list[PlacedBatch]:
-    """Drafts with their payloads, each with its place, from `base_offset` on, all of one leader epoch."""
+    """Place loaded drafts one after another from `base_offset` on, all under one leader epoch."""
     placed = []
     for draft in drafts:
         assert draft.payload is not None

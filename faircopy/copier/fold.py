@@ -1,7 +1,7 @@
 """The fold of a data journal: entries in, state and effects out (docs/ARCHITECTURE.md, Journals).
 
-Pure and deterministic. Appending, recovering and following call the same methods. An effect belongs to the entry that
-caused it, and must not be carried out before that entry is durable (I2).
+Pure and deterministic. Live appends, recovery and followers call the same methods. An effect belongs to the
+entry that caused it, and must not be carried out before that entry is durable (I2).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NOTHING_FINISHED = -1
 NO_RANK = -1
 NOBODY = -1
 NO_FENCE = -1
-"""In a DISCARD after a crash: the producer keeps its epoch, and may go on with any sequence, since some were lost."""
+"""In a DISCARD after a crash: the producer keeps its epoch, and may send any sequence, as some were lost."""
 PRODUCERS_MAX = 100_000
 
 
 class Standing(IntEnum):
-    """Where a transaction stands in one partition."""
+    """The state of a transaction in one partition."""
 
     OPEN = 0
     PREPARED = 1
@@ -40,7 +40,8 @@ class Standing(IntEnum):
 class Branch:
     """What a transaction has done in one partition. The drafts themselves are on the journal's reverse list.
 
-    `rank`, once it is applied: its place in the order in which the coordinator had transactions applied.
+    `rank` is set once it is applied: its place in the order in which the coordinator had transactions
+    applied.
     """
 
     __slots__ = ("drafts", "first", "head", "rank", "records", "size", "standing")
@@ -79,7 +80,8 @@ class CopyBatch(NamedTuple):
 class CopyTransaction(NamedTuple):
     """Effect of APPLY: the drafts on the list that ends at `head` go into the log, from `base_offset` on.
 
-    `size` counts the bytes of their record batches. `leader_epoch` is that of the APPLY, which they bear in the log.
+    `size` counts the bytes of their record batches. `leader_epoch` is the epoch of the APPLY entry; the
+    batches carry it in the log.
     """
 
     transaction: TransactionId
@@ -92,7 +94,7 @@ class CopyTransaction(NamedTuple):
 
 
 class MoveStart(NamedTuple):
-    """Effect of TRIM: the log begins at `start_offset`."""
+    """Effect of TRIM: the log starts at `start_offset`."""
 
     start_offset: int
 
@@ -104,7 +106,7 @@ class PartitionState:
     """The state of one partition's journal.
 
     `forgotten_producer_id`: producers up to this id may have been forgotten, to make room for newer ones.
-    `epochs`: which leaders wrote its entries, by the offset that was next when each began.
+    `epochs`: the leader epochs of its entries, each with the offset that was next when it began.
     """
 
     def __init__(self) -> None:
@@ -120,7 +122,7 @@ class PartitionState:
         self.changed_transactions: set[TransactionId] = set()
 
     def fold(self, entry: Entry, payload: bytes | memoryview, *, has_batches: bool = True) -> Effect | None:
-        """Fold an entry that was read from the journal. `has_batches` is false where payloads are not record
+        """Fold an entry that was read from the journal. `has_batches` is false if payloads are not record
         batches.
         """
         match entry.kind:
@@ -142,7 +144,7 @@ class PartitionState:
         raise AssertionError(f"entry of kind {entry.kind} in a data journal")
 
     def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
-        """Give a plain batch the next offsets. `header` is None where payloads are not record batches."""
+        """Give a plain batch the next offsets. `header` is None if payloads are not record batches."""
         if entry.leader_epoch != self.epochs.starts[-1].epoch:
             self._note_epoch(entry)
         base_offset = self.next_offset
@@ -153,8 +155,8 @@ class PartitionState:
         return CopyBatch(entry, base_offset)
 
     def fold_draft(self, entry: Entry, header: BatchHeader | None) -> int:
-        """Put a draft on its transaction's list; return the base offset that it gets if nobody else writes here before
-        the commit. It never gets a lower one.
+        """Put a draft on its transaction's list, and return its expected base offset: the one it gets if
+        nobody else writes to this partition before the commit. It never gets a lower one.
         """
         if entry.leader_epoch != self.epochs.starts[-1].epoch:
             self._note_epoch(entry)
@@ -175,7 +177,7 @@ class PartitionState:
         return expected_offset
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
-        """Note the promise to apply the transaction. Its producer's up to number `finished` are over."""
+        """Note the promise to apply the transaction. The producer's transactions up to `finished` are over."""
         transaction = self.transactions.setdefault(entry.transaction, Branch(first=entry.position))
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
         transaction.standing = Standing.PREPARED
@@ -183,7 +185,9 @@ class PartitionState:
         self._advance(entry, finished)
 
     def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyTransaction | None:
-        """Give a transaction its offsets; the effect copies it. None if it is unknown, or applied already."""
+        """Give a transaction its offsets, and return the effect that copies it. None if there is nothing to
+        copy: the transaction is unknown, is applied already, or has no drafts.
+        """
         transaction = self.transactions.get(entry.transaction)
         self._advance(entry, finished)
         if transaction is None or transaction.standing is Standing.APPLIED:
@@ -203,7 +207,7 @@ class PartitionState:
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
-        """Drop a transaction, and fence its producer off below `fence_epoch` unless that is NO_FENCE."""
+        """Drop a transaction, and fence its producer below `fence_epoch`, unless that is NO_FENCE."""
         transaction = self.transactions.get(entry.transaction)
         self._advance(entry, finished)
         invariant(
@@ -219,7 +223,7 @@ class PartitionState:
         self.changed_producers.add(entry.transaction.producer_id)
 
     def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
-        """Move the start of the log up to `start_offset`, never down and never past the next offset."""
+        """Move the start of the log up to `start_offset`: never down, and never past the next offset."""
         if entry.leader_epoch != self.epochs.starts[-1].epoch:
             self._note_epoch(entry)
         self.start_offset = max(self.start_offset, min(start_offset, self.next_offset))
@@ -228,7 +232,7 @@ class PartitionState:
         return MoveStart(self.start_offset)
 
     def _note_epoch(self, entry: Entry) -> None:
-        """Another leader has written. Called only then: its entry must not have moved the next offset yet."""
+        """Note that another leader has written. Call only then, before its entry moves the next offset."""
         self.epochs = self.epochs.note(entry.leader_epoch, self.next_offset)
 
     def _advance(self, entry: Entry, finished: int) -> None:
@@ -239,7 +243,7 @@ class PartitionState:
         self._forget_finished(entry.transaction.producer_id, finished)
 
     def _decide(self, transaction: TransactionId, outcome: Branch) -> None:
-        """Keep the outcome until the coordinator has it for good: it may ask or decide again."""
+        """Keep the outcome until the coordinator has stored it: until then it may ask or decide again."""
         self.transactions[transaction] = outcome
         self.prepared.discard(transaction)
         producer = self._producer(transaction.producer_id, transaction.producer_epoch)
@@ -263,7 +267,7 @@ class PartitionState:
         self.changed_producers.add(header.producer_id)
 
     def producer(self, producer_id: int, epoch: int) -> ProducerState:
-        """A producer as it is known here; one that is not is as it would be at its first batch, of this epoch."""
+        """A producer as known here; if unknown, its state before its first batch, of this epoch."""
         known = self.producers.get(producer_id)
         if known is not None:
             return known
@@ -272,7 +276,8 @@ class PartitionState:
     def _producer(self, producer_id: int, epoch: int) -> ProducerState:
         producer = self.producers.get(producer_id)
         if producer is None:
-            # Those that have transactions here stay, and each has one or more: they do not count.
+            # Producers with transactions here stay. Each has at least one transaction, so `len(transactions)`
+            # covers them.
             if len(self.producers) >= PRODUCERS_MAX + len(self.transactions):
                 self._forget_oldest_producers()
             producer = self.producers[producer_id] = self.producer(producer_id, epoch)
@@ -280,7 +285,7 @@ class PartitionState:
         return producer
 
     def _forget_oldest_producers(self) -> None:
-        """Make room, as every fold of these entries does: sequences are kept for the newest producers only."""
+        """Keep sequences for the newest producers only. Every fold of these entries forgets the same ones."""
         busy = {transaction.producer_id for transaction in self.transactions}
         idle = [producer_id for producer_id in self.producers if producer_id not in busy]
         idle.sort(key=lambda producer_id: self.producers[producer_id].last_position)
@@ -291,6 +296,6 @@ class PartitionState:
 
     @property
     def first_needed_position(self) -> int:
-        """Where the first entry of any undecided transaction stands, or the tail (I7)."""
+        """The position of the first entry of any undecided transaction, or the tail if there is none (I7)."""
         firsts = (t.first for t in self.transactions.values() if t.is_undecided and t.first != NOWHERE)
         return min(firsts, default=self.position)

@@ -1,7 +1,7 @@
-"""The local copy: effects of a data journal go into the visible log, in order (I1).
+"""The local copy: it carries the effects of a data journal into the visible log, in order (I1).
 
-Small copies happen on the event loop, large ones on the disk threads while the loop goes on; in either case one copy
-of a partition is under way at a time, since offsets become visible in order.
+Small copies run on the event loop, large ones on the disk threads while the loop goes on. Either way, a
+partition has only one copy under way at a time, since offsets become visible in order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Job = tuple[CopyBatch | CopyTransaction, Buffer | None] | Callable[[], None]
 
 
 class LogCopier:
-    """The sink of one partition's journal that makes its visible log."""
+    """The sink of one partition's journal: it writes the partition's visible log."""
 
     def __init__(
         self,
@@ -76,12 +76,12 @@ class LogCopier:
         self._is_abandoned = False
         self.waits_for_space = False
         self.pushed_offset = 0
-        """The log's end when all that was pushed by now is carried out; 0 before the first push."""
+        """The high watermark once everything pushed so far is carried out; 0 before the first push."""
         self._slow: asyncio.Task[None] | None = None
         self.spans = Spans(log.identity, store)
         self._snapshot_offset = 0
         self._snapshot_base = 0
-        self._checkpointed = 0  # base offset of the segment in which the last checkpoint ends, as far as it is known
+        self._checkpointed = 0  # base offset of the segment in which the last known checkpoint ends
 
     # -- the queue -----------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class LogCopier:
         if self._is_abandoned:
             return
         if isinstance(effect, MoveStart):
-            # To an offset that is visible already, so it need not wait for copies, which may be waiting for space.
+            # The new start is visible already: it need not wait for copies, which may wait for space.
             self._move_start(effect)
             return
         self._jobs.append((effect, payload))
@@ -103,13 +103,13 @@ class LogCopier:
         self._schedule()
 
     def abandon(self) -> None:
-        """The log is to be deleted: carry out nothing more, and take no failure for one."""
+        """The log is to be deleted: carry out nothing more, and ignore failures."""
         self._is_abandoned = True
         self._jobs.clear()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a thread writes."""
+        """Whether a copy on a disk thread is under way."""
         return self._slow is not None and not self._slow.done()
 
     def _schedule(self) -> None:
@@ -123,7 +123,7 @@ class LogCopier:
         try:
             self._carry_out()
         except FaircopyError as error:
-            self._is_busy = True  # for ever: nothing may become visible behind what is not
+            self._is_busy = True  # for good: nothing may become visible after a gap
             self._on_damage(error)
 
     def _carry_out(self) -> None:
@@ -175,7 +175,7 @@ class LogCopier:
             self._go_slow(self._carry_out_slowly(steps, write))
 
     async def _carry_out_slowly(self, steps: Steps, step: Step | None) -> None:
-        """From this step on, on disk threads, with patience for a full disk."""
+        """Run this step and the following ones on disk threads. Wait whenever the disk is full."""
         drafts: list[Draft] | None = None
         while step is not None and not self._is_abandoned:
             if isinstance(step, ReadDrafts):
@@ -185,7 +185,7 @@ class LogCopier:
             step = following(steps, drafts)
 
     async def _patiently(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Do this on a thread, as often as it takes to have a descriptor."""
+        """Run `work` on a disk thread. Retry after each Shortage, until there is space or a descriptor."""
         space = self._journal.space
         try:
             while True:
@@ -206,7 +206,7 @@ class LogCopier:
         return self.log.place(base_offset, header.records, len(batch), header.max_timestamp_ms, buffers)
 
     def _write_inline(self, placed: list[PlacedBatch]) -> bool:
-        """Write and show; false if the disk is full, and the slow way must wait for space."""
+        """Write batches and make them visible. False if the disk is full: the slow path must wait."""
         try:
             write_placed(placed)
         except Shortage:
@@ -226,10 +226,10 @@ class LogCopier:
             space.resumed(self)
 
     async def _lacking_for(self, placed: list[PlacedBatch]) -> Shortage | None:
-        """Write and show, on a thread; what came of it if the disk is full."""
+        """Write batches on a disk thread, and make them visible. Returns the shortage if the disk is full."""
         size = sum(batch.size for batch in placed)
         if not self._journal.space.has_room_for(size):
-            return NoSpace(f"copying {size} bytes into {self.log.directory}: no space is left: free some")
+            return NoSpace(f"copying {size} bytes into {self.log.directory}: no space is left; free some")
         try:
             await self._disk.run(write_placed, placed)
         except Shortage as error:
@@ -258,7 +258,7 @@ class LogCopier:
         self._give_back()
 
     def _give_back(self) -> None:
-        """Delete the segments below the log's start, as far as the last checkpoint does not need them."""
+        """Delete the segments below the log's start that the last checkpoint does not need."""
         gone, changes = self.log.take_gone(self._checkpointed)
         if gone:
             self._loop.create_task(self._delete(gone, changes))
@@ -269,7 +269,7 @@ class LogCopier:
                 await self._disk.run(segment.discard)
             await self._store.write(changes)
         except FaircopyError as error:
-            # Nobody reads them any more, and they are looked for again at the next start.
+            # Nobody reads them any more, and the next start looks for them again.
             log.error("deleting old segments of %s: %s", self.log.directory, error)
 
     # -- recovery and checkpoints --------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class LogCopier:
     def _copy_batch_at_once(self, effect: CopyBatch, payload: memoryview) -> None:
         placed = [self._place(payload, effect.base_offset, effect.entry.leader_epoch)]
         if not self._write_at_once(placed):
-            # The bytes that the batch stands in are to be read again by others.
+            # A copy: views would keep the reader's whole window in memory.
             held = [batch._replace(buffers=tuple(map(bytes, batch.buffers))) for batch in placed]
             self._postpone(effect, partial(self._write_slowly, held))
 
@@ -314,7 +314,7 @@ class LogCopier:
                 return
 
     def _postpone(self, effect: CopyBatch | CopyTransaction, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """On a full disk, have the rest copied when the broker runs, so that it starts, and can free some."""
+        """On a full disk, leave the rest until the broker runs, so that it can start and free space."""
         self.waits_for_space = True
         self._jobs.append(lambda: self._go_slow(work()))
         self.pushed_offset = end_of(effect)
@@ -337,10 +337,10 @@ class LogCopier:
             write_placed(placed)
 
     def recovered(self, newest_epoch: int) -> None:
-        # What follows the log's end, the journal does not have, nor its epoch: but epochs don't fall.
+        # The journal has neither the batch after the log's end nor its epoch. But epochs don't fall.
         leader_epochs = range(newest_epoch, self._journal.leader_epoch + 1)
         if self._jobs:
-            # Before the next checkpoint, which would count files of an earlier division as parts of the log.
+            # Before the next checkpoint: it would count files of an earlier division as parts of the log.
             drop = partial(self._drop_leftovers, leader_epochs)
             self._jobs.append(lambda: self._go_slow(self._patiently(drop, self.log.leftovers())))
             self._loop.call_soon_threadsafe(self._schedule)
@@ -348,13 +348,13 @@ class LogCopier:
             self._drop_leftovers(leader_epochs, self.log.leftovers())
 
     def _drop_leftovers(self, leader_epochs: range, leftovers: Leftovers) -> None:
-        """All is written that the journal knows. Blocks. Raises DamagedJournal."""
+        """The whole journal is written: drop what else the files hold. Blocks. Raises DamagedJournal."""
         place = leftovers.find_forgotten(leader_epochs) if self._journal.is_synced_first else None
         if place is not None:
             raise DamagedJournal(
-                f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset {place.offset}, "
-                f"which was shown, and the journal no longer does. Restore both from a backup or a replica; or, if "
-                f"power was lost under durability=os, start once with that"
+                f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset "
+                f"{place.offset}, which was visible, but the journal no longer does. Restore both from a backup "
+                f"or a replica; or, if power was lost under durability=os, start once with that setting"
             )
         leftovers.drop()
 
@@ -391,7 +391,7 @@ class LogCopier:
 
 
 def write_placed(placed: list[PlacedBatch]) -> None:
-    """Write batches to their places, with one call for each segment. Blocks."""
+    """Write batches to their places, with one write call per segment. Blocks."""
     first = 0
     for number in range(1, len(placed) + 1):
         if number == len(placed) or placed[number].segment is not placed[first].segment:
@@ -401,5 +401,5 @@ def write_placed(placed: list[PlacedBatch]) -> None:
 
 
 def end_of(effect: CopyBatch | CopyTransaction) -> int:
-    """The offset behind what an effect puts into the log."""
+    """The offset after the last one that an effect puts into the log."""
     return effect.base_offset + (effect.entry.records if isinstance(effect, CopyBatch) else effect.records)

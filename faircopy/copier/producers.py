@@ -1,4 +1,4 @@
-"""What a partition knows of its producers: epochs and the last sequence numbers (KIP-98, sections on idempotence).
+"""What a partition knows of its producers: epochs and last sequence numbers (KIP-98, on idempotence).
 
 Pure: batches go in, verdicts come out.
 """
@@ -18,7 +18,7 @@ BEFORE_THE_FIRST = SEQUENCE_MODULUS - 1  # the sequence after it is 0
 
 
 class RejectedBatch(FaircopyError):
-    """A batch does not follow the ones before it; nothing was written."""
+    """A batch does not follow those before it. Nothing was written."""
 
 
 class StaleEpoch(RejectedBatch):
@@ -30,11 +30,11 @@ class OutOfOrderSequence(RejectedBatch):
 
 
 class StaleDuplicate(RejectedBatch):
-    """The batch was written before, too long ago to tell where."""
+    """The batch was written before, too long ago to know its offset."""
 
 
 class SeenBatch(NamedTuple):
-    """A batch that was written: its sequences, and where it went; of a draft, where it goes at the earliest."""
+    """A batch that was written: its sequences and its base offset. For a draft: the lowest it may get."""
 
     first_sequence: int
     last_sequence: int
@@ -42,7 +42,7 @@ class SeenBatch(NamedTuple):
 
 
 class ProducerState:
-    """One producer in one partition: what its sequences may go on from.
+    """One producer in one partition: which sequence may come next.
 
     | `seen`  | `is_forgotten` | the next batch of this epoch |
     |---------|----------------|------------------------------|
@@ -64,11 +64,11 @@ class ProducerState:
         self.decided: list[TransactionId] = []
 
     def find_duplicate(self, header: BatchHeader) -> SeenBatch | None:
-        """The earlier arrival of this very batch, if there is one. Raises a RejectedBatch if it can't be taken."""
+        """The earlier arrival of this very batch, if any. Raises RejectedBatch if it can't be accepted."""
         if header.producer_epoch < self.epoch:
             raise StaleEpoch(
-                f"producer {header.producer_id} sent epoch {header.producer_epoch}, and {self.epoch} is in use: "
-                f"another instance has taken its place"
+                f"producer {header.producer_id} sent epoch {header.producer_epoch}, but "
+                f"{self.epoch} is in use: another instance has taken its place"
             )
         if header.producer_epoch > self.epoch:
             self._ensure_follows(header, BEFORE_THE_FIRST)
@@ -88,18 +88,18 @@ class ProducerState:
             return
         problem = (
             f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch {header.producer_epoch}, "
-            f"and the next one here is {(last_sequence + 1) % SEQUENCE_MODULUS}"
+            f"but the next one here is {(last_sequence + 1) % SEQUENCE_MODULUS}"
         )
         if ahead > SEQUENCE_MODULUS // 2 and self._has_written_all_before(header):
             raise StaleDuplicate(f"{problem}: it was written before")
         raise OutOfOrderSequence(f"{problem}: batches between are missing")
 
     def _has_written_all_before(self, header: BatchHeader) -> bool:
-        """Whether it is certain. A client takes a duplicate for an acknowledgement, so a guess would lose messages."""
+        """Whether that is certain. Clients treat a duplicate as acknowledged: a wrong guess loses messages."""
         return bool(self.seen) and not self.is_forgotten and header.producer_epoch == self.epoch
 
     def note(self, epoch: int, batch: SeenBatch, position: int) -> None:
-        """Remember a batch that was written at `position` of the journal."""
+        """Remember a batch that was written at journal position `position`."""
         self.last_position = position
         if epoch > self.epoch:
             self.epoch, self.seen, self.is_forgotten = epoch, (batch,), False
@@ -107,10 +107,10 @@ class ProducerState:
             self.seen = (*self.seen[-REMEMBERED_BATCHES + 1 :], batch)
 
     def forget_sequences(self) -> None:
-        """Take any sequence next."""
+        """Accept any sequence next."""
         self.seen, self.is_forgotten = (), True
 
     def fence(self, epoch: int) -> None:
-        """Take nothing from epochs before this one any more."""
+        """Accept nothing more from epochs before this one."""
         if epoch > self.epoch:
             self.epoch, self.seen, self.is_forgotten = epoch, (), False

@@ -1,4 +1,4 @@
-"""Where the effects of a data journal go: a visible log, or the table of group offsets."""
+"""The target of a data journal's effects: a visible log, or the table of group offsets."""
 
 from __future__ import annotations
 
@@ -13,34 +13,38 @@ from faircopy.storage.system import Buffer
 
 
 class Sink(Protocol):
-    """Carries out effects, in order. Each method but `sync` belongs to the event loop."""
+    """Carries out effects, in order. Methods that block are called on any thread, before the partition
+    serves; all others on the event loop.
+    """
 
     @property
     def waits_for_space(self) -> bool:
-        """Whether effects can't be carried out before the disk has space."""
+        """Whether effects must wait until the disk has space."""
 
     def push(self, effect: Effect, payload: Buffer | None) -> None:
         """Carry out an effect whose entry is durable. `payload` is that of a PLAIN entry."""
 
     def push_barrier(self, reached: Callable[[], None]) -> None:
-        """Call back when all effects pushed before are carried out, and none pushed after."""
+        """Call `reached` when all effects pushed before are carried out, and none pushed after."""
 
     def open(self, checkpoint: Checkpoint) -> None:
-        """Take up what was carried out up to this checkpoint. Blocks. Raises DamagedLog."""
+        """Open what was carried out up to this checkpoint. Blocks. Raises DamagedLog."""
 
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         """Carry out an effect at once, before the broker serves. Blocks."""
 
     def recovered(self, newest_epoch: int) -> None:
-        """The journal has no more effects, and ends under this leader epoch. Raise DamagedJournal if it must have had
-        more; else drop what is behind them. Blocks.
+        """The journal has no more effects, and ends under this leader epoch. Raise DamagedJournal if it must
+        have had more; otherwise drop what follows them. Blocks.
         """
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
-        """At a barrier: the changes that store what was carried out, and a checkpoint with the log's part filled in."""
+        """At a barrier: the changes that store what was carried out, and a checkpoint with the log's fields
+        filled in.
+        """
 
     async def sync(self) -> None:
-        """Make durable what was carried out up to the last snapshot."""
+        """Make durable everything that was carried out up to the last snapshot."""
 
     def stored(self) -> None:
-        """The last snapshot is in the store: forget what it holds."""
+        """The last snapshot is in the store: drop what it holds from memory."""

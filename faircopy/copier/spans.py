@@ -1,4 +1,4 @@
-"""Where transactions stand in one partition's log. Plain tables need it, to publish transactions whole."""
+"""Where transactions stand in one partition's log. Plain tables need this to publish whole transactions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from faircopy.copier.fold import CopyTransaction
 from faircopy.storage.state_store import Change, DeleteRange, StateStore
 
 NONE_WANTED = (1 << 63) - 1
-"""The offset from which on spans are wanted of a log that is not published."""
+"""The first offset whose spans are wanted, for a log that is not published: beyond all offsets."""
 
 
 class Spans:
@@ -20,8 +20,8 @@ class Spans:
         self._wanted_from = 0
 
     def want(self, first_offset: int) -> None:
-        """Keep only those from this offset on, and those of later transactions: what is published needs none any more,
-        and there are as many as transactions.
+        """Keep only spans that end at this offset or later, now and for later transactions. Published offsets
+        need no spans, and each transaction has one.
         """
         self._wanted_from = first_offset
         self._recent = [span for span in self._recent if span.last_offset >= first_offset]
@@ -41,7 +41,7 @@ class Spans:
         return sorted(span for span in spans.values() if first_offset <= span.first_offset < end_offset)
 
     def checkpoint(self) -> list[Change]:
-        """What a checkpoint has to store."""
+        """The changes that a checkpoint has to store."""
         first, end = span_key(self._identity, 0), span_key(self._identity, self._wanted_from)
         return [DeleteRange("spans", first, end), *(encode_span(self._identity, span) for span in self._recent)]
 

@@ -168,7 +168,7 @@ def test_the_last_entry_of_a_journal(killed: Made, copy_of: Copy, chance: random
     assert shown.entry.kind == Kind.PLAIN
     content = change(shown.path, byte_in(shown, chance), chance)
     with started(made, shown.path, content) as broker:
-        assert "is stopped" in broker.log and "which was shown" in broker.log
+        assert "is stopped" in broker.log and "which was visible" in broker.log
         check_refused(broker, ("bulk", 1))
         check_others(broker, made, ("bulk", 1))
 

@@ -126,7 +126,7 @@ def test_what_was_shown_after_the_journals_end_bears_an_epoch_that_may_be(tmp_pa
         entry_length = len(last.data) + 64
         segment.write_bytes(content[: 64 + entry_length] + bytes(len(content) - 64 - entry_length))
         if epoch in (4, 5):
-            with pytest.raises(DamagedJournal, match="holds offset 1, which was shown"):
+            with pytest.raises(DamagedJournal, match="holds offset 1, which was visible"):
                 bench.restart()
         else:
             bench.restart()
