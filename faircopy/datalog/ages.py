@@ -1,8 +1,8 @@
-"""How old the segments of a data log are, by the steady clock; the times of files jump with the wall clock.
+"""The ages of a data log's segments, by the steady clock. File times jump with the wall clock.
 
-What was written since one look and the next counts as written at the second, so segments look younger, never older.
+Data written between two looks counts as written at the second. Segments may look younger, never older.
 
-    log_segments  identity, base offset u64  -> began at u64, last written at u64, in milliseconds
+    log_segments  identity, base offset u64  -> first written at u64, last written at u64, in milliseconds
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SegmentAges:
         self._storing: dict[int, LogSegment] = {}
 
     def restore(self, segments: Iterable[LogSegment]) -> None:
-        """Give segments the ages that the last checkpoint stored. Blocks."""
+        """Restore the ages that the last checkpoint stored. Blocks."""
         found = {
             _BASE.unpack_from(key, len(self._identity))[0]: _AGE.unpack(value)
             for key, value in self._store.scan(TABLE, self._identity)
@@ -39,7 +39,7 @@ class SegmentAges:
                 segment.stamped_bytes = segment.size
 
     def stamp(self, segments: Sequence[LogSegment], now_ms: int) -> None:
-        """What was written since the last call was written by now."""
+        """Note that everything written since the last call was written by `now_ms`."""
         for segment in reversed(segments):
             if segment.size == segment.stamped_bytes:
                 return  # those before it are older
@@ -48,7 +48,7 @@ class SegmentAges:
             self._unstored[segment.base_offset] = segment
 
     def checkpoint(self) -> list[Change]:
-        """Changes that store what is new; they count as stored with `stored`."""
+        """The changes that store what is new. They count as stored when `stored` is called."""
         self._storing |= self._unstored
         self._unstored = {}
         return [
@@ -61,5 +61,5 @@ class SegmentAges:
         self._storing = {}
 
     def trim(self, base_offset: int) -> Change:
-        """The change that drops segments before this one."""
+        """The change that drops the ages of segments before this one."""
         return DeleteRange(TABLE, self._identity, self._identity + _BASE.pack(base_offset))

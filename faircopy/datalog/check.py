@@ -1,4 +1,4 @@
-"""Checking old log data before it is shown: each batch's CRC, and that offsets follow one another. On any thread."""
+"""Checks old log data before it is served: each batch's CRC, and contiguous offsets. On any thread."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PIECE_BYTES = 1 << 20
 
 
 def needs_check(plan: ReadPlan, max_bytes: int) -> bool:
-    """Whether a reader of so many bytes may get some that no one has checked. Takes no time where all is new."""
+    """Whether a reader of `max_bytes` may get unchecked bytes. Costs nothing if all are new."""
     near = plan.near.byte
     checked = plan.segment.checked
     return near < checked.old_bytes and not checked.covers(near, near + PIECE_BYTES + max_bytes)
 
 
 def check_up_to(plan: ReadPlan, end: int) -> None:
-    """Check the segment's batches from the plan's near place up to byte `end`, as far as that was not done before.
+    """Check the segment's batches from the plan's near place up to byte `end`, except those checked before.
 
     Blocks. Raises DamagedLog, StorageFailure.
     """
@@ -31,13 +31,13 @@ def check_up_to(plan: ReadPlan, end: int) -> None:
         if known is not None:
             place = Place(known.end_offset, place.segment_base, known.end)
         else:
-            behind = check_piece(plan.segment, place)
-            checked.add(CheckedRange(place.byte, behind.byte, behind.offset))
-            place = behind
+            following = check_piece(plan.segment, place)
+            checked.add(CheckedRange(place.byte, following.byte, following.offset))
+            place = following
 
 
 def check_piece(segment: LogSegment, place: Place) -> Place:
-    """Check some of the old batches from a place on, at least one; return the place behind them."""
+    """Check some of the old batches from a place on, at least one. Return the place after them."""
     left = segment.checked.old_bytes - place.byte
     piece = memoryview(read_from_disk(segment, min(PIECE_BYTES, left), place.byte))
     first = batch_bytes(segment, place, piece, left)
@@ -59,7 +59,7 @@ def check_piece(segment: LogSegment, place: Place) -> Place:
 
 
 def batch_bytes(segment: LogSegment, place: Place, data: memoryview, left: int) -> int:
-    """The size of the batch that begins with `data`, of which the file has `left` bytes. Raises DamagedLog."""
+    """The size of the batch at the start of `data`; `left` bytes of the file remain. Raises DamagedLog."""
     if len(data) < PLACE.size:
         raise damaged(segment, place, "is cut short")
     size: int = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES

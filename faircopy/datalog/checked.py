@@ -1,7 +1,7 @@
-"""Which bytes of a log segment need no check before they are shown. Pure.
+"""Which bytes of a log segment need no check before they are served. Pure.
 
-What this process wrote needs none. What was there before it started is checked once, a piece at a time, when it is
-first asked for: disks forget, and what a broker serves under its name must be what it was given.
+Bytes that this process wrote need none. Older bytes are checked once, a piece at a time, when they are first
+read: disks lose data, and a broker must serve exactly what it was given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class CheckedRange(NamedTuple):
 
 
 class CheckedBytes:
-    """The bytes of one segment. May be asked and changed from several threads: what one forgets is checked again."""
+    """The checked bytes of one segment. Threads may share it: a range that one loses is checked again."""
 
     __slots__ = ("_ranges", "old_bytes")
 
@@ -29,20 +29,20 @@ class CheckedBytes:
         self._ranges: tuple[CheckedRange, ...] = ()
 
     def covers(self, begin: int, end: int) -> bool:
-        """Whether all bytes from `begin` to before `end` may be shown."""
+        """Whether all bytes from `begin` up to, not including, `end` may be served."""
         if begin >= self.old_bytes:
             return True
         known = self.range_at(begin)
         return known is not None and known.end >= min(end, self.old_bytes)
 
     def range_at(self, byte: int) -> CheckedRange | None:
-        """What was checked around a byte that is old."""
+        """The checked range that holds an old byte; None if there is none."""
         ranges = self._ranges
         number = bisect_right(ranges, byte, key=lambda known: known.begin) - 1
         return ranges[number] if number >= 0 and byte < ranges[number].end else None
 
     def add(self, checked: CheckedRange) -> None:
-        """Note what was checked; ranges that touch become one."""
+        """Note a checked range. Ranges that touch are merged."""
         apart = [known for known in self._ranges if known.end < checked.begin or known.begin > checked.end]
         touching = [known for known in self._ranges if known not in apart]
         last = max([*touching, checked], key=lambda known: known.end)

@@ -1,9 +1,9 @@
-"""Which leader epochs a partition has had, and at which offset each began. Pure.
+"""The leader epochs that a partition has had, and the offset at which each began. Pure.
 
-Each batch of a log bears the epoch of the entry that decided it, and epochs never fall as offsets grow. So the offsets
-at which epochs began tell the epoch of every batch, and where an epoch ends (KIP-101).
+Each batch of a log carries the epoch of the entry that decided it, and epochs never fall as offsets grow. So
+the offsets at which epochs began give the epoch of every batch, and the end of every epoch (KIP-101).
 
-Where nothing is known, all is of epoch 0: so it is in directories that were written before there were epochs.
+Where nothing is known, the epoch is 0. Directories written before epochs were recorded are like that.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _offset_of = attrgetter("offset")
 
 
 class EpochStart(NamedTuple):
-    """A leader epoch, and the offset of its first batch, or of the batch that it would write first."""
+    """A leader epoch, and the offset of its first batch, or of the first batch that it would write."""
 
     epoch: int
     offset: int
 
 
 class EpochEnd(NamedTuple):
-    """A leader epoch, and the offset after its last batch. Both are -1 where that can't be told."""
+    """A leader epoch, and the offset after its last batch. Both are -1 if that is unknown."""
 
     epoch: int
     end_offset: int
@@ -42,8 +42,8 @@ UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
 
 
 class Epochs(NamedTuple):
-    """The history of one partition: epochs and offsets both grow, strictly. What came before the first is forgotten,
-    unless it begins at offset 0.
+    """The history of one partition. Epochs and offsets are both strictly increasing. If the first start is
+    above offset 0, earlier epochs are forgotten.
     """
 
     starts: tuple[EpochStart, ...] = (EpochStart(0, 0),)
@@ -53,7 +53,7 @@ class Epochs(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Iterable[Iterable[int]]) -> Epochs:
-        """The history in these pairs of epoch and offset."""
+        """The history given by these pairs of epoch and offset."""
         return cls(tuple(EpochStart(*pair) for pair in pairs))
 
     @property
@@ -62,8 +62,8 @@ class Epochs(NamedTuple):
         return self.starts[-1].epoch
 
     def note(self, epoch: int, next_offset: int) -> Epochs:
-        """The history once `epoch` leads, and `next_offset` is the next to be written. An epoch that has written
-        nothing leaves no trace when another follows it.
+        """The history once `epoch` leads, with `next_offset` the next to be written. An epoch that wrote
+        nothing leaves no trace once another follows it.
         """
         last = self.starts[-1]
         if epoch == last.epoch:
@@ -73,18 +73,19 @@ class Epochs(NamedTuple):
         return Epochs((*kept, EpochStart(epoch, next_offset)))
 
     def trim(self, start_offset: int) -> Epochs:
-        """The history of a log that begins at `start_offset`: without epochs that had ended there."""
+        """The history of a log that starts at `start_offset`, without the epochs that had ended by then."""
         gone = bisect_right(self.starts, start_offset, key=_offset_of) - 1
         return Epochs(self.starts[gone:]) if gone > 0 else self
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that wrote `offset`; the first that is known if that is forgotten."""
+        """The epoch that wrote `offset`, or the first known epoch if that one is forgotten."""
         return self.starts[max(bisect_right(self.starts, offset, key=_offset_of) - 1, 0)].epoch
 
     def allowed_at(self, offset: int, floor: int = 0) -> range:
-        """Which epochs a batch at `offset` may bear, if the one before it bears `floor`.
+        """The epochs that a batch at `offset` may carry, if the one before it carries `floor`.
 
-        It is one, but where the history is forgotten: there, epochs don't fall, and are below the first that is known.
+        Usually that is one epoch. Where the history is forgotten, it is any epoch from `floor` on that is
+        below the first known one.
         """
         first = self.starts[0]
         if offset < first.offset:
@@ -93,10 +94,11 @@ class Epochs(NamedTuple):
         return range(epoch, epoch + 1)
 
     def end_of(self, asked: int, log_end_offset: int) -> EpochEnd:
-        """Where epoch `asked` ended, if the newest one leads: what OffsetForLeaderEpoch tells (KIP-101, KIP-279).
+        """Where epoch `asked` ended, if the newest one leads: the answer to OffsetForLeaderEpoch (KIP-101,
+        KIP-279).
 
-        For one that wrote nothing, the last before it answers. One that is older than all that are known ended where
-        the first of those began, or before.
+        For an epoch that wrote nothing, the answer is the last one before it. An epoch older than all known
+        ones ended where the first known one began, or before.
         """
         if asked == self.newest:
             return EpochEnd(asked, log_end_offset)
@@ -107,4 +109,4 @@ class Epochs(NamedTuple):
 
 
 NOTHING_KNOWN = Epochs((EpochStart(EPOCHS_END, 1 << 63),))
-"""Where a log is looked at without its history: all that can be said is that epochs never fall."""
+"""For a log that is read without its history: all that is known is that epochs never fall."""

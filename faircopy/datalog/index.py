@@ -1,11 +1,11 @@
 """The sparse index of a data log: from an offset, or a time, to a place in a segment file.
 
-One entry for about each 64 KiB of log, at a batch's begin. Entries made since the last checkpoint are in memory only; a
-checkpoint moves them to LMDB, together with the rest of what it stores (I6). Keys begin with the partition's 20-byte
-identity.
+It has one entry for about each 64 KiB of log, at the start of a batch. Entries made since the last checkpoint
+are in memory only; a checkpoint moves them to LMDB, together with the rest of what it stores (I6). Keys start
+with the partition's 20-byte identity.
 
     offset_index  identity, offset u64                     -> segment base offset u64, byte u64
-    time_index    identity, greatest time so far u64       -> offset u64 of the entry below which that time was reached
+    time_index    identity, greatest time so far u64       -> offset u64 at or shortly before that time's batch
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_TIME_MS = -(1 << 63)
 
 
 class Place(NamedTuple):
-    """Where a batch begins."""
+    """Where a batch starts."""
 
     offset: int
     segment_base: int
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def time_key(identity: bytes, time_ms: int) -> bytes:
-    """The key of a time in milliseconds; keys of one partition sort by time, also of times before 1970."""
+    """The key of a time in milliseconds. Keys of one partition sort by time, even for times before 1970."""
     return identity + _OFFSET.pack(time_ms + _TIME_BIAS)
 
 
@@ -58,7 +58,7 @@ class SparseIndex:
         self.greatest_time_ms = greatest_time_ms
 
     def add(self, offset: int, segment_base: int, byte: int, size: int, max_time_ms: int) -> None:
-        """Take note of a batch; most leave no entry. The first batch of each segment always does."""
+        """Note a batch. Most batches leave no entry; the first batch of each segment always does."""
         if self._bytes_since_entry >= INTERVAL_BYTES or byte == 0:
             self._offsets.append(offset)
             self._places.append(Place(offset, segment_base, byte))
@@ -69,7 +69,7 @@ class SparseIndex:
 
     def _note_time(self, time_ms: int) -> None:
         self.greatest_time_ms = time_ms
-        # What a checkpoint is storing must not change under it: a later time gets an entry of its own.
+        # A checkpoint that is being stored must not change: a later time gets an entry of its own.
         offset = max(self._offsets[-1] if self._offsets else 0, self._stored_below)
         if self._time_offsets and self._time_offsets[-1] == offset:
             self._times[-1] = time_ms
@@ -78,7 +78,7 @@ class SparseIndex:
             self._time_offsets.append(offset)
 
     def place_at_or_before(self, offset: int) -> Place | None:
-        """The last entry that is not behind `offset`."""
+        """The last entry at or before `offset`."""
         found = bisect_right(self._offsets, offset)
         if found:
             return self._places[found - 1]
@@ -86,7 +86,7 @@ class SparseIndex:
         return decode_place(*stored) if stored else None
 
     def offset_before_time(self, time_ms: int) -> int | None:
-        """An offset from which on, and not far, a batch with this time or a later one stands; None if there is none."""
+        """An offset at or shortly before the first batch of this time or later; None if there is none."""
         if time_ms > self.greatest_time_ms:
             return None
         for _, value in self._store.scan("time_index", self._identity, time_key(self._identity, time_ms)):
@@ -94,7 +94,7 @@ class SparseIndex:
         return self._time_offsets[bisect_left(self._times, time_ms)]
 
     def checkpoint(self, below: int) -> list[Change]:
-        """Changes that store the entries for offsets below `below`; they stay in memory until `forget`."""
+        """The changes that store the entries for offsets below `below`. Memory keeps them until `forget`."""
         self._stored_below = below
         changes: list[Change] = [
             Put(
@@ -115,14 +115,14 @@ class SparseIndex:
         return changes
 
     def forget(self, below: int) -> None:
-        """Drop from memory what a checkpoint below this offset has stored."""
+        """Drop from memory the entries that a checkpoint below this offset has stored."""
         count = bisect_left(self._offsets, below)
         del self._offsets[:count], self._places[:count]
         count = bisect_left(self._time_offsets, below)
         del self._times[:count], self._time_offsets[:count]
 
     def trim(self, start_offset: int) -> list[Change]:
-        """Changes that drop entries of offsets that are gone: some thousand times a call, the rest next time."""
+        """The changes that drop entries of trimmed offsets. Times go a few thousand per call."""
         changes: list[Change] = [
             DeleteRange("offset_index", self._identity, self._identity + _OFFSET.pack(start_offset))
         ]

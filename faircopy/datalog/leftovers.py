@@ -1,7 +1,7 @@
-"""What the files of a log hold behind its end after a crash.
+"""What the files of a log hold after its end, following a crash.
 
-The fold writes the log again from the last checkpoint on. It may divide it into other segments than before the crash,
-since a segment is also ended for its age; files of the old division must not be taken for parts of the new one.
+The fold writes the log again from the last checkpoint on. It may divide it into other segments than before
+the crash, since age also ends a segment. Files of the old division must not pass for parts of the new one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from faircopy.storage.paths import delete_file, sync_directory
 
 
 class Leftovers(NamedTuple):
-    """Found once the fold has written all it knows: `segments` are the log's, and `dropped` the files of no segment.
+    """Collected once the fold has written everything it has. `segments` are the log's; `dropped` are files
+    that belong to no segment.
 
-    To be looked at and dropped on any thread.
+    Any thread may inspect and drop them.
     """
 
     directory: Path
@@ -27,8 +28,8 @@ class Leftovers(NamedTuple):
     dropped: list[Path]
 
     def find_forgotten(self, leader_epochs: range) -> Place | None:
-        """Where the log ends, if its files go on there with a sound batch of one of these epochs: the fold did not
-        write it again. Blocks.
+        """The log's end, if its files continue there with a sound batch of one of these epochs: the fold did
+        not write that batch again. None otherwise. Blocks.
         """
         last = self.last
         if last is not None and holds_batch(last.path, last.size, self.end_offset, leader_epochs):
@@ -40,11 +41,11 @@ class Leftovers(NamedTuple):
         return None
 
     def drop(self) -> None:
-        """Drop what is behind the log's end, and files of an earlier division. Blocks."""
+        """Drop what follows the log's end, and files of an earlier division. Blocks."""
         for path in self.dropped:
             delete_file(path)
         for segment in self.segments:
             segment.cut()
         if self.dropped:
-            # A start with many partitions is mostly fsyncs, so none is made that nothing needs.
+            # With many partitions, startup is mostly fsyncs, so none is made needlessly.
             sync_directory(self.directory)

@@ -1,7 +1,8 @@
 """The visible log of one partition.
 
-The copier is the only writer (I1). It places batches (deciding segment and byte), writes them, on the loop or on a
-thread, and then shows them: only from then on do they count for readers. Offsets are contiguous (P3).
+The copier is the only writer (I1). It places batches (decides on segment and byte), writes them on the loop
+or on a thread, and then shows them, which moves the high watermark: readers see them only from then on.
+Offsets are contiguous (P3).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RECENT_BATCHES = 256
 
 
 class OffsetOutOfRange(FaircopyError):
-    """An offset lies before the log's start or behind its end."""
+    """An offset lies before the log's start or after its end."""
 
 
 class LogEnd(NamedTuple):
@@ -37,7 +38,7 @@ class LogEnd(NamedTuple):
 
 
 class PlacedBatch(NamedTuple):
-    """One batch with its place: it is written at `byte` of `segment`, as `buffers` one after the other."""
+    """A batch with its place: `buffers` are written one after another, from `byte` of `segment` on."""
 
     segment: LogSegment
     byte: int
@@ -49,7 +50,7 @@ class PlacedBatch(NamedTuple):
 
 
 class DataLog:
-    """Segments, index and ends of one partition's visible log."""
+    """Segments, index and bounds of one partition's visible log. `end_offset` is the high watermark."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class DataLog:
         segment_bytes: int,
         steady_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`steady_ms` is the clock by which segments grow old."""
+        """`steady_ms` is the clock for the ages of segments."""
         self.directory = directory
         self.segment_bytes = segment_bytes
         self.identity = identity
@@ -78,7 +79,7 @@ class DataLog:
         self._unsynced: list[LogSegment] = []
         self._gone: list[LogSegment] = []
         self._found_paths: list[Path] = []
-        # Not a set: those are called in the order in which they came.
+        # A dict, not a set: watchers are called in the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
 
     # -- opening -------------------------------------------------------------------------------------------------
@@ -87,9 +88,9 @@ class DataLog:
         self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS,
         epochs: Epochs = NO_EPOCHS,
     ) -> None:  # fmt: skip
-        """Take the log up to the checkpoint's end (I6), written under these leader epochs. The fold writes what follows
-        again, over what is there; then the `leftovers` are dropped. Nothing is lost before: the journal may turn out
-        to be damaged. Blocks. Raises DamagedLog.
+        """Open the log up to the checkpoint's end (I6), written under these leader epochs. The fold then
+        writes again what follows, over what is there, and the `leftovers` are dropped last. Until then
+        nothing is deleted, since the journal may turn out to be damaged. Blocks. Raises DamagedLog.
         """
         make_directory(self.directory)
         found = [self._found(path, epochs) for path in list_files(self.directory, SUFFIX)]
@@ -101,11 +102,11 @@ class DataLog:
         self.visible_end = end
         self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
-        self.trim(start_offset)  # what a crash did not let go, or brought back
+        self.trim(start_offset)  # a crash may have left trimmed segments, or brought them back
 
     def _found(self, path: Path, epochs: Epochs) -> LogSegment:
         if not (path.stem.isascii() and path.stem.isdigit()):
-            raise DamagedLog(f"{path} is no segment of a log, as its name tells: move it elsewhere")
+            raise DamagedLog(f"{path} is not a log segment, by its name: move it elsewhere")
         return LogSegment.found(path, epochs)
 
     def _begin_again_at(self, end: LogEnd) -> None:
@@ -113,12 +114,12 @@ class DataLog:
         if last is None or last.base_offset != end.segment_base or last.size < end.byte:
             raise DamagedLog(
                 f"{self.directory} should end in {file_name(end.segment_base)} at byte {end.byte} or later, "
-                f"and does not: restore it from a backup or a replica"
+                f"but does not: restore it from a backup or a replica"
             )
         last.begin_again_at(end.byte)
 
     def leftovers(self) -> Leftovers:
-        """What the files hold besides the log, once the fold has written all it knows."""
+        """What the files hold besides the log, once the fold has written everything it has."""
         kept = [*self._gone, *self.segments]
         paths = {segment.path for segment in kept}
         dropped = [path for path in self._found_paths if path not in paths]
@@ -128,13 +129,13 @@ class DataLog:
 
     @property
     def end(self) -> LogEnd | None:
-        """Where the placed log ends now."""
+        """The end of the placed log: the log end offset, as a place."""
         return LogEnd(self.segments[-1].base_offset, self.segments[-1].size) if self.segments else None
 
     def place(
         self, base_offset: int, records: int, size: int, max_time_ms: int, buffers: tuple[Buffer, ...]
     ) -> PlacedBatch:
-        """Give the next batch its place. Batches must be written and shown in the order in which they are placed."""
+        """Give the next batch its place. Batches must be written and shown in the order of their places."""
         invariant(base_offset == self._placed_end_offset, "P3: offsets in a data log are contiguous")
         segment = self._segment_for(base_offset, size)
         batch = PlacedBatch(segment, segment.size, size, base_offset, records, max_time_ms, buffers)
@@ -157,7 +158,7 @@ class DataLog:
         return not self._must_roll and segment.size + size <= self.segment_bytes
 
     def show(self, batches: list[PlacedBatch]) -> None:
-        """Make batches visible that are written. Wakes those who watch."""
+        """Make written batches visible: move the high watermark past them, and wake the watchers."""
         for batch in batches:
             self.index.add(batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms)
             self.shown_bytes += batch.size
@@ -168,7 +169,7 @@ class DataLog:
         self.notify()
 
     def notify(self) -> None:
-        """Wake those who watch the log's ends."""
+        """Wake those who watch the log."""
         for watcher in tuple(self._watchers):
             watcher()
 
@@ -177,11 +178,11 @@ class DataLog:
         self._watchers[watcher] = None
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
-        """Have `watcher` called no more."""
+        """Stop calling `watcher`."""
         self._watchers.pop(watcher, None)
 
     def give_back_unsynced(self, segments: list[LogSegment]) -> None:
-        """Those could not be synced: they still are to be."""
+        """Take back segments that could not be synced: they still have to be."""
         self._unsynced = [*(each for each in segments if each not in self._unsynced), *self._unsynced]
 
     def take_unsynced(self) -> list[LogSegment]:
@@ -194,19 +195,19 @@ class DataLog:
     # -- ages ----------------------------------------------------------------------------------------------------
 
     def stamp(self) -> int:
-        """Note when segments were written, and return the time of the steady clock."""
+        """Note when segments were written. Returns the steady clock's time."""
         now_ms = self._steady_ms()
         self.ages.stamp(self.segments, now_ms)
         return now_ms
 
     def roll(self) -> None:
-        """Have the next batch begin a segment."""
+        """Make the next batch start a new segment."""
         self._must_roll = True
 
     # -- trimming ------------------------------------------------------------------------------------------------
 
     def trim(self, start_offset: int) -> None:
-        """Move the start. Segments that are wholly below it are not read any more, and may go: see `take_gone`."""
+        """Move the start. Segments wholly below it are no longer read, and may be deleted: see `take_gone`."""
         self.start_offset = max(self.start_offset, start_offset)
         while self.segments and self._end_of_first() <= self.start_offset:
             self._gone.append(self.segments.pop(0))
@@ -217,8 +218,8 @@ class DataLog:
     def take_gone(self, checkpointed: int) -> tuple[list[LogSegment], list[Change]]:
         """The segments that may be deleted now, and the changes that drop them from the index.
 
-        Only those below `checkpointed`, the base offset of the segment in which the last checkpoint ends: it needs
-        that one to begin from (I6).
+        These are only the ones below `checkpointed`, the base offset of the segment in which the last
+        checkpoint ends: recovery starts from that segment (I6).
         """
         gone = [segment for segment in self._gone if segment.base_offset < checkpointed]
         self._gone = self._gone[len(gone) :]
@@ -226,13 +227,13 @@ class DataLog:
         return gone, [*self.index.trim(first), self.ages.trim(first)] if gone else []
 
     def kept_segments(self) -> list[LogSegment]:
-        """All segments that have a file, also those below the start."""
+        """All segments that have a file, including those below the start."""
         return [*self._gone, *self.segments]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def plan_read(self, offset: int) -> ReadPlan | None:
-        """What is needed to read from `offset` on, on any thread; None at the end of the log.
+        """A plan for reading from `offset` on, on any thread; None at the end of the log.
 
         Raises OffsetOutOfRange, DamagedLog.
         """
@@ -245,7 +246,7 @@ class DataLog:
         return ReadPlan(segment, near, offset, self.visible_bytes(segment))
 
     def _near(self, offset: int) -> Place:
-        """The nearest known place that is not behind `offset`."""
+        """The nearest known place at or before `offset`."""
         if self._recent and self._recent[0].offset <= offset:
             return next(place for place in reversed(self._recent) if place.offset <= offset)
         place = self.index.place_at_or_before(offset)
@@ -253,16 +254,16 @@ class DataLog:
             return place
         first = self.segments[0].base_offset
         if first > offset:
-            raise DamagedLog(f"{self.directory} should hold offset {offset}, and begins with {first}: restore it")
+            raise DamagedLog(f"{self.directory} should hold offset {offset}, but starts with {first}: restore it")
         return Place(first, first, 0)
 
     def place_of_end(self) -> Place:
-        """Where the next visible batch will begin."""
+        """The place of the high watermark: where the next visible batch will start."""
         base, byte = self.visible_end or LogEnd(0, 0)
         return Place(self.end_offset, base, byte)
 
     def visible_bytes(self, segment: LogSegment) -> int:
-        """How many bytes of a segment are visible: all but what is placed and not yet shown."""
+        """How many bytes of a segment are visible: all but those that are placed and not yet shown."""
         if self.visible_end is None or segment.base_offset > self.visible_end.segment_base:
             return 0
         return self.visible_end.byte if segment.base_offset == self.visible_end.segment_base else segment.size

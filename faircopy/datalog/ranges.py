@@ -1,4 +1,4 @@
-"""Which bytes of which files hold the messages between two offsets, for readers outside the broker."""
+"""The bytes of files that hold the messages between two offsets, for readers outside the broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class ByteRange(NamedTuple):
 
 
 async def byte_ranges(log: DataLog, disk: DiskPool, first_offset: int, end_offset: int) -> list[ByteRange]:
-    """The batches from the one that holds `first_offset` up to `end_offset`, which is visible and a batch's begin.
+    """The batches from the one that holds `first_offset` up to `end_offset`, which is visible and the start
+    of a batch.
 
     Raises OffsetOutOfRange, DamagedLog.
     """
@@ -38,7 +39,7 @@ async def byte_ranges(log: DataLog, disk: DiskPool, first_offset: int, end_offse
 
 
 async def end_of(log: DataLog, disk: DiskPool, end_offset: int) -> ReadPlan:
-    """A plan whose near place is exactly where `end_offset` begins, or will."""
+    """A plan whose near place is exactly where the batch of `end_offset` starts, or will start."""
     plan = log.plan_read(end_offset)
     if plan is not None:
         return plan._replace(near=await disk.run(locate, plan, read_from_disk))

@@ -1,4 +1,4 @@
-"""Reading a data log: from a plan made on the event loop, on any thread."""
+"""Reading a data log on any thread, by a plan that was made on the event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DamagedLog(FaircopyError):
 
 
 class ReadPlan(NamedTuple):
-    """A place in a segment that is not behind `offset`, and how many bytes of the segment may be shown."""
+    """A place in a segment at or before `offset`, and how many bytes of the segment are visible."""
 
     segment: LogSegment
     near: Place
@@ -29,12 +29,12 @@ class ReadPlan(NamedTuple):
 
     @property
     def available_bytes(self) -> int:
-        """About how many bytes can be read in this segment."""
+        """Roughly how many bytes can be read from this segment."""
         return self.visible_bytes - self.near.byte
 
 
 def read_from_disk(segment: LogSegment, size: int, byte: int) -> bytes:
-    """Read, waiting for the disk if need be."""
+    """Read, and wait for the disk if necessary."""
     return segment.file.read(size, byte)
 
 
@@ -44,7 +44,7 @@ def read_from_cache(segment: LogSegment, size: int, byte: int) -> bytes:
 
 
 def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
-    """Batches from the one that holds the plan's offset on: the first whole (KIP-74), the last perhaps cut.
+    """Batches from the one that holds the plan's offset on. The first is whole (KIP-74); the last may be cut.
 
     Raises DamagedLog, StorageFailure; NotCached as `read_at` does.
     """
@@ -55,14 +55,14 @@ def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
 
 
 def find_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> FileRange:
-    """What `read_batches` would read, and where it lies. Raises the same."""
+    """The file range that `read_batches` would read. Raises the same errors."""
     place = locate(plan, read_at)
     first = first_batch_bytes(plan, place, read_at(plan.segment, PLACE.size, place.byte))
     return FileRange(plan.segment.file, place.byte, max(min(max_bytes, plan.visible_bytes - place.byte), first))
 
 
 def first_batch_bytes(plan: ReadPlan, place: Place, data: bytes) -> int:
-    """The size of the batch at a place, where `data` begins. Raises DamagedLog."""
+    """The size of the batch at a place, given `data` read from there. Raises DamagedLog."""
     if len(data) < PLACE.size:
         raise damaged(plan.segment, place, "is cut short")
     size: int = PLACE.unpack_from(data)[1] + LENGTH_OVERHEAD_BYTES
@@ -99,7 +99,7 @@ def walk(plan: ReadPlan, read_at: ReadAt) -> Iterator[tuple[Place, BatchHeader]]
 
 
 def damaged(segment: LogSegment, place: Place, what: str) -> DamagedLog:
-    """The error for a segment that is not as it should be at a place."""
+    """The error for a segment that is damaged at a place; `what` is wrong with it."""
     return DamagedLog(
         f"{segment.path} {what}: byte {place.byte}, offset {place.offset}. Restore it from a backup or a replica"
     )

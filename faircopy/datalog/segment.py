@@ -1,4 +1,4 @@
-"""Segment files of a data log: record batches one after the other, named by the offset of the first."""
+"""Segment files of a data log: record batches one after another. A file is named after its first offset."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ NO_EPOCHS = Epochs()
 
 
 def file_name(base_offset: int) -> str:
-    """The name of the segment file that begins at this offset; names sort by offset."""
+    """The name of the segment file that starts at this offset. Names sort by offset."""
     return f"{base_offset:020d}{SUFFIX}"
 
 
 class LogSegment:
-    """One segment file; opened when it is first needed, since most old ones never are. Made then, if `is_new`.
+    """One segment file. It is opened, or created if `is_new`, when it is first needed: most old ones never
+    are.
 
-    `checked` tells which of its bytes may be shown: those that this process wrote, and others once they are checked.
-    `epochs` are the leader epochs that those others must bear, as the checkpoint has them.
-    `began_ms` and `written_ms` are when it was first and last written to, as far as that was noted (`datalog.ages`):
-    of its first `stamped_bytes`.
+    `checked` says which of its bytes may be served: those that this process wrote, and older ones once they
+    are checked. `epochs` are the leader epochs that the older batches must carry, according to the
+    checkpoint. `began_ms` and `written_ms` are the times of the first and the last write that were noted
+    (`datalog.ages`); they cover the first `stamped_bytes`.
     """
 
     __slots__ = (
@@ -39,7 +40,7 @@ class LogSegment:
         self.path = path
         self.is_new = is_new
         self.base_offset = base_offset
-        self.size = size  # bytes that are placed; all of them are written once their offsets are visible
+        self.size = size  # bytes placed; they are all written once their offsets are visible
         self.checked = CheckedBytes(size)
         self.epochs = epochs
         self.began_ms: int | None = None
@@ -53,22 +54,22 @@ class LogSegment:
         return cls(path, int(path.stem), size_of(path), epochs)
 
     def begin_again_at(self, byte: int) -> None:
-        """Take the file as if it ended there; what follows is written again."""
+        """Treat the file as if it ended at `byte`: what follows is written again."""
         self.size = byte
         self.checked = CheckedBytes(byte)
 
     def cut(self) -> None:
-        """Drop what the file has behind its end. Blocks."""
+        """Drop what the file holds after the segment's end. Blocks."""
         if size_of(self.path) > self.size:
             self.file.truncate(self.size)
             self.file.sync()
 
     @property
     def file(self) -> File:
-        """The open file. Raises StorageFailure, also if the file was deleted: readers may come too late."""
+        """The open file. Raises StorageFailure, also for a deleted file: readers may come too late."""
         file = self._file
         if file is None:
-            # A new one may be there all the same: a crash has left it, and it is written again.
+            # A new segment's file may already exist: a crash left it, and it is written again.
             self._file = file = File(self.path, create=self.is_new and not exists(self.path))
             self.is_new = False
         return file
@@ -76,17 +77,17 @@ class LogSegment:
     def sync(self) -> None:
         """Make durable what this process has written. Blocks."""
         file = self._file
-        if file is not None:  # else nothing was, or it is deleted
+        if file is not None:  # otherwise nothing was written, or the file is deleted
             file.sync()
 
     def discard(self) -> None:
-        """Close and delete the file. Blocks: giving back the blocks of a large file takes milliseconds."""
+        """Close and delete the file. Blocks: freeing the blocks of a large file takes milliseconds."""
         delete_file(self.path)
         self._file = None
 
 
 def holds_batch(path: Path, byte: int, offset: int, leader_epochs: range) -> bool:
-    """Whether a sound batch of this offset, and of one of these epochs, stands at a byte of a file. Blocks."""
+    """Whether a file holds, at `byte`, a sound batch of this offset and of one of these epochs. Blocks."""
     if not reaches(path, byte + HEADER_BYTES):
         return False
     file = File(path, read_only=True)

@@ -1,4 +1,4 @@
-"""Finding an offset by time (ListOffsets): through the time index, then by batch headers, then inside one batch."""
+"""Finds an offset by time (ListOffsets): by the time index, then by batch headers, then inside one batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from faircopy.wire.compression import RecordsError, decompress
 from faircopy.wire.record_times import find_record_by_time
 
 SEARCHED_BYTES_AT_MOST = 32 * 1024 * 1024
-"""Several searches run at a time: a few kilobytes of a client must not make each take what the largest batch may."""
+"""Several searches run at once: a few kilobytes from a client must not make each of them use as much memory
+as the largest batch may.
+"""
 
 
 class TimedOffset(NamedTuple):
@@ -37,23 +39,27 @@ async def find_time(log: DataLog, disk: DiskPool, time_ms: int) -> TimedOffset |
 
 
 def find_in_segment(plan: ReadPlan, time_ms: int) -> tuple[TimedOffset | None, int]:
-    """The message in this segment, or None and the offset behind the segment. What was walked by is checked. Blocks."""
-    behind = plan.offset
+    """The message in this segment, or None, and the offset to continue from. Checks the batches it passes.
+    Blocks.
+    """
+    next_offset = plan.offset
     for place, header in walk(plan, read_from_disk):
-        behind = header.last_offset + 1
+        next_offset = header.last_offset + 1
         if header.max_timestamp_ms >= time_ms and header.last_offset >= plan.offset:
             check_up_to(plan, place.byte + header.size_bytes)
             batch = read_from_disk(plan.segment, header.size_bytes, place.byte)
-            return find_in_batch(batch, header, time_ms, plan.offset), behind
+            return find_in_batch(batch, header, time_ms, plan.offset), next_offset
     check_up_to(plan, plan.visible_bytes)
-    if behind <= plan.offset:
-        # Else the search would begin here again, and again.
+    if next_offset <= plan.offset:
+        # Otherwise the search would start here again and again.
         raise damaged(plan.segment, plan.near, f"ends before offset {plan.offset}")
-    return None, behind
+    return None, next_offset
 
 
 def find_in_batch(batch: bytes, header: BatchHeader, time_ms: int, first_offset: int) -> TimedOffset:
-    """The message in a batch that has one; the batch's begin where its records can't be read, or are too large."""
+    """The message in a batch that has one. If the records can't be read, or are too large: the start of the
+    batch, or `first_offset` if that is later, with the batch's greatest time.
+    """
     codec = header.attributes & COMPRESSION_MASK
     first = max(0, first_offset - header.base_offset)
     try:
