@@ -14,7 +14,7 @@ from faircopy.storage.state_store import StateStore
 
 
 class HostedPartition(Partition):
-    """A partition of a topic. What is in its `log` is for all readers (P1, P3, P4); its `copier` writes it."""
+    """A partition of a topic. Its `log` is for all readers (P1, P3, P4); its `copier` writes that log."""
 
     def __init__(
         self,
@@ -35,14 +35,14 @@ class HostedPartition(Partition):
 
     def stop_serving(self) -> None:
         super().stop_serving()
-        self.log.notify()  # who waits for messages asks elsewhere
+        self.log.notify()  # so that clients that wait for messages look for another leader
 
     @property
     def is_at_work(self) -> bool:
         return super().is_at_work or self.copier.is_at_work
 
     async def delete_files(self) -> None:
-        """After `abandon`: delete the segments of the journal and of the log. Raises StorageFailure."""
+        """Delete the segments of journal and log. Call it after `abandon`. Raises StorageFailure."""
         await self.let_go()
         for segment in self.journal.reclaim_all():
             await self._disk.run(segment.discard)
@@ -50,5 +50,5 @@ class HostedPartition(Partition):
             await self._disk.run(log_segment.discard)
 
     async def forget(self) -> None:
-        """After `delete_files`: delete what the store has of it; durable when done. Raises StorageFailure."""
+        """Durably delete its rows in the store. Call it after `delete_files`. Raises StorageFailure."""
         await self._store.write(delete_partition(self.identity))

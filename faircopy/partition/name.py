@@ -1,4 +1,4 @@
-"""What a partition is called by people, and on the wire. Inside, a partition is a `TopicIdPartition`."""
+"""The name of a partition for people and on the wire. Internally, a partition is a `TopicIdPartition`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class PartitionName(NamedTuple):
-    """Topic name and partition number."""
+    """A topic's name and a partition number."""
 
     topic: str
     partition: int

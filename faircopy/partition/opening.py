@@ -1,15 +1,15 @@
-"""Opening a partition: what a start makes of its checkpoint, its log and its journal.
+"""Opening a partition at startup, from its checkpoint, its log and its journal.
 
-In this order, so that each step trusts only what an earlier one has found:
+The order of the steps matters: each trusts only what an earlier one has established.
 
-1. The checkpoint gives the state as it was stored last (I6), and says where the log ended then.
-2. The log is opened at that end. What its files hold after it, the fold writes again, or step 5 drops.
+1. The checkpoint gives the state as last stored (I6), and says where the log ended then.
+2. The log is opened at that end. The fold writes again what its files hold after it, or step 5 drops it.
 3. The journal finds its segments. Its entries after the checkpoint are read, checked and fsynced.
-4. The fold takes each entry into the state, and its effect goes into the log at once.
-5. The cut comes last. Only when all is folded, and nothing that was durable is missing, does the log drop
-   what the journal does not have; then the journal cuts its torn tail.
+4. The fold applies each entry to the state, and the entry's effect goes into the log at once.
+5. The cut comes last. Once everything is folded, and nothing durable is missing, the log drops what the
+   journal does not have. Then the journal cuts its torn tail.
 
-So a partition that turns out to be damaged still has all its files as they were found, for a repair.
+So if a partition turns out to be damaged, all its files are still as they were found, ready for repair.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from faircopy.storage.state_store import StateStore
 
 
 class PartitionResources(NamedTuple):
-    """What all partitions of topics use.
+    """What all partitions of topics share.
 
-    `steady_ms` is the clock by which segments of logs grow old. `on_damage` is called on the event loop, for
-    damage that comes to light when a partition serves.
+    `steady_ms` is the clock for the ages of log segments. `on_damage` is called on the event loop when a
+    partition that serves turns out to be damaged.
     """
 
     store: StateStore
@@ -52,7 +52,7 @@ class PartitionResources(NamedTuple):
 
 
 class Unopened(NamedTuple):
-    """One partition that is to be opened: who it is, where its files are, and under which epoch it is led."""
+    """A partition to be opened: its identity, the paths of its files, and the leader epoch it gets."""
 
     name: PartitionName
     id: TopicIdPartition
@@ -63,10 +63,10 @@ class Unopened(NamedTuple):
 
 
 def open_partition(unopened: Unopened, resources: PartitionResources) -> HostedPartition:
-    """Open and recover one partition, or make it, if it has no files yet. One that is damaged is stopped: its
-    `failure` says why, and the caller tells of that. Blocks, on any thread.
+    """Open and recover one partition, or create it if it has no files yet. A damaged one is stopped: its
+    `failure` says why, and the caller reports it. Blocks, on any thread.
 
-    Raises Shortage, such as NoSpace: nothing is wrong with the partition, and it can be opened later.
+    Raises Shortage, such as NoSpace: then the partition is intact, and can be opened later.
     """
     partition = assemble(unopened, resources)
     try:
@@ -80,7 +80,7 @@ def open_partition(unopened: Unopened, resources: PartitionResources) -> HostedP
 
 
 def assemble(unopened: Unopened, resources: PartitionResources) -> HostedPartition:
-    """A partition of which nothing is read yet."""
+    """A partition whose files have not been read yet."""
     store, disk, loop, identity = resources.store, resources.disk, resources.loop, unopened.id.identity
     options = resources.journal_options
     journal = Journal(unopened.journal_path, identity, disk, loop, options, unopened.leader_epoch)
@@ -91,7 +91,7 @@ def assemble(unopened: Unopened, resources: PartitionResources) -> HostedPartiti
 
 
 def recover(partition: Partition) -> None:
-    """Bring a partition to where it was, in the order above. Its sink may be a table, in the place of a log.
+    """Recover a partition in the order above. Its sink may be a table instead of a log.
 
     Blocks. Raises DamagedJournal, DamagedLog, StorageFailure.
     """
@@ -102,15 +102,17 @@ def recover(partition: Partition) -> None:
 
 
 def finish_fold(partition: Partition) -> None:
-    """All is folded, and nothing is cut yet. Raises DamagedJournal if something durable is missing."""
+    """When everything is folded and nothing is cut yet: raise DamagedJournal if something durable is missing,
+    else let the sink drop what the journal does not have.
+    """
     ensure_drafts(partition)
     ensure_leads(partition)
     partition.sink.recovered(partition.state.epochs.newest)
 
 
 def ensure_drafts(partition: Partition) -> None:
-    """Read the drafts below the checkpoint that may still be applied: the fold has not, and it is better to
-    stop now than after an ack. Raises DamagedJournal.
+    """Read the drafts below the checkpoint that may still be applied. The fold did not read them, and it is
+    better to stop now than after an ack. Raises DamagedJournal.
     """
     for transaction_id, transaction in partition.state.transactions.items():
         if transaction.is_undecided and transaction.first < partition.checkpoint_position:
@@ -118,13 +120,14 @@ def ensure_drafts(partition: Partition) -> None:
 
 
 def ensure_leads(partition: Partition) -> None:
-    """Nobody leads under an epoch that was led before, be it by this broker (I8). 0 is that of no leader.
+    """Ensure that the leader epoch was never used before, not even by this broker (I8). Epoch 0 has no
+    leader.
 
     Raises DamagedJournal.
     """
     newest, next_epoch = partition.state.epochs.newest, partition.leader_epoch
     if 0 < newest >= next_epoch:
         raise DamagedJournal(
-            f"{partition.journal.directory} has entries of leader epoch {newest}, and the next one is to be "
+            f"{partition.journal.directory} has entries of leader epoch {newest}, but the next epoch is "
             f"{next_epoch}: the state store is older than the journal; restore both from one backup"
         )

@@ -1,4 +1,4 @@
-"""Opening many partitions: several at a time, since they wait for the disk and not for one another."""
+"""Opens many partitions, several at a time, since they wait for the disk and not for one another."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.disk_pool import DiskPool
 
 OPENERS = 3
-"""Threads that open partitions. More would wait for one another, not for the disk: most of it is Python."""
-OPENED_AT_ONCE = 8  # by one thread, before the loop is told
+"""Threads that open partitions. More would only wait for one another, since most of the work is Python."""
+OPENED_AT_ONCE = 8  # by one thread, before it reports to the loop
 
 Opening = Callable[[], HostedPartition]
 """Opens one partition. Blocks, on any thread."""
 
 
 async def open_many(openings: Sequence[Opening], disk: DiskPool) -> list[HostedPartition]:
-    """The partitions, in the order of what opens them. Raises what one of them raises."""
+    """The opened partitions, in the order of `openings`. Raises whatever one of them raises."""
     parts = [openings[at : at + OPENED_AT_ONCE] for at in range(0, len(openings), OPENED_AT_ONCE)]
     opened: dict[int, list[HostedPartition]] = {}
     waiting = iter(enumerate(parts))
@@ -28,11 +28,11 @@ async def open_many(openings: Sequence[Opening], disk: DiskPool) -> list[HostedP
 async def open_parts(
     waiting: Iterator[tuple[int, Sequence[Opening]]], opened: dict[int, list[HostedPartition]], disk: DiskPool
 ) -> None:
-    """Open those that nobody else has taken from the iterator."""
+    """Open those that no other task has taken from the iterator."""
     for number, openings in waiting:
         opened[number] = await disk.run(open_in_turn, openings)
 
 
 def open_in_turn(openings: Sequence[Opening]) -> list[HostedPartition]:
-    """Open them one after the other. Blocks."""
+    """Open them one after another. Blocks."""
     return [open_one() for open_one in openings]

@@ -1,8 +1,9 @@
 """A participant: one partition's part in transactions, as their coordinator sees it (docs/ARCHITECTURE.md,
 Transactions).
 
-A live `Partition` is one. A partition that is deleted, or that has failed, is another one: never None. Calls come in
-the order of the coordinator's decisions, and may come again; each `done()` says that its entry is durable.
+A live `Partition` is a participant. Deleted, leaderless and failed partitions have participants of their own:
+never None. Calls come in the order of the coordinator's decisions, and may be repeated. `done()` says that
+the call's entry is durable.
 """
 
 from __future__ import annotations
@@ -20,49 +21,49 @@ Done = Callable[[], None]
 
 
 class Promise(Enum):
-    """What a participant says of a transaction that its coordinator wants to commit, after a crash."""
+    """A participant's answer, after a crash, about a transaction that its coordinator wants to commit."""
 
-    HELD = auto()  # it is prepared, and nothing of it is lost
-    LOST = auto()  # it is not: so no ack was given
-    KEPT = auto()  # it is applied already: so every participant had promised
-    UNKNOWN = auto()  # the partition has failed, or nobody leads it: nobody can say
-    NOT_NEEDED = auto()  # the partition is deleted, and takes no part any more
+    HELD = auto()  # it is prepared, and none of it is lost
+    LOST = auto()  # it is not prepared, so no ack was sent
+    KEPT = auto()  # it is applied already, so every participant had promised
+    UNKNOWN = auto()  # the partition has failed or has no leader, so nobody can tell
+    NOT_NEEDED = auto()  # the partition is deleted, and no longer takes part
 
 
 class Participant(Protocol):
     """What a coordinator asks of one partition."""
 
     def ensure_writable(self) -> None:
-        """Raise what keeps it from promising."""
+        """Raise the error that keeps it from promising, if there is one."""
 
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         """Drafts of this producer belong to this transaction from now on."""
 
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
-        """Promise: `done()` when all drafts and the promise are durable.
+        """Promise to apply the transaction. Calls `done()` when all drafts and the promise are durable.
 
         All transactions of this producer up to number `finished` are over, here and elsewhere.
         """
 
     def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        """Make it visible. `rank` is its place in the order in which the coordinator has transactions applied."""
+        """Make it visible. `rank` is its place in the order in which the coordinator applies transactions."""
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
-        """Forget its drafts, and take nothing from its producer below `fence_epoch` any more."""
+        """Forget its drafts, and accept nothing more from its producer below `fence_epoch`."""
 
     def promise_of(self, transaction: TransactionId) -> Promise:
-        """What became of the promise."""
+        """The state of the promise."""
 
     def rank_of(self, transaction: TransactionId) -> int:
-        """The rank with which it was applied here; NO_RANK if it was not, or that is forgotten."""
+        """The rank with which it was applied here; NO_RANK if it was not applied, or that is forgotten."""
 
 
 Participants = Callable[[TopicIdPartition], Participant]
-"""Finds a participant, as it is now."""
+"""Finds a participant in its present state."""
 
 
 class Deleted:
-    """The participant whose topic was deleted: it has nothing to keep, so it agrees to everything."""
+    """A participant whose topic was deleted. It has nothing to keep, so it agrees to everything."""
 
     def ensure_writable(self) -> None:
         pass
@@ -90,14 +91,14 @@ DELETED = Deleted()
 
 
 class NotLed(FaircopyError):
-    """Nobody leads the partition now: ask again later."""
+    """The partition has no leader now: ask again later."""
 
 
 class Leaderless:
-    """The participant that nobody leads now. Who leads it next is told what it has missed."""
+    """A participant without a leader now. Its next leader is told what it has missed."""
 
     def ensure_writable(self) -> None:
-        raise NotLed("a partition that takes part has no leader now: try again")
+        raise NotLed("a partition of this transaction has no leader now: try again")
 
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         pass
@@ -122,7 +123,7 @@ LEADERLESS = Leaderless()
 
 
 class Failed:
-    """The participant that can't write before it is repaired. What it knows, it says."""
+    """A participant that can't write until it is repaired. It still answers from what it knows."""
 
     def __init__(self, partition: Participant, name: str, failure: FaircopyError) -> None:
         self._partition = partition
@@ -139,10 +140,10 @@ class Failed:
         """It can't promise, so `done` is never called."""
 
     def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        """It has promised, so the transaction is not over before it is repaired, and is told again."""
+        """Never calls `done`: it has promised, so the transaction stays open until it is repaired and told."""
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
-        # When it is repaired, nobody knows the transaction any more, and so it is discarded.
+        # By the time it is repaired, nobody knows the transaction any more, so it is discarded.
         done()
 
     def promise_of(self, transaction: TransactionId) -> Promise:

@@ -1,7 +1,7 @@
 """One partition: its journal, the fold's state at the journal's tail, and the sink of its effects.
 
-Requests go in by `append_*`, `open_transaction`, `prepare`, `apply` and `discard`. Each appends an entry, folds it, and
-hands its effect to the sink when the entry is durable (I2).
+Requests enter through `append_*`, `trim`, `prepare`, `apply` and `discard`. Each appends an entry, folds it,
+and hands its effect to the sink when the entry is durable (I2).
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ STARVED_POLL_SECONDS = 1.0
 
 PROMISES: dict[Standing | None, Promise] = {Standing.PREPARED: Promise.HELD, Standing.APPLIED: Promise.KEPT}
 
-Appended = Callable[[int], None]  # is given the base offset; that of a draft is the least that it may get
+Appended = Callable[[int], None]  # called with the base offset; for a draft, with the lowest it may get
 
 
 class NoOpenTransaction(RejectedBatch):
-    """A transactional batch came for a transaction that is not open here: a late one, or a zombie's."""
+    """A transactional batch arrived for a transaction that is not open here: late, or from a zombie."""
 
 
 class Told(NamedTuple):
-    """The transaction that a producer has open here, as its coordinator has said."""
+    """The transaction that a producer has open here, as told by its coordinator."""
 
     transaction: TransactionId
     transactional_id: str
@@ -94,7 +94,7 @@ class Partition:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def load(self) -> Checkpoint:
-        """Take the state as the last checkpoint stored it, and return that. Blocks. See `opening`."""
+        """Restore the state of the last checkpoint, and return the checkpoint. Blocks. See `opening`."""
         value = self._store.get("checkpoints", self.identity)
         if value is None:
             return NO_CHECKPOINT
@@ -108,7 +108,7 @@ class Partition:
         return checkpoint
 
     def recover_entry(self, recovered: Recovered) -> None:
-        """Fold an entry that was found after the checkpoint, and carry out its effect at once. Blocks."""
+        """Fold an entry found after the checkpoint, and carry out its effect at once. Blocks."""
         effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
         if effect is not None:
             self.sink.recover(effect, recovered)
@@ -116,20 +116,20 @@ class Partition:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def fail(self, error: FaircopyError) -> None:
-        """Stop this partition: it serves nothing more until the cause is repaired and the broker restarted (I9)."""
+        """Stop this partition: it serves nothing until the cause is repaired and the broker restarted (I9)."""
         self.failure = error
         if self._snapshot is not None and not self._snapshot.done():
-            # The sink does nothing more: a checkpoint would wait for it for ever.
+            # The sink does nothing more, so a checkpoint would wait for it forever.
             self._snapshot.set_exception(error)
 
     def stop_serving(self) -> None:
-        """Lead no more: nothing is taken from now on. One that is stopped already stays so."""
+        """Stop leading: accept nothing from now on. A partition that is already stopped stays so."""
         if self.failure is None:
-            self.failure = NotLed(f"{self.name} has no leader now: ask for it, and try again")
+            self.failure = NotLed(f"{self.name} has no leader now: ask who leads it, and try again")
 
     async def retire(self) -> None:
-        """After `stop_serving`: all that was taken is visible and checkpointed when this returns. On a full disk that
-        waits for space. Raises StorageFailure.
+        """Make everything that was accepted visible, and checkpoint it. Call it after `stop_serving`. On a
+        full disk it waits for space. Raises StorageFailure.
         """
         if not isinstance(self.failure, NotLed):
             return
@@ -144,7 +144,7 @@ class Partition:
         await self.let_go()
 
     async def _is_checkpointed(self) -> bool:
-        """Checkpoint; false if there is no space for that. One that is found to be damaged meanwhile needs none."""
+        """Checkpoint. False if there is no space for it; a partition that is found damaged meanwhile needs none."""
         try:
             await self._checkpoint()
         except (JournalFull, Shortage):
@@ -155,56 +155,56 @@ class Partition:
         return True
 
     def abandon(self, error: FaircopyError) -> None:
-        """Stop this partition because it is deleted. Its files may go as soon as it is `let_go`."""
+        """Stop this partition because it is deleted. Its files may be deleted once `let_go` returns."""
         self.fail(error)
         self.journal.abandon()
 
     async def let_go(self) -> None:
-        """Wait until nothing is at work on the files of a partition that is abandoned."""
+        """Wait until nothing uses the files of an abandoned partition."""
         while self.is_at_work:
             await asyncio.sleep(LET_GO_POLL_SECONDS)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a thread, or a checkpoint, uses this partition's files."""
+        """Whether a thread or a checkpoint uses this partition's files."""
         return self._checkpointing or self.journal.is_at_work
 
     def ensure_sound(self) -> None:
-        """Raise what stopped this partition, or JournalFull, if it can't take anything new now."""
+        """Raise what stopped this partition, or JournalFull, if it can't accept anything new now."""
         if self.failure is not None:
             raise self.failure
         self.journal.ensure_space()
 
     def ensure_writable(self) -> None:
-        """As `ensure_sound`, for what a full disk must still take: what frees space, offsets of groups, decisions."""
+        """Like `ensure_sound`, for what a full disk must still accept: group offsets, decisions, trims."""
         if self.failure is not None:
             raise self.failure
         self.journal.ensure_reserve()
 
     @property
     def is_applying(self) -> bool:
-        """Whether a decision, which was acknowledged, is not durable here yet."""
+        """Whether an acknowledged decision is not durable here yet."""
         return self._applying > 0
 
     @property
     def waits_for_space(self) -> bool:
-        """Whether what was taken can't be written, or not be made visible, before the disk has space."""
+        """Whether accepted data must wait for disk space before it can be written or made visible."""
         return self.journal.waits_for_space or self.sink.waits_for_space
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch under which this broker leads. On hot paths, ask the journal."""
+        """The epoch under which this broker leads. Hot paths ask the journal instead."""
         return self.journal.leader_epoch
 
     @property
     def epochs(self) -> Epochs:
-        """All leader epochs there have been, this broker's included."""
+        """All leader epochs so far, including the present one."""
         return self.state.epochs.note(self.journal.leader_epoch, self.state.next_offset)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
     def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
-        """Append a batch without a transaction; `done(base offset)` when it is durable. Raises RejectedBatch."""
+        """Append a batch without a transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
         if header is not None and header.producer_id >= 0:
             seen = self._producer(header).find_duplicate(header)
             if seen is not None:
@@ -222,8 +222,8 @@ class Partition:
     def append_draft(
         self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
     ) -> None:
-        """Append a batch of an open transaction; `done(expected base offset)` when it stands in the file: PREPARED
-        makes that safe. Raises RejectedBatch.
+        """Append a batch of an open transaction. Calls `done(expected base offset)` when it is written to the
+        file, before it is durable: PREPARED makes that safe. Raises RejectedBatch.
         """
         if header is not None:
             seen = self._producer(header).find_duplicate(header)
@@ -242,20 +242,18 @@ class Partition:
         return self.state.producer(header.producer_id, header.producer_epoch)
 
     def trim(self, start_offset: int, done: Done) -> None:
-        """Move the log's start to `start_offset`; `done()` when that is durable."""
+        """Move the log's start to `start_offset`. Calls `done()` when that is durable."""
         entry = self.journal.append(Kind.TRIM, TRIM_PAYLOAD.pack(start_offset))
         self._release(self.state.fold_trim(entry, start_offset), done)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
-        """The coordinator tells a TxId: drafts of this producer belong to it from now on."""
+        """Accept the coordinator's word: drafts of this producer belong to this transaction from now on."""
         self._told[transaction.producer_id] = Told(transaction, transactional_id)
 
     def open_transaction_of(self, transactional_id: str | None, producer_id: int, producer_epoch: int) -> TransactionId:
-        """The TxId that a draft of this producer belongs to. Raises NoOpenTransaction, StaleEpoch by the caller's
-        check.
-        """
+        """The id of the transaction that a draft of this producer belongs to. Raises NoOpenTransaction."""
         told = self._told.get(producer_id)
         if (
             told is None
@@ -263,18 +261,18 @@ class Partition:
             or told.transactional_id != transactional_id
         ):
             raise NoOpenTransaction(
-                f"producer {producer_id} epoch {producer_epoch} of {transactional_id!r} has no open transaction in "
-                f"{self.name}: it was ended, or {self.name} was not added to it"
+                f"producer {producer_id} epoch {producer_epoch} of {transactional_id!r} has no open "
+                f"transaction in {self.name}: it was ended, or {self.name} was not added to it"
             )
         return told.transaction
 
     def standing(self, transaction: TransactionId) -> Standing | None:
-        """Where a transaction stands here; None if it is not known."""
+        """The state of a transaction here; None if it is not known."""
         known = self.state.transactions.get(transaction)
         return known.standing if known is not None else None
 
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
-        """Promise a transaction: `done()` when all its drafts and the promise are durable."""
+        """Promise to apply a transaction. Calls `done()` when all its drafts and the promise are durable."""
         self._close(transaction)
         known = self.state.transactions.get(transaction)
         payload = PREPARED_PAYLOAD.pack(known.drafts if known else 0, finished)
@@ -285,18 +283,18 @@ class Partition:
         self.journal.when_durable(done)
 
     def promise_of(self, transaction: TransactionId) -> Promise:
-        """What became of the promise to commit a transaction."""
+        """The state of the promise to commit a transaction."""
         return PROMISES.get(self.standing(transaction), Promise.LOST)
 
     def rank_of(self, transaction: TransactionId) -> int:
-        """Which rank a transaction had when it was applied here; NO_RANK if it was not, or is forgotten."""
+        """The rank with which a transaction was applied here; NO_RANK if it was not, or is forgotten."""
         known = self.state.transactions.get(transaction)
         return known.rank if known is not None else NO_RANK
 
     def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        """Make a prepared transaction visible; `done()` when the decision is durable. Doing it again does nothing.
+        """Make a prepared transaction visible. Calls `done()` when the decision is durable. Idempotent.
 
-        `rank` is its place in the order in which the coordinator has transactions applied.
+        `rank` is its place in the order in which the coordinator applies transactions.
         """
         self._close(transaction)
         known = self.state.transactions.get(transaction)
@@ -313,7 +311,7 @@ class Partition:
         self._release(self.state.fold_apply(entry, finished, rank), applied)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
-        """Forget a transaction's drafts, and take nothing from its producer below `fence_epoch` any more."""
+        """Forget a transaction's drafts, and accept nothing more from its producer below `fence_epoch`."""
         self._close(transaction)
         known = self.state.transactions.get(transaction)
         if known is not None and known.standing is Standing.DISCARDED:
@@ -330,7 +328,7 @@ class Partition:
             del self._told[transaction.producer_id]
 
     def _release(self, effect: Effect | None, done: Done) -> None:
-        """When the entry just appended is durable: carry out its effect, and tell."""
+        """When the entry just appended is durable, carry out its effect, then call `done`."""
 
         def durable() -> None:
             if effect is not None:
@@ -346,7 +344,7 @@ class Partition:
         return self.state.position - self.checkpoint_position
 
     async def checkpoint(self) -> None:
-        """Store the state as of now (I6), and give back journal space (I7). Raises JournalFull."""
+        """Store the state as of now (I6), and free journal space (I7). Raises JournalFull."""
         if self._checkpointing or self.failure is not None or not self.bytes_since_checkpoint:
             return
         self._checkpointing = True
@@ -376,7 +374,7 @@ class Partition:
             )
             await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
         except BaseException:
-            # What is not stored must go with the next checkpoint, or that one would tear the state.
+            # The next checkpoint must include what was not stored now, or it would tear the state.
             give_back(state, changed)
             raise
         self.sink.stored()
@@ -385,7 +383,7 @@ class Partition:
             await self._disk.run(segment.discard)
 
     async def _snapshot_sink(self) -> tuple[list[Change], Checkpoint]:
-        """What the sink has to store when all effects up to now, and none behind, are carried out."""
+        """What the sink has to store when all effects up to now, and none after, are carried out."""
         reached: asyncio.Future[tuple[list[Change], Checkpoint]] = asyncio.get_running_loop().create_future()
         self._snapshot = reached
 
@@ -397,12 +395,12 @@ class Partition:
         while not (await asyncio.wait([reached], timeout=STARVED_POLL_SECONDS))[0]:
             if self.waits_for_space:
                 reached.cancel()
-                raise JournalFull(f"{self.name} waits for space on the disk: it is checkpointed when there is some")
+                raise JournalFull(f"{self.name} waits for disk space: it is checkpointed when there is some")
         return reached.result()
 
 
 def participant(partition: Partition | None) -> Participant:
-    """What a coordinator is to talk to; None is where the topic is deleted."""
+    """The participant that a coordinator talks to. `partition` is None if its topic is deleted."""
     if partition is None:
         return DELETED
     failure = partition.failure

@@ -77,7 +77,7 @@ def test_one_that_is_damaged_is_stopped_and_nothing_of_it_is_cut(tmp_path: Path)
         before = files_in(tmp_path)
         partition = open_again(bench)  # under the epoch that has led before
         assert isinstance(partition.failure, DamagedJournal)
-        assert "of leader epoch 1, and the next one is to be 1" in str(partition.failure)
+        assert "of leader epoch 1, but the next epoch is 1" in str(partition.failure)
         assert files_in(tmp_path) == before
         bench.leader_epoch += 1
         assert open_again(bench).failure is None
