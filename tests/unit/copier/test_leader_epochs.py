@@ -99,7 +99,7 @@ def test_nobody_leads_under_an_epoch_that_was_led(tmp_path: Path, epoch: int) ->
         bench.restart()
         await bench.plain(b"of epoch 2")
         bench.leader_epoch = epoch - 1
-        with pytest.raises(DamagedJournal, match=f"of leader epoch 2, and the next one is to be {epoch}: the state"):
+        with pytest.raises(DamagedJournal, match=f"of leader epoch 2, but the next epoch is {epoch}: the state"):
             bench.restart()
 
     run(tmp_path, test)
