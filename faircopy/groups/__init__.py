@@ -1,1 +1,1 @@
-"""Consumer groups: a pure machine of membership, the journals of their offsets, and the shell that answers requests."""
+"""Consumer groups: a pure membership machine, journals of offsets, and the shell that answers requests."""

@@ -1,6 +1,7 @@
-"""What administrators ask of groups: describe, list, delete.
+"""Administrators' requests about groups: describe, list, delete.
 
-A group that has offsets, or once had members, but none now is Empty; one that is not known is, in Kafka's words, Dead.
+A group without members now is Empty, if it has offsets or once had members. In Kafka's words, an unknown
+group is Dead.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from faircopy.wire.error_codes import ErrorCode
 
 Body = dict[str, Any]
 
-GROUP_TYPE = "classic"  # of all groups: those of KIP-848 are not offered
+GROUP_TYPE = "classic"  # the type of all groups: those of KIP-848 are not offered
 
 
 class GroupAdministration:
-    """Looks at groups from outside."""
+    """Describes, lists and deletes groups."""
 
     def __init__(self, registry: GroupRegistry, offsets: OffsetStore) -> None:
         self._registry = registry
@@ -57,11 +58,11 @@ class GroupAdministration:
         return kept.protocol_type if kept is not None else ""
 
     def listing(self, states: Sequence[str], types: Sequence[str] = ()) -> list[Body]:
-        """All groups in one of `states`, or in any if there are none, as ListGroups shows them; likewise `types`."""
+        """The groups in one of `states` and of one of `types`, for ListGroups. Empty filters match all."""
         if types and GROUP_TYPE not in [each.lower() for each in types]:
             return []
         wanted = {state.lower() for state in states}
-        # A dict, for its order: groups with members first.
+        # A dict, because it keeps order: groups with members first.
         kept = (group_id for group_id, _ in self._offsets.kept_groups())
         group_ids = dict.fromkeys((*self._registry.groups, *kept, *self._offsets.groups()))
         bodies = [self._listed(group_id) for group_id in group_ids]
@@ -91,7 +92,7 @@ class GroupAdministration:
 
 
 def _member_body(group: Group, member: Member) -> Body:
-    """A member; what it said and was assigned is shown only while the group is stable."""
+    """A member. Its metadata and assignment are shown only while the group is stable."""
     is_stable = group.state is GroupState.STABLE
     return {
         "member_id": member.member_id,

@@ -1,7 +1,7 @@
 """The group coordinator: requests about consumer groups in, response bodies out.
 
-The bodies are the same for every version of a request; the codec leaves out what a version does not have. What is
-decided about members is decided by `membership.Group`; offsets are kept by an `OffsetStore`.
+Bodies are the same for every version of a request: the codec leaves out what a version lacks.
+`membership.Group` makes all decisions about members; an `OffsetStore` keeps the offsets.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 
 MEMBER_ID_REQUIRED_FROM = 4
-"""The version of JoinGroup from which a new member has to join twice (KIP-394)."""
+"""From this version of JoinGroup on, a new member has to join twice (KIP-394)."""
 
 GROUPS_MAX = 100_000
-"""Groups with members at a time; whoever comes to a further one is told to try again."""
+"""Most groups with members at a time. Whoever joins one more is told to try again."""
 
 STRAY_BYTES_MAX = 64 << 10
-"""Most bytes of assignments from a member that is not the leader: they serve nothing, and are held while it waits."""
+"""Most bytes of assignments from a member that is not the leader. They only take memory while it waits."""
 
 NAME_CHARS_MAX = 200
-"""So much of a client's own name goes into its member's id."""
+"""How much of the client id goes into a member id."""
 
 Body = dict[str, Any]
 
@@ -51,8 +51,8 @@ Body = dict[str, Any]
 class GroupCoordinator:
     """The consumer groups of some offsets partitions. `held` is shared by all coordinators of a process.
 
-    `call_later` and `now_ms` are the only time there is; `fresh_id` gives a string that was never given before;
-    `steady_ms` is the clock of commits, and `topic_ids` says which partitions there are.
+    `call_later` and `now_ms` are the only source of time. `fresh_id` returns a string that it never returned
+    before. `steady_ms` is the clock of commits, and `topic_ids` knows which partitions exist.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class GroupCoordinator:
         self._fresh_id = fresh_id
 
     def restore(self) -> None:
-        """Take up the groups that were stored, before any request comes."""
+        """Restore the stored groups, before any request arrives."""
         self._registry.restore()
 
     def is_active(self, group_id: str) -> bool:
-        """Whether a group has members now, or is about to."""
+        """Whether a group has members now, or is about to have some."""
         return group_id in self._registry.groups
 
     def close(self) -> None:
-        """Another coordinator has these groups from now on, or none: all who wait or ask here are told."""
+        """Give up these groups: they have another coordinator now, or none. All who wait or ask are told."""
         self._registry.close()
 
     @property
@@ -128,8 +128,8 @@ class GroupCoordinator:
         growth = group.roster.growth(joining)
         is_full = growth > 0 and self._registry.held.bytes + growth > self._limits.all_bytes_max
         if is_full or (not is_held and self._registry.held.groups >= GROUPS_MAX):
-            # There is room again when others leave, so the client may try again. What is too much for one group
-            # alone is for the group to say, and final.
+            # When others leave there is room again, so the client may try again. A group rejects what is too
+            # much for it alone, and that is final.
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NONE
 
@@ -189,7 +189,7 @@ class GroupCoordinator:
         return {"error_code": error, "members": []}
 
     def _left_body(self, group_id: str, member: Message) -> Body:
-        # Looked up for each one anew: the group goes with its last member.
+        # Looked up anew for each one: the group disappears with its last member.
         group, error = self._member_group(group_id)
         if group is not None:
             error = self._leave(group, member.member_id, member.group_instance_id or None)
@@ -202,7 +202,7 @@ class GroupCoordinator:
         return error
 
     def _member_group(self, group_id: str) -> tuple[Group | None, ErrorCode]:
-        """The group that a member speaks of, or why there is none."""
+        """The group that a member names, or why there is none."""
         if not group_id:
             return None, ErrorCode.INVALID_GROUP_ID
         if self._closed:
@@ -221,7 +221,7 @@ class GroupCoordinator:
         return await offsets.answer(request.topics, error, pace)
 
     def check_txn_offset_commit(self, request: Message) -> ErrorCode:
-        """Whether the group of a TxnOffsetCommit lets its sender commit (KIP-447)."""
+        """Whether the group lets the sender of a TxnOffsetCommit commit (KIP-447)."""
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
         return self._commit_error(request, is_transactional=True)
@@ -236,13 +236,13 @@ class GroupCoordinator:
         return ErrorCode.NONE if identity.is_anonymous else ErrorCode.ILLEGAL_GENERATION
 
     async def fetch_offsets(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
-        """What OffsetFetch tells of one group: the offsets of these topics, or of all."""
+        """The answer of OffsetFetch for one group: the offsets of these topics, or of all."""
         is_settled = await self._offsets.settle(group_id)
         if self._closed:
             return no_offsets(topics, self._closed)
         if not is_settled and not stable:
-            # A commit is acknowledged and not yet visible: an older offset would be wrong (P8).
-            # With `stable`, those that are not settled are told so one by one.
+            # A commit is acknowledged but not yet visible, so an older offset would be wrong (P8). With
+            # `stable`, unsettled partitions get errors of their own.
             return no_offsets(topics, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return await fetch_offsets(self._offsets, self._topic_ids, group_id, topics, stable, pace)
 
@@ -258,23 +258,23 @@ class GroupCoordinator:
     # -- administration ------------------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> Body:
-        """What DescribeGroups tells of a group, without who may do what."""
+        """The answer of DescribeGroups for a group, without authorized operations."""
         if self._closed:
             return {"error_code": self._closed, "group_id": group_id, "group_state": "", "protocol_type": "",
                     "protocol_data": "", "members": []}  # fmt: skip
         return self._administration.description(group_id)
 
     def listing(self, request: Message) -> list[Body]:
-        """What ListGroups tells of all groups here, or of those in the states and of the types that are asked for."""
+        """The answer of ListGroups for the groups here, or for those of the requested states and types."""
         return self._administration.listing(request.states_filter, request.types_filter)
 
     async def delete(self, group_id: str) -> ErrorCode:
-        """Delete a group without members, with its offsets (KIP-229). Durable when done."""
+        """Delete a group without members, and its offsets (KIP-229). Durable when done."""
         return self._closed or await self._administration.delete(group_id)
 
 
 def identity_of(request: Message) -> Identity:
-    """Who sent a SyncGroup, Heartbeat, OffsetCommit or TxnOffsetCommit."""
+    """The sender of a SyncGroup, Heartbeat, OffsetCommit or TxnOffsetCommit."""
     return Identity(request.member_id, request.group_instance_id or None, request.generation_id)
 
 

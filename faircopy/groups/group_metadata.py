@@ -1,6 +1,7 @@
-"""Who is in a consumer group: what outlives a restart of the broker, and its bytes in an offsets journal.
+"""The members of a consumer group: what survives a restart of the broker, and its bytes in an offsets
+journal.
 
-A payload is a line of JSON, and behind the line's end what members said and were assigned, one after another:
+A payload is a line of JSON. After it come the members' metadata and assignments, one after another:
 
     {"group": g, "membership": {"generation": n, "protocol_type": t, "protocol": p, "leader": member id,
         "changed_ms": steady clock, "members": [[member id, instance id, client id, client host, session timeout (ms),
@@ -13,11 +14,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-LINE_END = b"\n"  # JSON as it is written here has none
+LINE_END = b"\n"  # the JSON written here contains none
 
 
 class MemberMetadata(NamedTuple):
-    """A member of a stable generation; `protocols` are names, each with the member's metadata for it."""
+    """A member of a stable generation. `protocols` are names, each with the member's metadata for it."""
 
     member_id: str
     instance_id: str | None
@@ -30,7 +31,7 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A stable generation, or without members an empty group; `changed_ms` is the steady clock's time."""
+    """A stable generation, or an empty group if there are no members. `changed_ms` is by the steady clock."""
 
     generation: int
     protocol_type: str | None
@@ -41,11 +42,11 @@ class GroupMetadata(NamedTuple):
 
 
 class BadGroupMetadata(ValueError):
-    """Bytes are not those of a group."""
+    """The bytes are not those of a group."""
 
 
 def encode_group(group: str, metadata: GroupMetadata) -> bytes:
-    """The payload that says what a group is now."""
+    """The payload that stores a group's present state."""
     membership = {
         "generation": metadata.generation,
         "protocol_type": metadata.protocol_type,
@@ -70,11 +71,11 @@ def _parts_of(member: MemberMetadata) -> Iterator[bytes]:
 
 
 def decode_group(membership: Any, parts: bytes) -> GroupMetadata:
-    """The group in the payload's `membership`, and in what stands behind its line. Raises BadGroupMetadata."""
+    """The group in the payload's `membership` and in the bytes after its line. Raises BadGroupMetadata."""
     taken = Parts(parts)
     members = tuple(_member(taken, *member) for member in membership["members"])
     if taken.left:
-        raise BadGroupMetadata(f"{taken.left} bytes too many behind the members of a group")
+        raise BadGroupMetadata(f"{taken.left} bytes too many after the members of a group")
     return GroupMetadata(
         int(membership["generation"]),
         membership["protocol_type"],
@@ -86,7 +87,7 @@ def decode_group(membership: Any, parts: bytes) -> GroupMetadata:
 
 
 class Parts:
-    """Bytes that are taken one part after another."""
+    """Bytes that are taken one part at a time."""
 
     def __init__(self, parts: bytes) -> None:
         self._parts = parts
@@ -94,13 +95,13 @@ class Parts:
 
     @property
     def left(self) -> int:
-        """How many bytes are not taken yet."""
+        """How many bytes are left."""
         return len(self._parts) - self._at
 
     def take(self, size: int) -> bytes:
         """The next part. Raises BadGroupMetadata."""
         if not 0 <= size <= self.left:
-            raise BadGroupMetadata(f"a member of a group has {size} bytes, of {self.left}")
+            raise BadGroupMetadata(f"a member of a group needs {size} bytes, but {self.left} are left")
         self._at += size
         return self._parts[self._at - size : self._at]
 

@@ -1,14 +1,15 @@
-"""Committed offsets and members of consumer groups: one more fold, over the journal of an offsets partition.
+"""Committed offsets and members of consumer groups: a fold over the journal of an offsets partition.
 
 A payload is JSON:
 
     {"group": g, "offsets": [[topic id, partition, offset, leader epoch, metadata, committed at (ms)], ...]}
 
-An offset of null takes the commitment away. Within a transaction such a payload is a draft, and counts when it is
-applied. Topics have their ids here: an offset never lands on a topic that was made again under the same name.
+An offset of null deletes the committed offset. Within a transaction such a payload is a draft, and counts
+once it is applied. Topics are stored by id, so an offset never lands on a topic that was recreated under the
+same name.
 
-Or it says who is in a group (`groups/group_metadata.py`). A group that is deleted loses both in one entry:
-`"membership": null` beside its offsets of null. In the state store:
+Other payloads say who is in a group (`groups/group_metadata.py`). A deleted group loses both in one entry:
+`"membership": null` together with its offsets of null. In the state store:
 
     group_offsets  identity, JSON [group, topic id, partition] or its hash
                        -> JSON [group, topic id, partition, offset, leader epoch, metadata, committed at]
@@ -38,7 +39,7 @@ from faircopy.storage.system import Buffer
 
 
 class GroupChange(NamedTuple):
-    """What a payload says of a group. `metadata` counts if `has_metadata`; None takes it away."""
+    """A payload's change of a group. `metadata` counts only if `has_metadata`; None deletes it."""
 
     group: str
     offsets: OffsetChanges
@@ -47,14 +48,14 @@ class GroupChange(NamedTuple):
 
 
 class UnderWay(NamedTuple):
-    """A change of a group that is appended, and not in the table yet."""
+    """A change of a group that is appended, but not in the table yet."""
 
     offsets: OffsetChanges = MappingProxyType({})
     deletes_group: bool = False
 
 
 class KeptGroup(NamedTuple):
-    """A group that is known, whether or not it has members or offsets now; `payload` is the one that said so."""
+    """A known group, whether or not it has members or offsets now. `payload` is the one that stored it."""
 
     payload: bytes
     protocol_type: str
@@ -63,21 +64,21 @@ class KeptGroup(NamedTuple):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """All of it."""
+        """The whole metadata, decoded."""
         found = decode_change(self.payload).metadata
         assert found is not None
         return found
 
 
 def encode_offsets(group: str, changes: OffsetChanges, *, deletes_group: bool = False) -> bytes:
-    """The payload for changes of one group's offsets; with `deletes_group` it also forgets its members."""
+    """The payload for changes of one group's offsets. With `deletes_group` it also deletes its members."""
     rows = [[*place.listed, *(committed or (None, -1, "", 0))] for place, committed in changes.items()]
     membership = {"membership": None} if deletes_group else {}
     return json.dumps({"group": group, "offsets": rows} | membership, separators=(",", ":")).encode()
 
 
 def decode_change(payload: Buffer) -> GroupChange:
-    """What a payload says."""
+    """The change in a payload."""
     line, _, parts = bytes(payload).partition(LINE_END)
     stored = json.loads(line)
     changes = {
@@ -92,7 +93,7 @@ def decode_change(payload: Buffer) -> GroupChange:
 
 
 class GroupOffsets:
-    """The sink of an offsets partition's journal, and the table it makes."""
+    """The sink of an offsets partition's journal, and the table that it builds."""
 
     def __init__(self, identity: bytes, journal: Journal, store: StateStore) -> None:
         self._identity = identity
@@ -101,14 +102,14 @@ class GroupOffsets:
         self._committed: dict[str, dict[TopicIdPartition, CommittedOffset]] = {}
         self._unstable: dict[TransactionId, set[tuple[str, TopicIdPartition]]] = {}
         self._kept: dict[str, KeptGroup] = {}
-        self._under_way: dict[str, deque[UnderWay]] = {}  # appended without a transaction, and not applied yet
-        self._changed: set[tuple[str, TopicIdPartition | None]] = set()  # without a place: who is in the group
+        self._under_way: dict[str, deque[UnderWay]] = {}  # appended without a transaction, not applied yet
+        self._changed: set[tuple[str, TopicIdPartition | None]] = set()  # None in place of a partition: the members
         self._storing: set[tuple[str, TopicIdPartition | None]] = set()
 
     # -- the table -----------------------------------------------------------------------------------------------
 
     def groups(self) -> list[str]:
-        """Groups that have committed offsets."""
+        """Groups with committed offsets."""
         return list(self._committed)
 
     def kept(self) -> dict[str, KeptGroup]:
@@ -116,7 +117,7 @@ class GroupOffsets:
         return self._kept
 
     def committed(self, group: str) -> dict[TopicIdPartition, CommittedOffset]:
-        """What a group has committed."""
+        """The committed offsets of a group."""
         return self._committed.get(group, {})
 
     def unstable(self, group: str) -> set[TopicIdPartition]:
@@ -124,21 +125,21 @@ class GroupOffsets:
         return {place for pending in self._unstable.values() for name, place in pending if name == group}
 
     def pending(self, group: str) -> list[TransactionId]:
-        """The transactions that hold offsets of this group, and are not yet applied to the table."""
+        """The transactions that hold offsets of this group and are not yet applied to the table."""
         return [txid for txid, places in self._unstable.items() if any(name == group for name, _ in places)]
 
     def note_draft(self, transaction: TransactionId, payload: Buffer) -> None:
-        """A draft was appended: its partitions are unstable until the transaction is over."""
+        """Note an appended draft: its partitions are unstable until the transaction is over."""
         group, changes, *_ = decode_change(payload)
         pending = self._unstable.setdefault(transaction, set())
         pending.update((group, place) for place in changes)
 
     def note_end(self, transaction: TransactionId) -> None:
-        """A transaction was discarded."""
+        """Note that a transaction was discarded."""
         self._unstable.pop(transaction, None)
 
     def note_plain(self, group: str, appended: UnderWay) -> None:
-        """A change without a transaction was appended: it comes into the table when it is durable."""
+        """Note an appended change without a transaction: the table gets it when it is durable."""
         self._under_way.setdefault(group, deque()).append(appended)
 
     def is_changing(self, group: str) -> bool:
@@ -146,16 +147,16 @@ class GroupOffsets:
         return group in self._under_way or bool(self.pending(group))
 
     def is_being_deleted(self, group: str) -> bool:
-        """Whether the deletion of a group is on its way: what is appended now is of another one."""
+        """Whether the deletion of a group is on its way: what is appended now belongs to a new group."""
         return any(appended.deletes_group for appended in self._under_way.get(group, ()))
 
     def places(self, group: str) -> Iterable[TopicIdPartition]:
-        """Partitions for which a group has committed an offset, or is about to without a transaction."""
+        """Partitions for which a group has committed an offset, or is about to, without a transaction."""
         under_way = (place for appended in self._under_way.get(group, ()) for place in appended.offsets)
         return dict.fromkeys((*self.committed(group), *under_way))
 
     def _end_plain(self, group: str) -> None:
-        """The earliest of a group's changes is in the table. After a restart none was under way."""
+        """Note that the earliest of a group's changes is in the table. After a restart, none is under way."""
         under_way = self._under_way.get(group)
         if under_way is not None:
             under_way.popleft()
@@ -217,10 +218,10 @@ class GroupOffsets:
         self.push(effect, recovered.payload)
 
     def recovered(self, newest_epoch: int) -> None:
-        """The table can't hold more than the journal gave it."""
+        """Do nothing: the table can't hold more than the journal gave it."""
 
     def recover_open(self, transaction: TransactionId, head: int) -> None:
-        """After recovery: note the drafts of a transaction that is still open. Raises DamagedJournal."""
+        """Note the drafts of a transaction that is still open after recovery. Raises DamagedJournal."""
         for draft in ReverseWalk(self._journal, transaction, read_from_disk).collect(head, keep_bytes=1 << 30):
             assert draft.payload is not None
             try:
@@ -258,7 +259,7 @@ class GroupOffsets:
         return Delete("groups", key) if kept is None else Put("groups", key, kept.payload)
 
     async def sync(self) -> None:
-        """Nothing is written outside the journal and the store."""
+        """Do nothing: the table is written only to the journal and the store."""
 
     def stored(self) -> None:
         self._storing = set()

@@ -1,4 +1,4 @@
-"""The state that a group is in, and what may follow what. Pure."""
+"""The states of a group, and the transitions between them. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from faircopy.errors import invariant
 
 
 class GroupState(Enum):
-    """The states of a group; values as Kafka's tools show them."""
+    """The states of a group. The values are as Kafka's tools show them."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -19,7 +19,7 @@ class GroupState(Enum):
 
 
 class Event(Enum):
-    """What moves a group from state to state."""
+    """The events that move a group from state to state."""
 
     REBALANCE = auto()
     EMPTIED = auto()
@@ -40,7 +40,7 @@ TRANSITIONS: Mapping[tuple[GroupState, Event], GroupState] = {
 
 
 def state_after(state: GroupState, event: Event) -> GroupState:
-    """Where an event leads to."""
+    """The state that an event leads to."""
     following = TRANSITIONS.get((state, event))
     invariant(following is not None, f"no transition of a group from {state} by {event}")
     assert following is not None

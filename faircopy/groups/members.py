@@ -1,7 +1,7 @@
-"""What goes into the membership machine and what comes out of it, as values.
+"""The inputs and effects of the membership machine, as values.
 
-A *ticket* is a number that the shell gives to a request which may have to wait; an effect names the ticket that it
-answers. All times are milliseconds of a monotonic clock.
+A *ticket* is a number that the shell gives to a request that may have to wait. An effect names the ticket
+that it answers. All times are milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata
 from faircopy.wire.error_codes import ErrorCode
 
 MEMBER_BYTES = 1_024
-"""So much a member counts for beside what it says, and an id that was given away."""
+"""What a member counts for in addition to its own data, and what an id that was given away counts for."""
 
 PROTOCOL_BYTES = 128
-"""So much a protocol counts for beside its name and metadata."""
+"""What a protocol counts for in addition to its name and metadata."""
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names of assignment strategies, the preferred one first, each with the member's metadata for it."""
+"""Names of assignment strategies, in order of preference, each with the member's metadata for it."""
 
 
 class GroupLimits(NamedTuple):
-    """Settings of all groups."""
+    """The limits that apply to all groups."""
 
     initial_rebalance_delay_ms: int = 100
     session_timeout_min_ms: int = 6_000
@@ -36,7 +36,7 @@ class GroupLimits(NamedTuple):
 
 
 class HeldMemory:
-    """What the members of all groups of a process take: how many groups have some, and how many bytes, about."""
+    """The memory of all groups of a process: the number of groups with members, and about how many bytes."""
 
     def __init__(self) -> None:
         self.groups = 0
@@ -44,9 +44,10 @@ class HeldMemory:
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup. `fresh_member_id` is the id to give when `member_id` is empty.
+    """A JoinGroup. The member gets `fresh_member_id` if `member_id` is empty.
 
-    With `needs_known_id` (version 4 on), a member without an id gets one and has to join again with it (KIP-394).
+    With `needs_known_id` (from version 4 on), a member without an id gets one, and has to join again with it
+    (KIP-394).
     """
 
     ticket: int
@@ -68,14 +69,14 @@ class JoinRequest(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that its member takes, about."""
+        """About how much memory its member takes."""
         texts = (self.instance_id or "", self.client_id, self.client_host, self.protocol_type)
         said = sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in self.protocols)
         return MEMBER_BYTES + said + sum(map(len, texts))
 
 
 class Identity(NamedTuple):
-    """Who a member says it is; `generation` -1 and an empty id when it is in no group."""
+    """Who a member claims to be. A client in no group has `generation` -1 and an empty id."""
 
     member_id: str
     instance_id: str | None
@@ -83,12 +84,12 @@ class Identity(NamedTuple):
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether it is that of a client in no group (one that uses `assign`)."""
+        """Whether it belongs to a client in no group (one that uses `assign`)."""
         return self.generation < 0 and not self.member_id and self.instance_id is None
 
 
 class SyncRequest(NamedTuple):
-    """A SyncGroup; `assignments` by member id, empty but from the leader. Null protocols are not compared."""
+    """A SyncGroup. `assignments`, by member id, come from the leader. Null protocols are not compared."""
 
     ticket: int
     identity: Identity
@@ -98,7 +99,7 @@ class SyncRequest(NamedTuple):
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader is told of it."""
+    """A member, as the leader is told about it."""
 
     member_id: str
     instance_id: str | None
@@ -106,7 +107,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinAnswer(NamedTuple):
-    """The answer to a JoinGroup; `members` only for the leader."""
+    """The answer to a JoinGroup. Only the leader gets `members`."""
 
     error: ErrorCode
     member_id: str
@@ -127,27 +128,27 @@ class SyncAnswer(NamedTuple):
 
 
 class AnswerJoin(NamedTuple):
-    """Effect: answer the JoinGroup that waits with this ticket."""
+    """Effect: answer the JoinGroup with this ticket."""
 
     ticket: int
     answer: JoinAnswer
 
 
 class AnswerSync(NamedTuple):
-    """Effect: answer the SyncGroup that waits with this ticket."""
+    """Effect: answer the SyncGroup with this ticket."""
 
     ticket: int
     answer: SyncAnswer
 
 
 class WakeAt(NamedTuple):
-    """Effect: call `Group.tick` at this time, or a little later. It replaces an earlier WakeAt of the group."""
+    """Effect: call `Group.tick` at this time or a little later. Replaces the group's earlier WakeAt."""
 
     at_ms: int
 
 
 class StoreGroup(NamedTuple):
-    """Effect: make the group durable as it is now, and call `Group.stored` with the number. Numbers grow."""
+    """Effect: store the group durably, then call `Group.stored` with the number. Numbers only grow."""
 
     number: int
     metadata: GroupMetadata
@@ -160,8 +161,9 @@ Effect = AnswerJoin | AnswerSync | WakeAt | StoreGroup
 class Member:
     """A member of a group.
 
-    `deadline_ms` is when it is taken for dead; None while it waits for an answer of ours. `is_new` until its first
-    join is answered. `is_synced` once it asked for its assignment in the present generation.
+    At `deadline_ms` the member is considered dead; it is None while the member waits for our answer. `is_new`
+    holds until its first join is answered. `is_synced` holds once it has asked for its assignment in the
+    present generation.
     """
 
     member_id: str
@@ -181,7 +183,7 @@ class Member:
 
     @property
     def held_bytes(self) -> int:
-        """Memory that it takes, about."""
+        """About how much memory it takes."""
         return self.said_bytes + len(self.assignment)
 
     @property
@@ -191,15 +193,15 @@ class Member:
 
     @property
     def is_static(self) -> bool:
-        """Whether it has a group.instance.id, so that it keeps its place over restarts (KIP-345)."""
+        """Whether it has a group.instance.id, and so keeps its place across restarts (KIP-345)."""
         return self.instance_id is not None
 
     def metadata(self, protocol_name: str) -> bytes:
-        """Its metadata for a protocol; empty if it does not have it."""
+        """Its metadata for a protocol; empty if it does not support that protocol."""
         return dict(self.protocols).get(protocol_name, b"")
 
     def take(self, request: JoinRequest) -> None:
-        """Let what the member says now replace what it said before."""
+        """Replace what the member said before with what it says now."""
         self.client_id, self.client_host = request.client_id, request.client_host
         self.session_timeout_ms = request.session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms(request)
@@ -208,7 +210,7 @@ class Member:
 
     @property
     def stored(self) -> MemberMetadata:
-        """What outlives a restart of the broker."""
+        """What survives a restart of the broker."""
         return MemberMetadata(
             self.member_id,
             self.instance_id,
@@ -222,7 +224,7 @@ class Member:
 
 
 def restored_member(stored: MemberMetadata, now_ms: int) -> Member:
-    """A member that was stored; its session begins anew."""
+    """Restore a stored member. Its session starts anew."""
     said = sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in stored.protocols)
     return Member(
         *stored[:7],
@@ -235,7 +237,7 @@ def restored_member(stored: MemberMetadata, now_ms: int) -> Member:
 
 
 def new_member(request: JoinRequest, member_id: str) -> Member:
-    """The member that `request` makes."""
+    """The new member that `request` asks for."""
     return Member(
         member_id=member_id,
         instance_id=request.instance_id,
@@ -248,20 +250,20 @@ def new_member(request: JoinRequest, member_id: str) -> Member:
 
 
 def rebalance_timeout_ms(request: JoinRequest) -> int:
-    """The rebalance timeout; requests of version 0 have none, and there the session timeout serves."""
+    """The rebalance timeout. Requests of version 0 have none, so the session timeout is used."""
     return request.rebalance_timeout_ms if request.rebalance_timeout_ms > 0 else request.session_timeout_ms
 
 
 def common_protocols(members: Iterable[Member]) -> set[str]:
-    """Names of the protocols that every member has; empty if there are no members."""
+    """Names of the protocols that all members support; empty if there are no members."""
     names = [member.names for member in members]
     return set.intersection(*names) if names else set()
 
 
 def elected_protocol(members: Sequence[Member]) -> str:
-    """The protocol with the most votes: each member votes for the first on its list that all members have.
+    """The protocol with the most votes. Each member votes for the first on its list that all members support.
 
-    Of those with equally many, the one that the first voter puts first.
+    On a tie, the one that was voted for first.
     """
     candidates = common_protocols(members)
     votes = Counter(next(name for name, _ in m.protocols if name in candidates) for m in members)
@@ -269,5 +271,5 @@ def elected_protocol(members: Sequence[Member]) -> str:
 
 
 def is_due(at_ms: int | None, now_ms: int) -> bool:
-    """Whether a time in milliseconds has come; never if it is None."""
+    """Whether a time in milliseconds has come. None never comes."""
     return at_ms is not None and at_ms <= now_ms

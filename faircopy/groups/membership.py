@@ -1,15 +1,15 @@
-"""The membership of one consumer group: the classic protocol (KIP-62, KIP-345, KIP-394), as a pure state machine.
+"""The membership of one consumer group: the classic protocol (KIP-62, KIP-345, KIP-394), as a pure state
+machine.
 
-A rebalance goes round like this:
+A rebalance goes through these states:
 
     EMPTY, STABLE or COMPLETING   --a member comes, goes or changes-->  PREPARING: members are to join again
     PREPARING    --all have joined, or time is up-->  COMPLETING: a new generation; its leader makes the assignment
     COMPLETING   --the leader sends the assignment, and it is durable-->  STABLE
 
-Methods take values and the time, and return effects. There is one timer for a group: it is asked for with `WakeAt`, and
-then `tick` looks for whatever is overdue. What a group is when it is stable or empty is stored (`StoreGroup`), so a
-restart of the broker is no reason to rebalance: nobody is told of an assignment, or of a static member's new id, before
-it is durable.
+Methods take values and the time, and return effects. A group has one timer: `WakeAt` requests it, and `tick`
+then does whatever is overdue. `StoreGroup` stores a stable or empty group, so a restart of the broker causes
+no rebalance. Nobody is told an assignment, or a static member's new id, before it is durable.
 """
 
 from __future__ import annotations
@@ -40,10 +40,14 @@ from faircopy.groups.storing import Storing
 from faircopy.wire.error_codes import ErrorCode
 
 NEW_MEMBER_JOIN_MS = 300_000
-"""So long a new member waits for its first rebalance to end; its client may be gone and come back as another."""
+"""How long a new member may wait for its first rebalance to end. Its client may have gone, and come back as
+another member.
+"""
 
 PENDING_MEMBER_MS_MAX = 60_000
-"""So long a member id is kept for a client that was told to join again with it, if its session allows as much."""
+"""How long a member id is kept for a client that was told to join again with it, or its session timeout if
+that is shorter.
+"""
 
 
 class Group:
@@ -59,7 +63,7 @@ class Group:
         self._limits = limits
         self._join_deadline_ms: int | None = None
         self._sync_deadline_ms: int | None = None
-        self._initial_left_ms: int | None = None  # by so much the wait of a first rebalance can still grow
+        self._initial_left_ms: int | None = None  # how much longer a first rebalance may still wait
         self._member_added = False
         self._wake_ms: int | None = None
         self._effects: list[Effect] = []
@@ -68,7 +72,7 @@ class Group:
 
     @classmethod
     def restored(cls, group_id: str, limits: GroupLimits, metadata: GroupMetadata, now_ms: int) -> Group:
-        """A group as it was stored: stable, or empty without members. All sessions begin anew."""
+        """Restore a stored group: stable, or empty if it has no members. All sessions start anew."""
         group = cls(group_id, limits)
         group.state = GroupState.STABLE if metadata.members else GroupState.EMPTY
         group.generation = metadata.generation
@@ -89,24 +93,24 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether what is stored of it, if anything is, would do as well as this object."""
+        """Whether this object holds nothing beyond what is stored, so that it may be dropped."""
         is_over = self.state is GroupState.EMPTY and self._storing.is_over
         return (is_over or self.state is GroupState.DEAD) and not self.roster.pending
 
     @property
     def is_stored(self) -> bool:
-        """Whether it is stable or empty, and stored as it is."""
+        """Whether it is stable or empty, and stored in its present state."""
         is_kept = self._storing.is_kept and self._storing.is_over
         return is_kept and self.state in (GroupState.STABLE, GroupState.EMPTY)
 
     @property
     def held_bytes(self) -> int:
-        """Memory that its members take, about."""
+        """About how much memory its members take."""
         return self.roster.held_bytes
 
     @property
     def metadata(self) -> GroupMetadata:
-        """What outlives a restart of the broker."""
+        """What survives a restart of the broker."""
         members = tuple(member.stored for member in self.roster.all)
         return GroupMetadata(self.generation, self.protocol_type, self.protocol_name, self.roster.leader_id, members)
 
@@ -167,7 +171,7 @@ class Group:
         self.roster.leader_id = self.roster.leader_id or member.member_id
 
     def _join_again(self, request: JoinRequest, member: Member, now_ms: int) -> None:
-        """A member joins with its id: in a running generation, nothing may have changed for it."""
+        """A member joins with its id. In a running generation, that may change nothing."""
         is_unchanged = member.protocols == request.protocols
         is_leader = member.member_id == self.roster.leader_id
         knows_all = self.state is GroupState.COMPLETING or (self.state is GroupState.STABLE and not is_leader)
@@ -179,13 +183,14 @@ class Group:
             self._rebalance(now_ms)
 
     def _replace(self, member: Member, request: JoinRequest, now_ms: int) -> None:
-        """A static member comes back without its id: it takes the place of its former self (KIP-345)."""
+        """A static member comes back without its id, and takes the place of its former self (KIP-345)."""
         former_leader = self.roster.leader_id
         self._dismiss(member, ErrorCode.FENCED_INSTANCE_ID)
         self.roster.rename(member, request.fresh_member_id)
         member.take(request)
         if self.state is GroupState.STABLE and elected_protocol(self.roster.all) == self.protocol_name:
-            # Under the former leader's id a returning leader acts as a follower: the assignment stays as it is.
+            # With the former leader's id in the answer, a returning leader acts as a follower: the assignment
+            # stays.
             answer = self._join_answer(member)._replace(leader_id=former_leader or "", members=())
             self._storing.hold(self._store(), AnswerJoin(request.ticket, answer))
             self._keep_alive(member, now_ms)
@@ -196,7 +201,7 @@ class Group:
     # -- the rebalance -------------------------------------------------------------------------------------------
 
     def _rebalance(self, now_ms: int) -> None:
-        """See to it that all members join again."""
+        """Have all members join again."""
         if self.state is not GroupState.PREPARING:
             self._prepare(now_ms)
         self._complete_if_all_joined(now_ms)
@@ -212,7 +217,7 @@ class Group:
         self._start_join_wait(is_first, now_ms)
 
     def _start_join_wait(self, is_first: bool, now_ms: int) -> None:
-        """A first rebalance waits a little for more members, again and again while any come."""
+        """A first rebalance waits a little for more members, and again as long as more arrive."""
         wait_ms = self.roster.rebalance_timeout_ms
         delay_ms = min(self._limits.initial_rebalance_delay_ms, wait_ms)
         self._initial_left_ms = None
@@ -237,7 +242,7 @@ class Group:
             self._complete_join(now_ms)
 
     def _complete_join(self, now_ms: int) -> None:
-        """Begin the next generation with those who joined, and with static members whose session lasts."""
+        """Start the next generation, with those who joined and static members whose session still lasts."""
         for member in self.roster.all:
             if member.join_ticket is None and not member.is_static:
                 self._forget(member)
@@ -270,7 +275,7 @@ class Group:
             self._keep_alive(member, now_ms)
 
     def _join_answer(self, member: Member) -> JoinAnswer:
-        """The present generation, as told to a member of it."""
+        """The present generation, as told to one of its members."""
         invariant(self.protocol_name is not None, "a generation has a protocol")
         is_leader = member.member_id == self.roster.leader_id
         return JoinAnswer(
@@ -342,7 +347,7 @@ class Group:
             self._sync_deadline_ms = None
 
     def _sync_time_is_up(self, now_ms: int) -> None:
-        """Members that joined but never asked for their assignment are taken for dead."""
+        """Remove members that joined but never asked for their assignment: they are considered dead."""
         self._sync_deadline_ms = None
         self._remove([m for m in self.roster.all if not m.is_synced], now_ms)
 
@@ -354,7 +359,7 @@ class Group:
         return effect.number
 
     def stored(self, number: int, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """Take the end of the StoreGroup of this number: it is durable, or with an error it may not be."""
+        """Note the end of the StoreGroup of this number. It is durable, or with an error may not be."""
         self._effects += self._storing.end(number, error, now_ms)
         if number == self._assigning:
             self._assignment_is_stored(error, now_ms)
@@ -368,7 +373,7 @@ class Group:
     # -- Heartbeat, LeaveGroup, commits --------------------------------------------------------------------------
 
     def heartbeat(self, identity: Identity, now_ms: int) -> ErrorCode:
-        """Take a Heartbeat. There are no effects: it only moves a deadline away."""
+        """Take a Heartbeat. It has no effects: it only extends a deadline."""
         error = self._identity_error(identity)
         if error:
             return error
@@ -376,7 +381,7 @@ class Group:
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is GroupState.PREPARING else ErrorCode.NONE
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> tuple[ErrorCode, list[Effect]]:
-        """Let a member go. A static one may be named by its instance id alone (as administrators do)."""
+        """Remove a member that leaves. Administrators name a static one by its instance id alone."""
         if member_id in self.roster.pending and instance_id is None:
             del self.roster.pending[member_id]
             self._complete_if_all_joined(now_ms)
@@ -390,9 +395,10 @@ class Group:
         return error, self._taken()
 
     def check_commit(self, identity: Identity, now_ms: int, is_transactional: bool = False) -> ErrorCode:
-        """Whether offsets may be committed for this group; from a member it counts as a heartbeat.
+        """Whether offsets may be committed for this group. A member's commit counts as a heartbeat.
 
-        Without an identity one may commit to a group without members, and in a transaction to any (KIP-447).
+        A client without an identity may commit to a group without members, and in a transaction to any group
+        (KIP-447).
         """
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -408,7 +414,7 @@ class Group:
         return ErrorCode.NONE
 
     def delete(self) -> ErrorCode:
-        """Make an end of a group without members."""
+        """Delete a group that has no members."""
         if self.state is not GroupState.EMPTY:
             return ErrorCode.NON_EMPTY_GROUP
         self.roster.pending.clear()
@@ -424,7 +430,7 @@ class Group:
         return ErrorCode.NONE if identity.generation == self.generation else ErrorCode.ILLEGAL_GENERATION
 
     def abandon(self, ticket: int, now_ms: int) -> list[Effect]:
-        """The client of a JoinGroup that waits is gone: one that was no member before need not wait for it."""
+        """Note that the client of a waiting JoinGroup is gone. A member that is new is removed at once."""
         for member in [member for member in self.roster.all if member.join_ticket == ticket]:
             member.join_ticket = None
             if member.is_new:
@@ -436,7 +442,7 @@ class Group:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Do what is due."""
+        """Do whatever is due."""
         self._wake_ms = None
         self.roster.drop_overdue(now_ms)
         self._remove([m for m in self.roster.all if is_due(m.deadline_ms, now_ms)], now_ms)
@@ -450,7 +456,7 @@ class Group:
         return self._taken()
 
     def _keep_alive(self, member: Member, now_ms: int) -> None:
-        """Move the member's deadline, unless it waits for us."""
+        """Extend the member's deadline, unless it waits for our answer."""
         if member.join_ticket is None and member.sync_ticket is None:
             member.deadline_ms = now_ms + member.session_timeout_ms
 
@@ -461,7 +467,7 @@ class Group:
         return [at_ms for at_ms in (*own, *theirs, store_again_ms) if at_ms is not None]
 
     def _taken(self) -> list[Effect]:
-        """The effects so far, with a wake-up if one is due earlier than that which was asked for."""
+        """The effects so far, plus a WakeAt if something is due earlier than the last one requested."""
         earliest_ms = min(self._deadlines(), default=None)
         if earliest_ms is not None and (self._wake_ms is None or earliest_ms < self._wake_ms):
             self._wake_ms = earliest_ms
@@ -475,7 +481,7 @@ class Group:
         self.state = state_after(self.state, event)
 
     def _remove(self, members: list[Member], now_ms: int) -> None:
-        """Forget members, and rebalance those who stay."""
+        """Remove members, and rebalance those who stay."""
         for member in members:
             self._forget(member)
         if members:
@@ -486,7 +492,7 @@ class Group:
         self.roster.remove(member)
 
     def _dismiss(self, member: Member, error: ErrorCode) -> None:
-        """Answer what the member still waits for: it is gone, or has asked anew."""
+        """Answer what the member still waits for, because it is gone or has asked again."""
         if member.join_ticket is not None:
             self._answer_join(member.join_ticket, JoinAnswer(error, member.member_id))
             member.join_ticket = None

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: from requests to an `OffsetStore`, and back to response bodies."""
+"""OffsetCommit, OffsetFetch and OffsetDelete: from requests to an `OffsetStore`, and back to responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 
 METADATA_BYTES_MAX = 4096
-"""Most bytes of a committed offset's metadata, as Kafka's default of `offset.metadata.max.bytes`."""
+"""Most bytes of a committed offset's metadata: Kafka's default for `offset.metadata.max.bytes`."""
 
 NO_OFFSET = CommittedOffset(-1, -1, "", 0)
 
@@ -24,13 +24,15 @@ TopicPartition = tuple[str, int]
 
 
 class SortedOffsets(NamedTuple):
-    """The partitions of an OffsetCommit or TxnOffsetCommit: what may be committed, and why the others may not."""
+    """The partitions of an OffsetCommit or TxnOffsetCommit: those that may be committed, and errors for the
+    others.
+    """
 
     accepted: dict[TopicIdPartition, CommittedOffset]
     refused: dict[TopicPartition, ErrorCode]
 
     async def answer(self, topics: Iterable[Message], error: ErrorCode, pace: Pace) -> Body:
-        """The body of the response, with `error` where nothing else was wrong, or NONE."""
+        """The response body, with `error` for partitions that have no error of their own; it may be NONE."""
         bodies = [
             {
                 "name": topic.name,
@@ -45,7 +47,7 @@ class SortedOffsets(NamedTuple):
 
 
 async def sort_offsets(topics: Iterable[Message], topic_ids: TopicIds, committed_ms: int, pace: Pace) -> SortedOffsets:
-    """Tell what may be committed from what may not. Of a partition that is named twice, the last offset counts."""
+    """Separate what may be committed from what may not. For a partition named twice, the last offset counts."""
     offsets = SortedOffsets({}, {})
     async for topic in pace.over(topics):
         async for p in pace.over(topic.partitions):
@@ -78,9 +80,10 @@ async def fetch_offsets(
     require_stable: bool,
     pace: Pace,
 ) -> Body:
-    """What an OffsetFetch is told of one group; without `topics`, of all partitions that it has offsets for.
+    """The answer to an OffsetFetch for one group. Without `topics`: for all partitions that it has offsets
+    for.
 
-    With `require_stable`, partitions for which a transaction is undecided get UNSTABLE_OFFSET_COMMIT (KIP-447).
+    With `require_stable`, partitions with an undecided transaction get UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     offsets = store.fetch(group_id)
     unstable = store.unstable(group_id) if require_stable else frozenset[TopicIdPartition]()
@@ -102,7 +105,7 @@ async def fetch_offsets(
 
 
 def no_offsets(topics: Sequence[Message] | None, code: ErrorCode) -> Body:
-    """The answer where none can be told: why, for the group and for each partition."""
+    """The answer when no offsets can be given: the error, for the group and for each partition."""
     bodies = [
         {"name": topic.name, "partitions": [_no_offset(p, code) for p in topic.partition_indexes]}
         for topic in topics or ()
@@ -121,7 +124,7 @@ def _no_offset(partition: int, code: ErrorCode) -> Body:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """Topics, each with the numbers of its partitions."""
+    """Topics, each with its partition numbers."""
     grouped: dict[str, list[int]] = {}
     for topic, partition in partitions:
         grouped.setdefault(topic, []).append(partition)
@@ -155,7 +158,7 @@ async def delete_offsets(
     asked: Iterable[TopicPartition],
     pace: Pace,
 ) -> Body:
-    """Answer an OffsetDelete; `group` is the request's, if it has members. Durable when done."""
+    """Answer an OffsetDelete. `group` is the request's group, if it has members. Durable when done."""
     members = group.members.values() if group is not None else ()
     if group is None and not store.fetch(request.group_id):
         return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "topics": []}

@@ -1,4 +1,4 @@
-"""What lasts of consumer groups, offsets and members: what the group coordinator wants of whoever keeps them."""
+"""The durable part of consumer groups, offsets and members: what the group coordinator needs of its store."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from faircopy.wire.error_codes import ErrorCode
 
 
 class CommittedOffset(NamedTuple):
-    """What a group committed for a partition: the next offset to read. `leader_epoch` is -1 if it is not known;
-    `committed_ms` is the steady clock's time.
+    """A group's committed offset for a partition: the next offset to read. `leader_epoch` is -1 if it is not
+    known. `committed_ms` is by the steady clock.
     """
 
     offset: int
@@ -28,31 +28,31 @@ class CommittedOffset(NamedTuple):
 Offsets = Mapping[TopicIdPartition, CommittedOffset]
 
 OffsetChanges = Mapping[TopicIdPartition, CommittedOffset | None]
-"""What is committed, or with None taken away."""
+"""What is committed; None deletes a committed offset."""
 
 
 class TopicIds(Protocol):
-    """The ids of topics, and their names: inside, a partition is known by its topic's id."""
+    """Maps names to ids, and back. Internally, a partition is known by its topic's id."""
 
     def find_id(self, topic: str, partition: int) -> TopicIdPartition | None:
         """The partition that has this name now; None if there is none."""
 
     def name_of(self, partition_id: TopicIdPartition) -> PartitionName | None:
-        """Its name; None if its topic is deleted."""
+        """The partition's name; None if its topic is deleted."""
 
 
 class OffsetStore(Protocol):
-    """Keeps groups. Changes raise FaircopyError where none can be taken now."""
+    """Stores groups. Changes raise FaircopyError if none can be accepted now."""
 
     def commit(self, group_id: str, offsets: Offsets) -> Awaitable[None]:
-        """Commit, outside of any transaction. Durable when done."""
+        """Commit offsets outside of any transaction. Durable when done."""
 
     def fetch(self, group_id: str) -> Offsets:
-        """All offsets of a group, as they are now, for topics that there are; empty for one that is not known."""
+        """All present offsets of a group, for topics that exist. Empty if the group is unknown."""
 
     def settle(self, group_id: str) -> Awaitable[bool]:
-        """Wait until `fetch` tells of all transactions whose commit was acknowledged by now, for a bounded time: false
-        if it does not yet.
+        """Wait, for a bounded time, until `fetch` includes all transactions whose commit was acknowledged by
+        now. False if it does not yet.
         """
 
     def unstable(self, group_id: str) -> AbstractSet[TopicIdPartition]:
@@ -65,23 +65,23 @@ class OffsetStore(Protocol):
         """Every group that has offsets."""
 
     def store_group(self, group_id: str, metadata: GroupMetadata) -> asyncio.Future[None]:
-        """Store who is in a group, in the order of these calls. Durable when done."""
+        """Store who is in a group, in the order of the calls. Durable when done."""
 
     def kept_group(self, group_id: str) -> Kept | None:
-        """What was stored last of a group, and not deleted."""
+        """What was last stored for a group; None if that was deleted."""
 
     def is_being_deleted(self, group_id: str) -> bool:
-        """Whether a deletion is on its way to disk: who comes now comes to another group."""
+        """Whether a deletion is on its way to disk: whoever joins now joins a new group."""
 
     def kept_groups(self) -> Iterable[tuple[str, Kept]]:
-        """All that are stored."""
+        """All stored groups."""
 
     def delete_group(self, group_id: str) -> Awaitable[None]:
         """Forget a group and its offsets. Durable when done."""
 
 
 class Kept(Protocol):
-    """A group that is stored."""
+    """A stored group."""
 
     @property
     def protocol_type(self) -> str:
@@ -93,11 +93,11 @@ class Kept(Protocol):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """All of it, decoded each time."""
+        """The whole metadata, decoded on each call."""
 
 
 async def error_of(change: Awaitable[None]) -> ErrorCode:
-    """What a client is told of a change: where the disk is full, or offsets are damaged, that it may ask again."""
+    """The code for the outcome of a change. On a full disk, or for damaged offsets, clients may ask again."""
     try:
         await change
     except FaircopyError:

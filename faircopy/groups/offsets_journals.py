@@ -1,4 +1,4 @@
-"""Groups on journals: which journal a group's offsets and members are in, and how they get there."""
+"""Groups on journals: which journal has a group's offsets and members, and how they get there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from faircopy.storage.clock import Clock
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 
-OFFSETS_TOPIC = "__consumer_offsets"  # what people call it, as in Kafka; no topic can have this name
+OFFSETS_TOPIC = "__consumer_offsets"  # its name for people, as in Kafka; no topic can have this name
 OFFSETS_DIRECTORY = OFFSETS_TOPIC
 
 SETTLE_MS = 10_000
@@ -38,11 +38,11 @@ SETTLE_POLL_SECONDS = 0.001
 
 
 class TopicGone(FaircopyError):
-    """A topic was deleted while offsets of it were on their way; nothing was committed."""
+    """A topic was deleted while its offsets were being committed. Nothing was committed."""
 
 
 class OffsetsPartition(Partition):
-    """One journal of group offsets, and the table that it makes."""
+    """One journal of group offsets, and the table that is built from it."""
 
     def __init__(self, number: int, journal: Journal, table: GroupOffsets, store: StateStore, disk: DiskPool) -> None:
         name, partition_id = PartitionName(OFFSETS_TOPIC, number), TopicIdPartition(OFFSETS_TOPIC_ID, number)
@@ -57,7 +57,7 @@ class OffsetsPartition(Partition):
                 self.table.recover_open(txid, transaction.head)
 
     def is_settling(self, group: str) -> bool:
-        """Whether a transaction with offsets of this group is decided, and not yet seen in the table."""
+        """Whether a transaction with offsets of this group is decided, but not yet in the table."""
         standings = (self.standing(transaction) for transaction in self.table.pending(group))
         return any(standing not in (None, Standing.OPEN) for standing in standings)
 
@@ -67,7 +67,7 @@ class OffsetsPartition(Partition):
 
 
 class OffsetsJournals:
-    """The journals of group offsets with these numbers; `number_of` tells which of all has a group."""
+    """The journals of group offsets with these numbers. `number_of` gives the number of a group's journal."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class OffsetsJournals:
         return self._partitions[self._number_of(group)]
 
     def partition(self, number: int) -> OffsetsPartition:
-        """The partition of this number."""
+        """The partition with this number."""
         return self._partitions[number]
 
     # -- the store of the group coordinator ----------------------------------------------------------------------
 
     def fetch(self, group: str) -> Offsets:
-        """What a group has committed, for topics that there are."""
+        """The committed offsets of a group, for topics that exist."""
         committed = self.partition_of(group).table.committed(group)
         return {place: offset for place, offset in committed.items() if self._exists(place)}
 
@@ -118,8 +118,8 @@ class OffsetsJournals:
         return self._topic_ids.name_of(place) is not None
 
     async def settle(self, group: str) -> bool:
-        """Wait, for a bounded time, until what was committed for a group by now is what `fetch` tells (P8); false if it
-        is not yet.
+        """Wait, for a bounded time, until `fetch` includes everything committed for a group by now (P8).
+        False if it does not yet.
         """
         partition = self.partition_of(group)
         deadline_ms = self._clock.monotonic_ms() + SETTLE_MS
@@ -128,7 +128,7 @@ class OffsetsJournals:
         return not partition.is_settling(group)
 
     def groups(self) -> Iterable[str]:
-        """All groups that have committed offsets."""
+        """All groups with committed offsets."""
         return [group for partition in self.partitions for group in partition.table.groups()]
 
     async def commit(self, group: str, offsets: Offsets) -> None:
@@ -142,15 +142,15 @@ class OffsetsJournals:
         return self._append_payload(group, payload, UnderWay())
 
     def kept_group(self, group: str) -> KeptGroup | None:
-        """What was stored last of a group, and not deleted."""
+        """What was last stored for a group; None if that was deleted."""
         return self.partition_of(group).table.kept().get(group)
 
     def is_being_deleted(self, group: str) -> bool:
-        """Whether a deletion is on its way to disk: who comes now comes to another group."""
+        """Whether a deletion is on its way to disk: whoever joins now joins a new group."""
         return self.partition_of(group).table.is_being_deleted(group)
 
     def kept_groups(self) -> Iterable[tuple[str, KeptGroup]]:
-        """All groups that are stored."""
+        """All stored groups."""
         return [item for partition in self.partitions for item in partition.table.kept().items()]
 
     async def delete_group(self, group: str) -> None:
@@ -158,7 +158,7 @@ class OffsetsJournals:
         await self._withdraw(group, self.partition_of(group).table.places(group), deletes_group=True)
 
     async def delete(self, group: str, partitions: AbstractSet[TopicIdPartition] | None) -> None:
-        """Take away a group's offsets: all, or those of some partitions; durable when done."""
+        """Delete a group's offsets: all (None), or those of some partitions. Durable when done."""
         places = self.partition_of(group).table.places(group)
         await self._withdraw(group, [place for place in places if partitions is None or place in partitions])
 
@@ -168,15 +168,16 @@ class OffsetsJournals:
     # -- forgetting ----------------------------------------------------------------------------------------------
 
     async def forget_deleted(self) -> None:
-        """Take away the offsets of topics that were deleted. Durable when done."""
+        """Delete the offsets of deleted topics. Durable when done."""
         for group in self.groups():
             await asyncio.sleep(0)
             committed = self.partition_of(group).table.committed(group)
             await self._withdraw(group, [place for place in committed if not self._exists(place)])
 
     async def expire(self, retention_ms: int, is_active: Callable[[str], bool]) -> None:
-        """Take away offsets that are older than `retention_ms`, and whose group had no members for as long (KIP-211);
-        and with its last offset the group. `is_active(group)` is whether it has members now, or is about to.
+        """Delete offsets that are older than `retention_ms`, and whose group had no members for as long
+        (KIP-211). A group is deleted with its last offset. `is_active(group)` says whether it has members
+        now, or is about to.
         """
         oldest_ms = self._clock.steady_ms() - retention_ms
         kept_groups = (group for group, _ in self.kept_groups())
@@ -202,7 +203,7 @@ class OffsetsJournals:
         producer_epoch: int,
         once_written: Callable[[TransactionId, Appended], Appended],
     ) -> asyncio.Future[None]:
-        """Put offsets into the producer's open transaction; the future is done when they stand in the journal.
+        """Put offsets into the producer's open transaction. The future is done when they are in the journal.
 
         `once_written` is `TransactionCoordinator.once_written`.
 

@@ -1,6 +1,6 @@
-"""Groups that nobody uses any more go after offsets.retention.ms, and their offsets with them (KIP-211).
+"""Deletes groups that have been unused for offsets.retention.ms, with their offsets (KIP-211).
 
-Since when a group is empty stands in its metadata. One that never had members, since its clients choose their
+A group's metadata says since when it is empty. A group that never had members, since its clients assign
 partitions themselves, is as old as its offsets.
 """
 
@@ -13,7 +13,7 @@ from faircopy.settings.table import Settings
 
 
 class OffsetsRetention:
-    """Looks now and then which groups are not in use, and expires what is too old of them."""
+    """Checks from time to time which groups are not in use, and expires what is too old."""
 
     def __init__(self, offsets: OffsetsJournals, is_active: Callable[[str], bool], settings: Settings) -> None:
         self._offsets = offsets
@@ -21,5 +21,5 @@ class OffsetsRetention:
         self._retention_ms = settings.offsets_retention_ms
 
     async def apply(self) -> None:
-        """One look. Raises JournalFull."""
+        """Check once. Raises JournalFull."""
         await self._offsets.expire(self._retention_ms, self._is_active)

@@ -29,7 +29,7 @@ class Timer(Protocol):
     """What `call_later` returns."""
 
     def cancel(self) -> None:
-        """Do not call, unless it has called already."""
+        """Cancel the call, if it has not been made yet."""
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
@@ -39,17 +39,17 @@ NowMs = Callable[[], int]
 """Monotonic milliseconds."""
 
 WhenGone = Callable[[Callable[[], None]], None]
-"""`when_gone(function)` has the function called if the client goes before it has its answer."""
+"""`when_gone(function)` calls the function if the client disconnects before it has its answer."""
 
 
 class GroupsClosed(FaircopyError):
-    """The groups are another coordinator's now."""
+    """The groups have another coordinator now."""
 
 
 class GroupRegistry:
-    """Holds the groups that are not idle, and carries out their effects. The store knows all others.
+    """Holds the groups that are not idle, and carries out their effects. The store has all others.
 
-    `held` is the memory of all groups of the process, those of other registries included.
+    `held` is the memory of all groups of the process, including those of other registries.
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class GroupRegistry:
         self._last_ticket = 0
 
     def restore(self) -> None:
-        """Take up the groups that have members by what is stored."""
+        """Restore the stored groups that have members."""
         for group_id, kept in self._store.kept_groups():
             if kept.has_members:
                 group = Group.restored(group_id, self._limits, kept.metadata, self.now_ms())
                 self.run(group, group.tick(self.now_ms()))
 
     def find(self, group_id: str) -> Group | None:
-        """The group of this id, if there is one. One that is idle is made here, and is kept once it is run and is not
-        idle any more.
+        """The group with this id, if there is one. An idle group is built from the store. It is held once it
+        has run and is no longer idle.
         """
         group = self.groups.get(group_id)
         if group is not None:
@@ -87,13 +87,13 @@ class GroupRegistry:
         return Group.restored(group_id, self._limits, kept.metadata, self.now_ms())
 
     def find_or_make(self, group_id: str) -> Group:
-        """The group of this id, or a new one."""
+        """The group with this id, or a new one."""
         return self.find(group_id) or Group(group_id, self._limits)
 
     async def answer(
         self, group: Group, request: Callable[[int], list[Effect]], when_gone: WhenGone | None = None
     ) -> Any:
-        """Give a request, made of the ticket it gets, to a group, and wait for its answer. Raises GroupsClosed."""
+        """Give a group a request, built with a new ticket, and wait for the answer. Raises GroupsClosed."""
         self._last_ticket += 1
         ticket = self._last_ticket
         if when_gone is not None:
@@ -106,13 +106,13 @@ class GroupRegistry:
             del self._waiting[ticket]
 
     def run(self, group: Group, effects: Iterable[Effect]) -> None:
-        """Carry out what a group decided; hold it if it is not idle, else let it go."""
+        """Carry out what a group decided. Hold the group if it is not idle, otherwise let it go."""
         for effect in effects:
             match effect:
                 case AnswerJoin(ticket, answer) | AnswerSync(ticket, answer):
                     self._resolve(ticket, answer)
                     if isinstance(answer, JoinAnswer) and answer.members:
-                        # The leader's answer: there is one in each generation.
+                        # The leader's answer: each generation has one.
                         log.debug("%s", new_generation(group.group_id, answer))
                 case WakeAt(at_ms):
                     self._set_timer(group, at_ms)
@@ -148,7 +148,7 @@ class GroupRegistry:
         try:
             storing = self._store.store_group(group.group_id, effect.metadata)
         except FaircopyError as error:
-            log.warning("group %r is not stored, and will be again later: %s", group.group_id, error)
+            log.warning("group %r could not be stored, and is stored again later: %s", group.group_id, error)
             asyncio.get_running_loop().call_soon(done, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         else:
             storing.add_done_callback(lambda _storing: done(ErrorCode.NONE))
@@ -156,21 +156,21 @@ class GroupRegistry:
     def _abandon(self, group: Group, ticket: int) -> None:
         if not self.is_closed and self.groups.get(group.group_id) is group:
             self.run(group, group.abandon(ticket, self.now_ms()))
-            # Nobody hears it, but what waits for it holds the whole request.
+            # Nobody reads this answer, but whatever waits for it holds the whole request in memory.
             self._resolve(ticket, JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID, ""))
 
     def close(self) -> None:
-        """Stop all timers, and let nobody wait any longer: `answer` raises GroupsClosed."""
+        """Stop all timers, and end all waits: `answer` raises GroupsClosed."""
         self.is_closed = True
         for group_id in list(self.groups):
             self._let_go(group_id)
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(GroupsClosed("another coordinator has the group now"))
-                waiting.exception()  # nobody may be waiting any more
+                waiting.exception()  # mark it as retrieved, since nobody may be waiting any more
 
     def _resolve(self, ticket: int, answer: object) -> None:
-        # Whoever asked may be gone: then there is nobody to tell.
+        # Whoever asked may be gone.
         waiting = self._waiting.get(ticket)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -191,7 +191,7 @@ class GroupRegistry:
 
 
 def new_generation(group_id: str, answer: JoinAnswer) -> str:
-    """What the log says of a rebalance that is over."""
+    """The log message for a completed rebalance."""
     return (
         f"group {group_id!r} has generation {answer.generation}: {len(answer.members)} member(s), "
         f"{answer.protocol_name!r}, led by {answer.leader_id!r}"

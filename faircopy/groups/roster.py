@@ -1,5 +1,5 @@
-"""Who is in a group: its members, the ids of static ones (KIP-345), and ids that were given to clients who are to join
-with them (KIP-394). Pure.
+"""Who is in a group: its members, the ids of static ones (KIP-345), and ids given to clients that have yet to
+join with them (KIP-394). Pure.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from faircopy.wire.error_codes import ErrorCode
 
 
 class Roster:
-    """`members` are in the order in which they came; `pending` has ids that were given away, each with the time, in
-    milliseconds, until which it is kept.
+    """`members` are in the order in which they came. `pending` maps ids that were given away to the time, in
+    milliseconds, until which they are kept.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Roster:
 
     @classmethod
     def restored(cls, stored: Iterable[MemberMetadata], leader_id: str | None, now_ms: int) -> Roster:
-        """Members as they were stored; all sessions begin anew."""
+        """Restore the stored members. All sessions start anew."""
         roster = cls()
         roster.leader_id = leader_id
         for each in stored:
@@ -41,13 +41,13 @@ class Roster:
     # -- coming and going ----------------------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """A member comes."""
+        """Add a member."""
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self._static_ids[member.instance_id] = member.member_id
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member gets another id: the place of its former self is its own."""
+        """Give a static member another id: it takes the place of its former self."""
         del self.members[member.member_id]
         if self.leader_id == member.member_id:
             self.leader_id = member_id
@@ -55,7 +55,7 @@ class Roster:
         self.add(member)
 
     def remove(self, member: Member) -> None:
-        """A member goes; another one leads if it did."""
+        """Remove a member. If it was the leader, another one becomes the leader."""
         del self.members[member.member_id]
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
@@ -63,7 +63,7 @@ class Roster:
             self.leader_id = next(iter(self.members), None)
 
     def drop_overdue(self, now_ms: int) -> None:
-        """Forget the ids that nobody has joined with in time."""
+        """Forget the ids with which nobody joined in time."""
         for member_id in [i for i, deadline_ms in self.pending.items() if deadline_ms <= now_ms]:
             del self.pending[member_id]
 
@@ -76,17 +76,17 @@ class Roster:
 
     @property
     def joined(self) -> list[Member]:
-        """Those who have joined the rebalance that is under way."""
+        """The members that have joined the present rebalance."""
         return [member for member in self.members.values() if member.join_ticket is not None]
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest time that a member wants to have for joining again."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def held_bytes(self) -> int:
-        """Memory that they take, about."""
+        """About how much memory the members take."""
         return sum(member.held_bytes for member in self.members.values()) + MEMBER_BYTES * len(self.pending)
 
     def static_member(self, instance_id: str | None) -> Member | None:
@@ -95,11 +95,11 @@ class Roster:
         return self.members[member_id] if member_id is not None else None
 
     def named(self, protocol: str) -> list[JoinedMember]:
-        """All members with what they say in this protocol, as the leader is told."""
+        """All members with their metadata for this protocol, as the leader is told."""
         return [JoinedMember(m.member_id, m.instance_id, m.metadata(protocol)) for m in self.members.values()]
 
     def standing(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether this is a member, and not one whose place was taken."""
+        """NONE if this is a member whose place was not taken; otherwise the error."""
         if instance_id is not None:
             present_id = self._static_ids.get(instance_id)
             if present_id is not None and present_id != member_id:
@@ -111,7 +111,7 @@ class Roster:
     # -- a joiner ------------------------------------------------------------------------------------------------
 
     def refusal(self, request: JoinRequest, members_max: int) -> ErrorCode:
-        """Why its identity, or the number of members, keeps a joiner out, or NONE."""
+        """Why a joiner is refused for its identity or for the number of members; NONE if it is not."""
         if request.member_id:
             is_expected = request.member_id in self.pending and request.instance_id not in self._static_ids
             return ErrorCode.NONE if is_expected else self.standing(request.member_id, request.instance_id)
@@ -120,7 +120,7 @@ class Roster:
         return ErrorCode.GROUP_MAX_SIZE_REACHED if is_full and not is_replacement else ErrorCode.NONE
 
     def growth(self, request: JoinRequest) -> int:
-        """By how many bytes a joiner would have it grow."""
+        """By how many bytes the group would grow with this joiner."""
         member_id = request.member_id or self._static_ids.get(request.instance_id or "", "")
         present = self.members.get(member_id)
         if present is not None:

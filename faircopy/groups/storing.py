@@ -1,4 +1,4 @@
-"""What of a group is on its way to disk: pure, as the machine that it is a part of."""
+"""What of a group is on its way to disk. Pure, like the machine that it belongs to."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from faircopy.groups.members import AnswerJoin, JoinAnswer, StoreGroup
 from faircopy.wire.error_codes import ErrorCode
 
 STORE_AGAIN_MS = 5_000
-"""After so long a group is stored again that could not be: the disk was full, say."""
+"""How long after a failed store, say because of a full disk, a group is stored again."""
 
 
 class Storing:
-    """The StoreGroups of one group. `is_kept` once there was one; `again_ms` is when to store it anew."""
+    """The StoreGroups of one group. `is_kept` holds once there was one. `again_ms` is when to try again."""
 
     def __init__(self, *, is_kept: bool = False) -> None:
         self.is_kept = is_kept
@@ -22,7 +22,7 @@ class Storing:
 
     @property
     def is_over(self) -> bool:
-        """Whether all that was to be stored is durable."""
+        """Whether everything that had to be stored is durable."""
         return self._last is None
 
     def begin(self, metadata: GroupMetadata) -> StoreGroup:
@@ -32,11 +32,11 @@ class Storing:
         return StoreGroup(self._number, metadata)
 
     def hold(self, number: int, answer: AnswerJoin) -> None:
-        """Give an answer only when the StoreGroup of this number is durable."""
+        """Hold an answer back until the StoreGroup of this number is durable."""
         self._held[number] = answer
 
     def end(self, number: int, error: ErrorCode, now_ms: int) -> list[AnswerJoin]:
-        """A StoreGroup is durable, or with an error it may not be; the answers that waited for it."""
+        """Note that a StoreGroup is durable, or with an error may not be. Returns the answers it held back."""
         if number == self._last:
             self._last = number if error else None
             self.again_ms = now_ms + STORE_AGAIN_MS if error else None

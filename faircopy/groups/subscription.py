@@ -1,6 +1,6 @@
-"""The topics that a consumer subscribes to, out of its metadata of protocol type "consumer".
+"""The topics that a consumer subscribes to, from its metadata of protocol type "consumer".
 
-Layout, of which only the start is read: version i16, then an array of topics as non-flexible strings.
+Only the start of the metadata is read: version i16, then an array of topics as non-flexible strings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _VERSION_BYTES = 2
 
 
 def subscribed_topics(members: Iterable[Member]) -> set[str] | None:
-    """The topics that any of the members may be reading; None if one's metadata can't be understood."""
+    """The topics that any of the members may read. None if a member's metadata can't be decoded."""
     topics: set[str] = set()
     for member in members:
         for _, metadata in member.protocols:
