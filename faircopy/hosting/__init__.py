@@ -1,1 +1,1 @@
-"""What a broker hosts: its topics with their partitions, their checkpoints, retention, plain tables and snapshots."""
+"""What a broker hosts: topics and partitions, their checkpoints, retention, plain tables and snapshots."""

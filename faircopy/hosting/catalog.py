@@ -1,4 +1,4 @@
-"""The topics and partitions that this broker serves: opening, making, changing and deleting them."""
+"""The topics and partitions that this broker serves: it opens, creates, changes and deletes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTITIONS_MAX = 100_000
 
 
 class TooManyPartitions(FaircopyError):
-    """More partitions are asked for than one broker takes."""
+    """The request would exceed the number of partitions that one broker may have."""
 
 
 class Catalog:
@@ -45,7 +45,7 @@ class Catalog:
         stopping: Stopping,
         leader_epoch_of: Callable[[TopicIdPartition], int],
     ) -> None:
-        """`leader_epoch_of`, under which epoch this broker leads a partition, is called on any thread."""
+        """`leader_epoch_of` gives the epoch under which this broker leads a partition, on any thread."""
         self._topics = topics
         self._directory = directory
         self._settings = settings
@@ -70,7 +70,7 @@ class Catalog:
         return self._partitions.get((topic, partition))
 
     def find_by_id(self, partition_id: TopicIdPartition) -> HostedPartition | None:
-        """A partition, or None if its topic is deleted, whatever was made in its place."""
+        """A partition; None if its topic is deleted, even if another one has its name now."""
         return self._by_id.get(partition_id)
 
     def find_id(self, topic: str, partition: int) -> TopicIdPartition | None:
@@ -90,10 +90,10 @@ class Catalog:
     # -- opening -------------------------------------------------------------------------------------------------
 
     async def open_all(self) -> None:
-        """Open and recover every partition, several at a time: they wait for the disk, not for one another. A damaged
-        one is marked so, and the others serve on.
+        """Open and recover all partitions, several at a time: they wait for the disk, not for one another. A
+        damaged one is stopped, and the others serve.
 
-        Raises NoSpace: a partition that lacks space to recover would stay stopped when there is some again.
+        Raises NoSpace: a partition stopped for lack of space would stay stopped when there is space again.
         """
         topics = [HostedTopic(topic, self._settings) for topic in self._topics.load()]
         places = ((hosted, number) for hosted in topics for number in range(hosted.topic.partitions))
@@ -102,12 +102,12 @@ class Catalog:
             self._host(hosted, [next(found) for _ in range(hosted.topic.partitions)])
 
     async def open_again(self, is_wanted: Callable[[TopicIdPartition], bool]) -> list[HostedPartition]:
-        """Open partitions anew that had no leader for a while; `host_again` has them served. Raises NoSpace."""
+        """Open partitions again that had no leader for a while. `host_again` serves them. Raises NoSpace."""
         names = [each.name for each in self.partitions() if is_wanted(each.id)]
         return await self._open_many((self.topics[topic], number) for topic, number in names)
 
     def host_again(self, opened: Iterable[HostedPartition]) -> None:
-        """Serve them, in place of those that they were opened for."""
+        """Serve these partitions in place of their former instances."""
         changed = {}
         for partition in opened:
             self._stopping.tell_of_failure(partition)
@@ -131,7 +131,7 @@ class Catalog:
         return await open_many([partial(self._open, *place) for place in places], self._disk)
 
     def _open(self, hosted: HostedTopic, number: int) -> HostedPartition:
-        """Open one partition. Blocks, on any thread: the caller tells of its failure. Raises Shortage."""
+        """Open one partition. Blocks, on any thread. The caller reports its failure. Raises Shortage."""
         partition_id = hosted.topic.partition_id(number)
         unopened = Unopened(
             PartitionName(hosted.topic.name, number),
@@ -143,7 +143,7 @@ class Catalog:
         return open_partition(unopened, self._resources)
 
     def stop(self, partition: HostedPartition, error: FaircopyError) -> None:
-        """Serve nothing more of a partition that is damaged, and say why (I9)."""
+        """Stop a damaged partition, and log why (I9)."""
         self._stopping.stop(partition, error)
 
     def _paths(self, topic: Topic, number: int) -> tuple[Path, Path]:
@@ -154,12 +154,12 @@ class Catalog:
 
     @contextlib.asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:
-        """Meanwhile no topic is made, changed or deleted."""
+        """Hold off the creation, change and deletion of topics."""
         async with self._changing:
             yield
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> HostedTopic:
-        """Make a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
+        """Create a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
         check_configs(configs)
         async with self._changing, self._stopping.if_write_fails():
             self._ensure_room(partitions)
@@ -176,14 +176,14 @@ class Catalog:
     def _ensure_room(self, partitions: int) -> None:
         self.ensure_led()
         if (lacking := self._space.shortage) is not None:
-            raise JournalFull(f"no topics and partitions are made as long as the disk is full: {lacking}")
+            raise JournalFull(f"topics and partitions can't be created while the disk is full: {lacking}")
         if len(self._partitions) + partitions > PARTITIONS_MAX:
             raise TooManyPartitions(
-                f"{partitions} more partitions are asked for; a broker takes {PARTITIONS_MAX} in all"
+                f"{partitions} more partitions are requested, but a broker has {PARTITIONS_MAX} at most"
             )
 
     async def _make(self, hosted: HostedTopic, first: int, end: int) -> list[HostedPartition]:
-        """New partitions of a topic. Raises what kept one of them from being made; then none is left."""
+        """Create new partitions of a topic. If one of them fails, none is left, and its error is raised."""
         made: list[HostedPartition] = []
         try:
             await self._disk.run(self._open_range, hosted, first, end, made)
@@ -204,14 +204,14 @@ class Catalog:
             made.append(self._open(hosted, number))
 
     async def _unmake(self, hosted: HostedTopic, made: list[HostedPartition], first: int) -> None:
-        """Remove partitions that nobody has seen; what can't be removed now goes with the next start."""
+        """Remove partitions that nobody has seen. What can't be removed now is removed at the next start."""
         for partition in made:
-            partition.abandon(UnknownTopic(f"{partition.name} was never made"))
+            partition.abandon(UnknownTopic(f"{partition.name} was never created"))
         roots = self._paths(hosted.topic, 0) if first == 0 else ()
         try:
             await self._remove(made, [path.parent for path in roots])
         except (FaircopyError, OSError) as error:
-            log.warning("files of %s are left until the next start: %s", hosted.topic.name, error)
+            log.warning("files of %s stay until the next start: %s", hosted.topic.name, error)
 
     async def grow(self, name: str, partitions: int) -> None:
         """Give a topic more partitions. Raises UnknownTopic, TooManyPartitions."""
@@ -239,7 +239,7 @@ class Catalog:
             log.info("topic %s changed%s", name, settings_text(configs))
 
     def settings_changed(self) -> None:
-        """The broker's settings changed, of which some are defaults of topics."""
+        """Note that the broker's settings changed: some are defaults of topics."""
         for hosted in self.topics.values():
             hosted.change(hosted.topic)
             self.on_change(hosted, True)
@@ -257,7 +257,8 @@ class Catalog:
                 partition.log.notify()
             self.on_change(hosted, False)
             await self._remove(hosted.partitions, [path.parent for path in self._paths(hosted.topic, 0)])
-            # Still under the lock: nobody makes a topic of this name before its offsets are forgotten.
+            # Still under the lock: nobody creates a topic of this name before the old one's offsets are
+            # forgotten.
             if self.after_delete is not None:
                 await self.after_delete()
             log.info("topic %s deleted", name)
@@ -277,7 +278,7 @@ class Catalog:
         return self.topics[name]
 
     async def remove_leftovers(self) -> None:
-        """Delete directories of topics that were deleted when a crash came."""
+        """Delete the directories of topics whose deletion was interrupted by a crash."""
         wanted = {hosted.topic.directory_name for hosted in self.topics.values()}
         for root in (self._directory.journal, self._directory.log):
             for child in list_directory(root):

@@ -1,4 +1,4 @@
-"""Checkpoints of all that a broker has: one after the other while it serves, many at a time when it ends."""
+"""The checkpoints of a broker: one after another while it serves, many at a time when it stops."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from faircopy.storage.clock import Clock
 from faircopy.storage.space_watch import SpaceWatch
 
 LAST_AT_ONCE = 64
-"""When a broker ends, or leads a shard no more, nobody waits for an fsync of a commit, and many checkpoints share the
-state store's.
+"""When a broker stops, or no longer leads a shard, no commit waits for an fsync, and many checkpoints share
+one fsync of the state store.
 """
 
 FULL_DISK_PATIENCE_MS = 20_000
@@ -32,18 +32,18 @@ class HasCheckpoints(Protocol):
 
     @property
     def bytes_since_checkpoint(self) -> int:
-        """How much of the journal a start would have to read."""
+        """How many bytes of the journal a start would have to read."""
 
     async def checkpoint(self) -> None:
-        """Store the state as it is now (I6)."""
+        """Store the present state (I6)."""
 
 
 class DiskStaysFull(FaircopyError):
-    """The last checkpoints wait for a full disk: the broker ends without them."""
+    """The last checkpoints wait for space on a full disk: the broker stops without them."""
 
 
 class Checkpoints:
-    """The checkpoints of all that `candidates` returns."""
+    """The checkpoints of everything that `candidates` returns."""
 
     def __init__(self, candidates: Callable[[], Sequence[HasCheckpoints]], space: SpaceWatch, clock: Clock) -> None:
         self._candidates = candidates
@@ -53,9 +53,9 @@ class Checkpoints:
         self._is_held = False
 
     async def make(self, least_bytes: int, at_once: int = 1) -> None:
-        """Checkpoint those that have so many bytes to read since the last one.
+        """Checkpoint every candidate with at least `least_bytes` to read since its last checkpoint.
 
-        Raises JournalFull if some wait for space, when all others are done.
+        Raises JournalFull if some wait for space, once all others are done.
         """
         while self._is_held:
             await asyncio.sleep(HELD_POLL_SECONDS)
@@ -68,7 +68,7 @@ class Checkpoints:
 
     @contextlib.asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Meanwhile there are no checkpoints."""
+        """Hold off all checkpoints."""
         self._is_held = True
         try:
             while self._under_way:
@@ -78,7 +78,7 @@ class Checkpoints:
             self._is_held = False
 
     async def make_last(self) -> None:
-        """Checkpoint all, however long it takes, and tell how far that is. Raises DiskStaysFull, JournalFull."""
+        """Checkpoint everything, however long it takes, and log progress. Raises DiskStaysFull, JournalFull."""
         work = asyncio.ensure_future(self.make(1, LAST_AT_ONCE))
         try:
             await self._watch(work)
@@ -105,7 +105,7 @@ class Checkpoints:
 
 
 async def checkpoint_some_at_a_time(due: Iterable[HasCheckpoints], at_once: int) -> None:
-    """Checkpoint each. A full disk ends only those that need it: it is raised when all others are done."""
+    """Checkpoint each. A full disk fails only those that need space; it is raised after all others."""
     full: list[JournalFull] = []
 
     async def checkpoint(each: HasCheckpoints) -> None:
@@ -120,7 +120,7 @@ async def checkpoint_some_at_a_time(due: Iterable[HasCheckpoints], at_once: int)
 
 
 async def run_some_at_a_time(items: Iterable[Item], at_once: int, work: Callable[[Item], Awaitable[None]]) -> None:
-    """Do something with each item, with so many of them at a time. The first error ends it all."""
+    """Call `work` for each item, `at_once` items at a time. The first error cancels the rest."""
     left = iter(items)
 
     async def run() -> None:

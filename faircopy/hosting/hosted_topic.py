@@ -1,4 +1,4 @@
-"""A topic with its partitions here, and the settings that apply to it."""
+"""A topic with its partitions on this broker, and the settings that apply to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from faircopy.settings.table import Settings
 
 
 class HostedTopic:
-    """A topic and its partitions here; settings are read once, since Produce asks for them all the time."""
+    """A topic and its partitions on this broker. Settings are read once, since every Produce needs them."""
 
     def __init__(self, topic: Topic, settings: Settings) -> None:
         self.partitions: list[HostedPartition] = []
@@ -20,7 +20,7 @@ class HostedTopic:
         self.change(topic)
 
     def change(self, topic: Topic) -> None:
-        """Take over changed settings."""
+        """Apply changed settings."""
         self.topic = topic
         self.max_message_bytes = int(self.config("max.message.bytes"))
         self.has_log_append_time = self.config("message.timestamp.type") == "LogAppendTime"
@@ -37,7 +37,7 @@ class HostedTopic:
             partition.log.segment_bytes = int(self.config("segment.bytes"))
 
     def config(self, name: str) -> str:
-        """The value of a setting: the topic's own, else the broker's default, else the built-in one."""
+        """The value of a setting: the topic's own, or the broker's default, or the built-in default."""
         if name in self.topic.configs:
             return self.topic.configs[name]
         default = broker_default(self._settings, name)

@@ -1,16 +1,16 @@
-"""What a request says of the leader epoch that its client knows (KIP-320)."""
+"""The leader epoch that a client knows, as its request says (KIP-320)."""
 
 from __future__ import annotations
 
 from faircopy.wire.error_codes import ErrorCode
 
 UNNAMED = -1
-"""In a request: the client does not say which epoch it knows."""
+"""In a request: the client does not know an epoch, or does not say."""
 
 
 def check_leader_epoch(named: int, current: int) -> ErrorCode:
-    """What to answer a client that takes `named` for the epoch that leads, which is `current`: NONE, or that one of
-    the two is out of date. Then the client asks for Metadata, or asks again.
+    """Compare the leader epoch that a client knows, `named`, with the `current` one. Returns NONE, or the
+    error that says whose epoch is out of date. The client then requests Metadata, or retries.
     """
     if named in (current, UNNAMED):
         return ErrorCode.NONE

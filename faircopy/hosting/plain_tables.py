@@ -1,8 +1,8 @@
-"""Plain tables: when to publish which cut of the logs as Parquet, and what of (docs/PLAIN_TABLES.md).
+"""Plain tables: when to publish which cut of the logs as Parquet (docs/PLAIN_TABLES.md).
 
-A cut is the vector of the next offsets at the tails of a table's partitions, at one tick of the loop. All APPLYs of a
-transaction are appended in one tick, so each transaction lies wholly before or wholly behind a cut. The cut is sent to
-the publisher's process when every partition shows its part, durably.
+A cut is the vector of the next offsets at the tails of a table's partitions, at one tick of the loop. All
+APPLYs of a transaction are appended in one tick, so each transaction lies wholly before or wholly after a
+cut. The cut is sent to the publisher's process once its part of every partition is visible and durable.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ DOOMED_PREFIX = "doomed-tables/"
 
 
 class PlainTable:
-    """One table: the topics that it is to hold, and how far each partition is published.
+    """One table: the topics that it has to hold, and how far each partition is published.
 
-    `strangers` are topics that it can't hold: it has rows of others that were called as they are.
+    `strangers` are topics that it can't hold, because it has rows of other topics with the same names.
     """
 
     def __init__(self, name: str, directory: Path) -> None:
@@ -61,22 +61,22 @@ class PlainTable:
         return (each for topic in published for each in topic.partitions if each.failure is None)
 
     def first_offset(self, partition: HostedPartition) -> int:
-        """Where to go on; later than what is published if retention was faster."""
+        """The next offset to publish. It is above the published end if retention has overtaken it."""
         return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
 
     def forget_spans(self) -> None:
-        """What is published needs no spans any more."""
+        """Drop the spans of published offsets: they are not needed any more."""
         for partition in self.partitions():
             partition.copier.spans.want(self.first_offset(partition))
 
     @property
     def interval_ms(self) -> int:
-        """The shortest interval between publications that a topic of the table asks for."""
+        """The shortest publication interval among the table's topics."""
         return min(int(topic.config("plain.interval.ms")) for topic in self.topics)
 
     @property
     def max_bytes(self) -> int:
-        """The smallest limit of bytes in a publication that a topic of the table asks for."""
+        """The smallest limit of bytes per publication among the table's topics."""
         return min(int(topic.config("plain.max.bytes")) for topic in self.topics)
 
     @property
@@ -86,12 +86,12 @@ class PlainTable:
 
     @property
     def has_news(self) -> bool:
-        """Whether anything is visible and not published."""
+        """Whether anything is visible but not published."""
         return any(partition.log.end_offset > self.first_offset(partition) for partition in self.partitions())
 
 
 class PlainTables:
-    """All tables, one publisher process, and the task that keeps them up to date."""
+    """All tables, the one publisher process, and the task that keeps the tables up to date."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class PlainTables:
         space: SpaceWatch,
         is_whole: Callable[[], bool],
     ) -> None:
-        """`is_whole()` says whether all partitions are led: else a cut might split a transaction."""
+        """`is_whole()` says whether all partitions have a leader; if not, a cut might split a transaction."""
         self._catalog = catalog
         self._cluster = cluster
         self._disk = disk
@@ -138,8 +138,9 @@ class PlainTables:
             table.is_open = False
 
     def doom(self, hosted: HostedTopic) -> dict[str, bytes | None]:
-        """A topic is about to be deleted: what to write in the cluster store together with that, so that its own table
-        goes with it. A crash between the two would delete the table of a topic that is still there, or leave one.
+        """Changes of the cluster store to write together with a topic's deletion, so that its own table is
+        deleted too. Written separately, a crash in between would delete the table of a topic that still
+        exists, or leave the table of a deleted one.
         """
         name = table_name(hosted)
         table = self.tables.get(name)
@@ -151,7 +152,7 @@ class PlainTables:
             table = self.tables.get(name)
             if table is not None and not table.topics:
                 del self.tables[name]
-            # A topic that never had a table is no reason to start the publisher.
+            # A topic that never had a table must not start the publisher.
             if exists(self._directory / name) or exists(self._directory / names.doomed(name)):
                 await self._publisher.drop_table(name, str(self._directory / name))
             await self._cluster.transact({}, {key: None})
@@ -161,7 +162,7 @@ class PlainTables:
     # -- publishing ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Publish what is due, for ever."""
+        """Publish whatever is due, forever."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             try:
@@ -170,13 +171,14 @@ class PlainTables:
                 log.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
             for table in list(self.tables.values()) if self._is_whole() else ():
-                # On a full disk it waits: what is left is for what frees space.
+                # On a full disk, publishing waits: the remaining space is for what frees more.
                 if table.topics and self._space.shortage is None and self._is_due(table):
                     await self._publish_guarded(table)
 
     def _is_due(self, table: PlainTable) -> bool:
         if not table.is_open:
-            # Else it would be looked into just before it goes, and the topic taken for a stranger.
+            # Otherwise a table might be opened just before its deletion, and its topic be treated as a
+            # stranger.
             is_doomed = self._cluster.get(DOOMED_PREFIX + table.name) is not None
             return not is_doomed and self._clock.monotonic_ms() >= table.due_ms
         if not table.has_news:
@@ -193,7 +195,7 @@ class PlainTables:
             if table.topics and table.has_news:
                 await self._publish(table)
         except (FaircopyError, OSError) as error:
-            # Whatever went wrong: ask the table itself how far it is, before anything is sent again.
+            # Whatever went wrong, ask the table itself how far it is before sending anything again.
             table.is_open = False
             retry = not isinstance(error, PublishError) or error.retry
             table.due_ms = now_ms + (RETRY_MS if retry else BROKEN_RETRY_MS)
@@ -241,7 +243,7 @@ class PlainTables:
             log.warning("plain table %s: %d records could not be decoded", table.name, published.skipped_records)
 
     async def _reached(self, partition: HostedPartition, end_offset: int) -> None:
-        """Wait until all below `end_offset` is visible, and fsynced."""
+        """Wait until everything below `end_offset` is visible and fsynced."""
         while partition.log.end_offset < end_offset:
             partition.ensure_sound()
             await asyncio.sleep(VISIBLE_POLL_SECONDS)
@@ -265,7 +267,7 @@ class PlainTables:
         )
 
     async def stop(self) -> None:
-        """End the publisher's process."""
+        """Stop the publisher's process."""
         await self._publisher.stop()
 
 

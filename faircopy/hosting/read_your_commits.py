@@ -1,4 +1,4 @@
-"""Read your commits (P8): who asks for the end of a partition is told one that includes all that was acknowledged."""
+"""Read your commits (P8): an end offset given to a client includes everything acknowledged before."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ CATCH_UP_POLL_SECONDS = 0.001
 
 
 class NotCaughtUp(FaircopyError):
-    """Something that was acknowledged is not visible yet: ask again."""
+    """Acknowledged messages are not visible yet: ask again."""
 
 
 class WaitsForSpace(NotCaughtUp):
-    """Something that was acknowledged can't become visible before the disk has space."""
+    """Acknowledged messages can't become visible until the disk has space."""
 
 
 async def catch_up(partition: HostedPartition, clock: Clock) -> None:
-    """Wait until all that was acknowledged by now is visible, for a bounded time.
+    """Wait, for a bounded time, until everything acknowledged by now is visible.
 
-    Raises NotCaughtUp, and what stopped the partition.
+    Raises NotCaughtUp, or whatever stopped the partition.
     """
     state, log = partition.state, partition.log
     deadline_ms = clock.monotonic_ms() + CATCH_UP_MS
@@ -37,7 +37,7 @@ async def catch_up(partition: HostedPartition, clock: Clock) -> None:
         if partition.journal.waits_for_space:
             if partition.is_applying:
                 raise waits_for_space(partition)
-            # What else is not written is not acknowledged either.
+            # What is not written beyond this is not acknowledged either.
             target = min(target, partition.copier.pushed_offset)
         await _pause(partition, clock, deadline_ms)
     if partition.failure is not None:
@@ -55,8 +55,8 @@ async def _pause(partition: HostedPartition, clock: Clock, deadline_ms: float) -
 
 
 def waits_for_space(partition: HostedPartition) -> WaitsForSpace:
-    """The error for a partition on a full disk: there is no use in waiting."""
+    """The error for a partition on a full disk, where waiting is of no use."""
     return WaitsForSpace(
-        f"{partition.name} has acknowledged messages that can't be copied into its log, as the disk is full: free "
-        f"some space, and ask again"
+        f"{partition.name} has acknowledged messages that can't be copied into its log, since the disk is "
+        f"full: free some space, and ask again"
     )

@@ -1,4 +1,4 @@
-"""What a start found in the journals, and what it did about it, for the broker's log."""
+"""What a start found in the journals and did with it, for the broker's log."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ States = dict[TransactionId, TransactionState]
 
 
 class Folded(NamedTuple):
-    """What there is when all journals are folded, and nothing is decided yet."""
+    """The findings once all journals are folded, and nothing is decided yet."""
 
     states: States
     read_bytes: int
 
 
 class RecoverySummary(NamedTuple):
-    """Transactions are those that were not over when the broker ended before."""
+    """The outcome of a start. Its transactions are those that were not over when the broker last stopped."""
 
     partitions: int
     stopped: int
@@ -42,12 +42,12 @@ class RecoverySummary(NamedTuple):
 
 
 def states_of(homes: Iterable[MetadataJournal]) -> States:
-    """Where all transactions stand that are not over."""
+    """The states of all transactions that are not over."""
     return {txid: transaction.state for home in homes for txid, transaction in home.table.transactions.items()}
 
 
 def when_folded(partitions: Iterable[Partition], homes: Sequence[MetadataJournal]) -> Folded:
-    """What was read is what has no checkpoint."""
+    """The findings. The bytes read are those after each checkpoint."""
     read_bytes = sum(partition.bytes_since_checkpoint for partition in partitions if partition.failure is None)
     return Folded(states_of(homes), read_bytes + sum(home.bytes_since_checkpoint for home in homes))
 
@@ -59,7 +59,9 @@ def summarize(
     folded: Folded,
     duration_ms: float,
 ) -> RecoverySummary:
-    """After all is decided. `hosted` are the partitions of topics, `internal` those that no client knows."""
+    """Summarize a start, after everything is decided. `hosted` are the partitions of topics; `internal` are
+    those that no client knows.
+    """
     after = states_of(homes)
     ends = Counter(end_of(state, after.get(txid)) for txid, state in folded.states.items())
     journals = [*(partition.journal for partition in (*hosted, *internal)), *(home.journal for home in homes)]
@@ -76,7 +78,7 @@ def summarize(
 
 
 def end_of(before: TransactionState, after: TransactionState | None) -> TransactionState:
-    """What a start made of a transaction. One that is gone is over, as it was to be."""
+    """A start's outcome for a transaction. One that is gone has ended as its state demanded."""
     state = after or before
     if state in (TransactionState.PREPARE_COMMIT, TransactionState.COMMITTED):
         return TransactionState.COMMITTED

@@ -1,4 +1,4 @@
-"""Retention: which part of a log is old enough, or too much, and may go (retention.ms, retention.bytes, segment.ms)."""
+"""Retention: deletes what is too old or too much in a log (retention.ms, retention.bytes, segment.ms)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNLIMITED = -1
 
 
 async def apply_retention(catalog: Catalog) -> None:
-    """Trim every log to its topic's retention, a whole segment at a time."""
+    """Trim every log to its topic's retention, by whole segments."""
     for hosted in list(catalog.topics.values()):
         for partition in hosted.partitions:
             if partition.failure is None:
@@ -19,7 +19,7 @@ async def apply_retention(catalog: Catalog) -> None:
 
 
 def trim_partition(hosted: HostedTopic, partition: HostedPartition) -> None:
-    """Append a TRIM if the partition has segments to give up, and begin a new one if the last is old."""
+    """Append a TRIM if the partition has segments to give up. Roll the log if the last segment is old."""
     log = partition.log
     now_ms = log.stamp()
     offset = start_offset_to_keep(hosted, partition, now_ms)
@@ -30,9 +30,9 @@ def trim_partition(hosted: HostedTopic, partition: HostedPartition) -> None:
 
 
 def start_offset_to_keep(hosted: HostedTopic, partition: HostedPartition, now_ms: int) -> int:
-    """The first offset of the oldest segment that stays. Only what is visible may go.
+    """The first offset of the oldest segment that stays. Only visible segments may be deleted.
 
-    All segments may have expired; of those that are merely too much, the last one stays.
+    Expiry by age may delete all segments; the size limit never deletes the last one.
     """
     log = partition.log
     spare_bytes = sum(segment.size for segment in log.segments) - hosted.retention_bytes
@@ -49,10 +49,10 @@ def start_offset_to_keep(hosted: HostedTopic, partition: HostedPartition, now_ms
 
 
 def is_expired(segment: LogSegment, hosted: HostedTopic, now_ms: int) -> bool:
-    """Whether all of a segment is older than its topic's retention."""
+    """Whether a whole segment is older than its topic's retention."""
     return hosted.retention_ms != UNLIMITED and is_older(segment.written_ms, hosted.retention_ms, now_ms)
 
 
 def is_older(since_ms: int | None, age_ms: int, now_ms: int) -> bool:
-    """Whether a moment, if it is known, lies back by more than an age."""
+    """Whether a moment lies back by more than `age_ms`. False if it is not known."""
     return since_ms is not None and now_ms - since_ms > age_ms

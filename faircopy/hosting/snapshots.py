@@ -1,4 +1,4 @@
-"""A snapshot of the data directory at one moment, for `faircopy backup` to copy while the broker goes on.
+"""A snapshot of the data directory at one moment, for `faircopy backup` to copy while the broker serves.
 
 faircopy-data/snapshot/          there while a backup copies it
   lock                           held by the backup; without it the snapshot goes after a minute
@@ -6,10 +6,10 @@ faircopy-data/snapshot/          there while a backup copies it
   journal/  log/  format.json    hard links: nothing that is deleted meanwhile is lost
   state.lmdb/                    a copy
 
-What it is: the state store as it stands between two checkpoints, each journal up to its tail at one tick of the loop,
-and each log up to where its checkpoint ends. A start of it folds the journals and writes the rest of the logs, as after
-a crash at that tick. Since all that a commit appends is appended in one tick, each transaction is in it whole or not
-at all. Plain tables are made again from the logs.
+It consists of the state store as it is between two checkpoints, each journal up to its tail at one tick of
+the loop, and each log up to the end of its checkpoint. A start from it folds the journals and writes the rest
+of the logs, as after a crash at that tick. A commit appends all its entries in one tick, so each transaction
+is in the snapshot whole or not at all. Plain tables are built again from the logs.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ PARTITIONS_PER_TURN = 256
 
 
 class NoSnapshot(FaircopyError):
-    """No snapshot can be made now; nothing was changed."""
+    """No snapshot can be made now. Nothing was changed."""
 
 
 class Part(NamedTuple):
-    """A file of a snapshot: its first `size` bytes, or all of them. A sealed one never changes any more."""
+    """A file of a snapshot: its first `size` bytes, or all (None). A sealed file never changes again."""
 
     path: Path
     size: int | None
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Source(Protocol):
-    """What a snapshot is made of: the parts of a broker that keep something."""
+    """The parts of a broker that a snapshot is made from."""
 
     catalog: Catalog
     checkpoints: Checkpoints
@@ -65,17 +65,17 @@ class Source(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """What time it is."""
+        """The broker's clock."""
 
     def is_whole(self) -> bool:
-        """Whether all that there is is led."""
+        """Whether everything has a leader."""
 
     def journals(self) -> list[Journal]:
-        """All journals there are."""
+        """All journals of the broker."""
 
 
 class Snapshots:
-    """The snapshot of a broker; there is one at a time."""
+    """The snapshot of a broker. There is at most one at a time."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -85,16 +85,16 @@ class Snapshots:
         self._is_at_work = asyncio.Lock()
 
     async def make(self) -> Path:
-        """Make a snapshot and return its directory; it has to be locked within a minute.
+        """Make a snapshot and return its directory. The caller must lock it within a minute.
 
         Raises NoSnapshot, JournalFull, StorageFailure.
 
-        Meanwhile there are no checkpoints, and no topic is made or deleted: for about as long as it takes to copy the
-        state store, and to link the files.
+        Meanwhile there are no checkpoints, and no topic is created or deleted. That lasts about as long as
+        copying the state store and linking the files.
         """
         self._ensure_sound()
         if self._is_at_work.locked() or not await self._remove_if_free():
-            raise NoSnapshot("another backup is being made: wait for its end")
+            raise NoSnapshot("another backup is being made: wait until it ends")
         async with self._is_at_work, self._source.checkpoints.held(), self._source.catalog.unchanged():
             self._made_ms = self._source.clock.monotonic_ms()
             try:
@@ -105,28 +105,28 @@ class Snapshots:
         return self._directory
 
     async def remove(self) -> None:
-        """The backup is done."""
+        """Remove the snapshot, because the backup is done."""
         async with self._is_at_work:
             await self._source.disk.run(delete_quickly, self._directory)
 
     async def remove_abandoned(self) -> None:
-        """Remove the snapshot of a backup that has ended without saying so."""
+        """Remove the snapshot of a backup that ended without saying so."""
         is_old = self._source.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
         if is_old and not self._is_at_work.locked() and exists(self._directory):
             await self._remove_if_free()
 
     async def _remove_if_free(self) -> bool:
-        """Remove what there is of a snapshot, if no backup holds it; return whether there is none now."""
+        """Remove any snapshot that no backup holds. Returns whether there is none now."""
         return await self._source.disk.run(remove_unlocked, self._directory)
 
     def _ensure_sound(self) -> None:
         if not self._source.is_whole():
-            raise NoSnapshot("a shard has no leader now, and a backup must have all: try again")
+            raise NoSnapshot("a shard has no leader now, and a backup must be complete: try again")
         stopped = [str(each.name) for each in self._source.catalog.partitions() if each.failure is not None]
         if stopped:
             raise NoSnapshot(
-                f"partition {stopped[0]} is stopped ({len(stopped)} in all), and a backup must have all: repair or "
-                f"delete what is damaged, as the broker's log says"
+                f"partition {stopped[0]} is stopped ({len(stopped)} in all), and a backup must be complete: "
+                f"repair or delete what is damaged, as the broker's log says"
             )
 
     # -- making --------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Snapshots:
         state = self._directory / source.directory.state.name
         await source.store.copy_to(state)
         journals, parts = source.journals(), []
-        for journal in journals:  # one tick: nothing is awaited
+        for journal in journals:  # in one tick: nothing is awaited
             parts += list(journal_parts(journal))
         for first in range(0, len(journals), SYNCS_AT_ONCE):
             await asyncio.gather(*(journal.sync() for journal in journals[first : first + SYNCS_AT_ONCE]))
@@ -148,7 +148,7 @@ class Snapshots:
         await source.disk.run(self._write_list, found)
 
     async def _logs(self) -> AsyncIterator[Part]:
-        """The files of all logs, each up to where its checkpoint ends."""
+        """The files of all logs, each up to the end of its checkpoint."""
         for number, partition in enumerate(self._source.catalog.partitions()):
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
@@ -198,18 +198,18 @@ def journal_parts(journal: Journal) -> Iterator[Part]:
 
 
 def prepare(directory: Path) -> None:
-    """An empty snapshot. Blocks."""
+    """Create an empty snapshot. Blocks."""
     make_directory(directory)
     mounted().close(mounted().lock(directory / LOCK))
 
 
 def delete_quickly(directory: Path) -> None:
-    """Delete a snapshot, of which nothing need be durable. Blocks."""
+    """Delete a snapshot. The deletion need not be durable. Blocks."""
     delete_tree(directory, durable=False)
 
 
 def remove_unlocked(directory: Path) -> bool:
-    """Remove a snapshot, if nobody holds it; return whether there is none now. Blocks."""
+    """Remove a snapshot if nobody holds it. Returns whether there is none now. Blocks."""
     if not list_directory(directory):
         return True
     try:
