@@ -132,7 +132,7 @@ def test_the_number_of_journals_is_fixed(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         directory = str(broker.data_directory)
     message = refusal("--data-dir", directory, "--listen", "127.0.0.1:0", "--set", "metadata.journals=4")
-    assert "was made with 8" in message
+    assert "was created with 8" in message
 
 
 def test_a_directory_keeps_its_shape(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_directory_keeps_its_shape(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "shards=3") as broker:
         directory = broker.data_directory
     message = refusal("--data-dir", str(directory), "--listen", "127.0.0.1:0", "--set", "shards=2")
-    assert "was made with 3" in message
+    assert "was created with 3" in message
     with BrokerProcess(tmp_path):
         pass
 

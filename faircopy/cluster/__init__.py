@@ -1,1 +1,1 @@
-"""What the brokers of a cluster share: the cluster store and its backends, and the topics in it."""
+"""What the brokers of a cluster share: the cluster store, its backends, and the topics in it."""

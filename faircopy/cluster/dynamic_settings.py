@@ -1,10 +1,10 @@
-"""Settings of the broker that are changed while it runs, as Kafka's dynamic broker configs (KIP-226).
+"""Broker settings that can be changed while it runs, like Kafka's dynamic broker configs (KIP-226).
 
-They are kept in the cluster store, so they outlast restarts, and are stronger than the command line, as in Kafka. A
-resource is one broker by its number, or all of them: `broker-settings/1`, `broker-settings/default`, each with JSON
-{setting: text}. What is set for one broker is stronger than what is set for all.
+They are in the cluster store, so they survive restarts, and override the command line, as in Kafka. A
+resource is one broker by its number, or all brokers: `broker-settings/1`, `broker-settings/default`, each
+with JSON {setting: text}. A setting for one broker overrides the same one for all.
 
-`Settings` is frozen, and read wherever a setting is needed. Here alone the broker's own copy of it is written.
+`Settings` is frozen, and read wherever a setting is needed. Only this module writes to the broker's own copy.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ CHANGEABLE = frozenset(
         "topic.segment.bytes",
     }
 )
-"""Those that are read each time they are needed. All others are given to a part when it is made."""
+"""The settings that are read each time they are needed. All others are read only when the broker starts."""
 
 
 class UnchangeableSetting(BadSetting):
-    """The setting takes effect only when the broker starts."""
+    """The setting takes effect only at the start of the broker."""
 
 
 class DynamicSettings:
-    """The changed settings of this broker, on top of those that it was started with.
+    """The changed settings of this broker, on top of those that it started with.
 
-    `on_change` is called after each change, for those that keep what they derived from settings.
+    `on_change` is called after each change, for parts that keep values derived from settings.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,27 +62,27 @@ class DynamicSettings:
         self._store: ClusterStore | None = None
 
     def fix(self, values: Mapping[str, int]) -> None:
-        """Settings that the data directory decides."""
+        """Fix settings that the data directory determines."""
         for name, value in values.items():
             object.__setattr__(self.settings, FIELDS[name].name, value)
 
     def limit(self, name: str, most: int) -> None:
-        """Whatever is set, this setting is at most so much from now on."""
+        """Cap this setting at `most` from now on, whatever is set."""
         self._most[name] = most
         self._apply()
 
     def load(self, store: ClusterStore) -> None:
-        """Apply what the store holds. What is no setting any more, or not a legal one, is left out."""
+        """Apply what the store holds. Unknown settings and illegal values are skipped."""
         self._store = store
         self._apply()
 
     def of(self, resource: str) -> dict[str, str]:
-        """What was set for a resource: a broker's number, or `DEFAULT` for all."""
+        """The settings of a resource: a broker's number, or `DEFAULT` for all."""
         found = self._store.get(PREFIX + resource) if self._store is not None else None
         return dict(json.loads(found.value)) if found is not None else {}
 
     async def replace(self, resource: str, values: Mapping[str, str], *, validate_only: bool = False) -> None:
-        """Set these for a resource, durably, and nothing else. Raises UnchangeableSetting, BadSetting, Conflict."""
+        """Replace all settings of a resource, durably. Raises UnchangeableSetting, BadSetting, Conflict."""
         for name, text in values.items():
             if name in FIELDS and name not in CHANGEABLE:
                 raise UnchangeableSetting(

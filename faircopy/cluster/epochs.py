@@ -1,4 +1,4 @@
-"""The numbers that tell one life of a leader from all earlier ones, as the cluster store has them.
+"""The numbers that distinguish one life of a leader from all earlier ones, in the cluster store.
 
 counters/incarnation   how often a process has started on this data; each start raises it first
 shards/<n>             {"epoch": e}, the leader epoch of shard n: at least the incarnation that raised it
@@ -13,11 +13,11 @@ from faircopy.cluster.store import ClusterStore, Versioned, take_block
 INCARNATION_COUNTER = "counters/incarnation"
 SHARD_PREFIX = "shards/"
 EPOCHS_SKIPPED = 1_000
-"""More than the starts that anybody makes between a backup and its restore. There are 2^23 epochs in all."""
+"""More than the number of starts between a backup and its restore. There are 2^23 epochs in all."""
 
 
 def encode_epoch(epoch: int) -> bytes:
-    """A shard's record."""
+    """Encode a shard's record."""
     return json.dumps({"epoch": epoch}).encode()
 
 
@@ -27,12 +27,12 @@ def epoch_in(stored: Versioned | None) -> int:
 
 
 async def raise_incarnation(store: ClusterStore) -> int:
-    """Start: the incarnation of this process, which no other has. Durable when done."""
+    """Take the incarnation of this process at its start. No other process has the same. Durable when done."""
     return (await take_block(store, INCARNATION_COUNTER, 1)).stop
 
 
 async def skip_epochs(store: ClusterStore) -> None:
-    """Have the next start on an older copy lead under greater epochs than the original has reached.
+    """Make the next start, on an older copy, lead under greater epochs than the original has reached.
 
     Durable when done.
     """

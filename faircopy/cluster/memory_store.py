@@ -1,4 +1,4 @@
-"""The cluster store in memory, for tests and for one process that forgets."""
+"""The cluster store in memory, for tests and for a process that keeps nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from faircopy.cluster.store import ABSENT, Conflict, Versioned
 
 
 class MemoryStore:
-    """A ClusterStore that lives as long as the process."""
+    """A ClusterStore that lasts as long as the process."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Versioned] = {}

@@ -1,4 +1,4 @@
-"""Producer ids: taken from the cluster store in blocks, handed out one by one."""
+"""Producer ids: taken from the cluster store in blocks, and handed out one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COUNTER = "counters/producer-id"
 
 
 class ProducerIds:
-    """A supply of producer ids that are never given twice."""
+    """A supply of producer ids. No id is given twice."""
 
     def __init__(self, store: ClusterStore, block: int) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class ProducerIds:
         self.limit = int(found.value) if found else 0
 
     async def next(self) -> int:
-        """A fresh producer id; waits for the store only when a block is used up."""
+        """A new producer id. It waits for the store only when a block is used up."""
         while not self._left:
             async with self._taking:
                 if not self._left:

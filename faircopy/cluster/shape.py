@@ -1,4 +1,4 @@
-"""The shape of a data directory: numbers that hashes depend on, so that they are fixed when it is made.
+"""The shape of a data directory: numbers that hashes depend on, fixed when the directory is created.
 
 cluster store    shape    {setting: number}
 """
@@ -14,7 +14,7 @@ from faircopy.settings.table import FIELDS, Settings
 
 KEY = "shape"
 OF_BEFORE = {"shards": 1}
-"""What a directory has that was made before there was this setting."""
+"""The shape of directories that were created before these settings existed."""
 NAMES = ("metadata.journals", "offsets.partitions", "shards")
 
 
@@ -23,8 +23,8 @@ class ChangedShape(FaircopyError):
 
 
 async def shape_of(store: ClusterStore, settings: Settings, ensure_new: Callable[[], None]) -> dict[str, int]:
-    """The shape of the directory of this store; one that is new gets that of the settings. A setting that has its
-    default value asks for nothing. `ensure_new` raises what is wrong if the directory should have had one.
+    """The shape of this store's directory. A new directory gets the shape of the settings. A setting with its
+    default value requests nothing. `ensure_new` raises an error if the directory should have had a shape.
 
     Raises ChangedShape.
     """
@@ -38,7 +38,7 @@ async def shape_of(store: ClusterStore, settings: Settings, ensure_new: Callable
     for name, value in shape.items():
         if wanted[name] not in (value, FIELDS[name].default):
             raise ChangedShape(
-                f"{name} is {wanted[name]}, but {settings.data_dir} was made with {value}, which can't be changed: "
-                f"leave the setting out, or choose another data directory"
+                f"{name} is {wanted[name]}, but {settings.data_dir} was created with {value}, which can't be "
+                f"changed: leave the setting out, or choose another data directory"
             )
     return shape

@@ -1,7 +1,7 @@
-"""The cluster store: a small, versioned map that every broker of a cluster sees the same.
+"""The cluster store: a small versioned map that is the same for every broker of a cluster.
 
-Reads come from memory. Writes are transactions that name the versions they rest on; each backend passes the same
-contract tests (tests/unit/cluster/test_store_contract.py).
+Reads come from memory. Writes are transactions that name the versions they depend on. Every backend passes
+the same contract tests (tests/unit/cluster/test_store_contract.py).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ ABSENT = 0
 
 
 class Versioned(NamedTuple):
-    """A value and its version: 1 when it is first written, one more with each write."""
+    """A value and its version: 1 at the first write, one more with each further write."""
 
     value: bytes
     version: int
 
 
 class Conflict(FaircopyError):
-    """A write rested on a version that is no longer there; nothing was written. Read again and decide again."""
+    """A write depended on a version that has changed. Nothing was written. Read again and decide again."""
 
 
 class ClusterStore(Protocol):
@@ -35,14 +35,15 @@ class ClusterStore(Protocol):
         """All keys with this prefix, in order."""
 
     async def transact(self, expected: Mapping[str, int], changes: Mapping[str, bytes | None]) -> None:
-        """Write all `changes` (None deletes) durably, if every key in `expected` has that version (ABSENT: none).
+        """Write all `changes` (None deletes) durably, if every key in `expected` has its expected version.
+        ABSENT expects no value.
 
         Raises Conflict.
         """
 
 
 async def take_block(store: ClusterStore, counter: str, size: int) -> range:
-    """The next `size` numbers of a counter, which nobody else gets. One durable write yields them all."""
+    """The next `size` numbers of a counter, which nobody else gets. One durable write reserves them all."""
     while True:
         found = store.get(counter)
         first = int(found.value) if found else 0

@@ -1,9 +1,10 @@
-"""Settings of a topic: names, defaults and checks. Names are Kafka's where Kafka has them; `plain.*` are faircopy's
-own.
+"""Settings of a topic: names, defaults and checks. Names are Kafka's where Kafka has them; `plain.*` are
+faircopy's own.
 
-Every setting that Kafka 4 has is taken, kept and shown, since tools set them whether they matter or not. The second
-part of the table is of those that change nothing here, each with the reason. Defaults are Kafka's, but for
-`segment.bytes` and the limits of timestamps: a broker whose clock is wrong is to refuse nothing unless it is asked to.
+Every setting of Kafka 4 is accepted, kept and shown, since tools set them whether they matter or not. The
+second part of the table has those without effect here, each with the reason. Defaults are Kafka's, except for
+`segment.bytes` and the timestamp limits: a broker whose clock is wrong must not reject anything unless it is
+told to.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WITHOUT_EFFECT = "No effect here: "
 
 
 class InvalidTopicConfig(FaircopyError):
-    """A topic setting is unknown, or has a value that it can't have; nothing was changed."""
+    """A topic setting is unknown, or its value is illegal. Nothing was changed."""
 
 
 class Kind(IntEnum):
@@ -37,14 +38,14 @@ class Kind(IntEnum):
 
 
 class Check(NamedTuple):
-    """Whether a text may be a setting's value, and what to say that it should be."""
+    """A check of a setting's value, and a description of what it should be."""
 
     passes: Callable[[str], bool]
     expected: str
 
 
 class TopicConfig(NamedTuple):
-    """One setting. `hint` is said when a value is refused."""
+    """One setting. `hint` goes into the error when a value is refused."""
 
     name: str
     kind: Kind
@@ -55,12 +56,12 @@ class TopicConfig(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether the broker does anything with it; some are kept only because tools set them."""
+        """Whether the broker uses it. Some settings are kept only because tools set them."""
         return not self.about.startswith(WITHOUT_EFFECT)
 
 
 def whole_number(least: int, most: int = INT64_MAX) -> Check:
-    """A check for decimal integers from `least` to `most`, both included."""
+    """A check for decimal integers from `least` to `most`, both inclusive."""
 
     def passes(text: str) -> bool:
         return bool(re.fullmatch(r"-?[0-9]{1,19}", text)) and least <= int(text) <= most
@@ -82,7 +83,7 @@ def one_of(*choices: str) -> Check:
 
 
 def pattern(expression: str, expected: str) -> Check:
-    """A check against a regular expression; `expected` tells a person what it stands for."""
+    """A check against a regular expression. `expected` describes it for people."""
     return Check(lambda text: bool(re.fullmatch(expression, text)), expected)
 
 
@@ -92,7 +93,7 @@ def elements(text: str) -> list[str]:
 
 
 def list_of(*choices: str) -> Check:
-    """A check for a list of these words with commas between them, at least one."""
+    """A check for a comma-separated list of at least one of these words."""
     return Check(lambda text: bool(elements(text)) and set(elements(text)) <= set(choices), " or ".join(choices))
 
 
@@ -175,7 +176,7 @@ CONFIGS = {config.name: config for config in _ROWS}
 
 
 def check_configs(configs: Mapping[str, str | None]) -> None:
-    """Raise InvalidTopicConfig unless every setting is known and has a value that it may have."""
+    """Raise InvalidTopicConfig unless every setting is known and has a legal value."""
     for name, value in configs.items():
         config = CONFIGS.get(name)
         if config is None:

@@ -1,4 +1,4 @@
-"""Topics, as the cluster store keeps them: `topics/<name>` -> JSON {"id", "partitions", "configs"}."""
+"""Topics, as stored in the cluster store: `topics/<name>` -> JSON {"id", "partitions", "configs"}."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _FILE_NAME_BYTES_MAX = 255  # of Linux's file systems
 
 
 class TopicError(FaircopyError):
-    """A topic can't be made or changed as asked; nothing was changed."""
+    """A topic can't be created or changed as requested. Nothing was changed."""
 
 
 class CannotMakeTopic(TopicError):
-    """The operating system does not let its files be made."""
+    """The operating system refused to create the topic's files."""
 
 
 class InvalidTopicName(TopicError):
-    """The name can't be a topic's."""
+    """The name is not legal for a topic."""
 
 
 class TopicExists(TopicError):
-    """There is a topic of this name."""
+    """A topic of this name already exists."""
 
 
 class UnknownTopic(TopicError):
-    """There is no topic of this name."""
+    """No topic of this name exists."""
 
 
 class Topic(NamedTuple):
-    """One topic. `version` is that of its record in the store."""
+    """One topic. `version` is the version of its record in the store."""
 
     name: str
     id: uuid.UUID
@@ -50,21 +50,21 @@ class Topic(NamedTuple):
     version: int
 
     def partition_id(self, partition: int) -> TopicIdPartition:
-        """What names one of its partitions inside, and on disk."""
+        """The internal name of one of its partitions, also on disk."""
         return TopicIdPartition(self.id.bytes, partition)
 
     @property
     def directory_name(self) -> str:
-        """A name for its directories: readable, and another one if the topic is deleted and made again.
+        """The name of its directories. It is readable, and differs if the topic is deleted and recreated.
 
-        Of a name that is too long to be a file's, the first 200 characters and all of the topic's id.
+        If the topic's name is too long for a file name: its first 200 characters and the whole topic id.
         """
         name = f"{self.name}.{self.id.hex[:8]}"
         return name if len(name) <= _FILE_NAME_BYTES_MAX else f"{self.name[:200]}.{self.id.hex}"
 
 
 def check_topic_name(name: str) -> None:
-    """Raise InvalidTopicName unless this may be a topic's name."""
+    """Raise InvalidTopicName unless this is a legal topic name."""
     if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
         raise InvalidTopicName(
             f"{name!r} can't be a topic name: use 1 to 249 letters, digits, dots, underscores and hyphens"
@@ -72,13 +72,13 @@ def check_topic_name(name: str) -> None:
 
 
 def ensure_not_reserved(name: str) -> None:
-    """Raise InvalidTopicName for the names of Kafka's own topics, which mean something else to Kafka's tools."""
+    """Raise InvalidTopicName for names of Kafka's own topics, which mean something special to its tools."""
     if name in RESERVED_NAMES:
         raise InvalidTopicName(f"{name!r} is a name that Kafka keeps for itself: choose another")
 
 
 def is_topic_directory(name: str) -> bool:
-    """Whether a directory of this name may be a topic's, of now or of before."""
+    """Whether a directory of this name may belong to a present or former topic."""
     return _DIRECTORY_NAME.fullmatch(name) is not None
 
 
@@ -95,7 +95,7 @@ class Topics:
         return [decode(key.removeprefix(PREFIX), entry.value, entry.version) for key, entry in found.items()]
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        """Make a topic. Raises InvalidTopicName, TopicExists (Conflict if two are made at once)."""
+        """Create a topic. Raises InvalidTopicName, TopicExists (Conflict if two are created at once)."""
         check_topic_name(name)
         ensure_not_reserved(name)
         if self._store.get(PREFIX + name) is not None:
@@ -110,17 +110,17 @@ class Topics:
         return topic._replace(version=topic.version + 1)
 
     async def delete(self, topic: Topic, also: Mapping[str, bytes | None] = NOTHING_ELSE) -> None:
-        """Take a topic away, and make the changes `also` in the same transaction. Raises Conflict."""
+        """Delete a topic, and make the changes `also` in the same transaction. Raises Conflict."""
         await self._store.transact({PREFIX + topic.name: topic.version}, {PREFIX + topic.name: None, **also})
 
 
 def encode(topic: Topic) -> bytes:
-    """A topic as the cluster store keeps it."""
+    """Encode a topic for the cluster store."""
     stored = {"id": topic.id.hex, "partitions": topic.partitions, "configs": topic.configs}
     return json.dumps(stored, sort_keys=True).encode()
 
 
 def decode(name: str, value: bytes, version: int) -> Topic:
-    """The topic `name`, as the cluster store has it at `version`. Raises ValueError or KeyError."""
+    """Decode the topic `name` from the store's value at `version`. Raises ValueError or KeyError."""
     stored = json.loads(value)
     return Topic(name, uuid.UUID(stored["id"]), stored["partitions"], stored["configs"], version)
