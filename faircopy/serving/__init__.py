@@ -1,1 +1,1 @@
-"""From a frame to its handler and back: what the files of api/ share."""
+"""From a frame to its handler and back: the code that the files of api/ share."""

@@ -1,4 +1,4 @@
-"""Which brokers the partitions of a topic are to be on, as administrators ask for it."""
+"""The assignment of a topic's partitions to brokers, as administrators request it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from faircopy.wire.error_codes import ErrorCode
 
 
 def ensure_alone(assignments: list[list[int]], node_id: int) -> None:
-    """Raise unless every partition is assigned to the one broker there is."""
+    """Raise Refused unless every partition is assigned to the only broker."""
     for brokers in assignments:
         if list(brokers) != [node_id]:
             raise Refused(

@@ -1,4 +1,4 @@
-"""Which code of Kafka's each error of ours is told as."""
+"""The Kafka error code for each of our errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
 
 
 class Refused(FaircopyError):
-    """A request, or a part of it, is refused with this code; nothing was done."""
+    """A request, or a part of it, is refused with this code. Nothing was done."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -52,5 +52,5 @@ def code_of(error: FaircopyError) -> ErrorCode:
 
 
 def message_of(error: Exception) -> str:
-    """What a response says of an error: short, whatever a client has put into the names in it."""
+    """The message for an error in a response. It is short, whatever a client put into the names in it."""
     return str(error)[:MESSAGE_CHARS_MAX]

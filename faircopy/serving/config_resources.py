@@ -1,4 +1,4 @@
-"""What settings belong to, in requests that change them or ask for them: a topic, this broker, or all brokers."""
+"""The resources whose settings are changed or described: a topic, this broker, or all brokers."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ TOPIC, BROKER = 2, 4
 
 
 def broker_resource(settings: Settings, resource: Message) -> str:
-    """The resource of the dynamic settings: this broker, or all of them, whose name is empty. Raises Refused."""
+    """The resource of dynamic settings: this broker, or all brokers if the name is empty. Raises Refused."""
     name: str = resource.resource_name
     if resource.resource_type != BROKER or name not in ("", str(settings.node_id)):
         raise Refused(
             ErrorCode.INVALID_REQUEST,
-            f"no settings for resource type {resource.resource_type} named {name!r}: there are those of topics "
-            f"(type {TOPIC}) and of broker {settings.node_id} (type {BROKER})",
+            f"no settings for resource type {resource.resource_type} named {name!r}: there are those of "
+            f"topics (type {TOPIC}) and of broker {settings.node_id} (type {BROKER})",
         )
     return name or DEFAULT
 
 
 def present(parts: Parts, resource: Message) -> Mapping[str, str]:
-    """What a resource has of its own. Raises Refused, UnknownTopic."""
+    """The settings that a resource has of its own. Raises Refused, UnknownTopic."""
     if resource.resource_type == TOPIC:
         return parts.catalog.known(resource.resource_name).topic.configs
     return parts.dynamic_settings.of(broker_resource(parts.settings, resource))
 
 
 async def replace(parts: Parts, resource: Message, configs: Mapping[str, str | None], *, validate_only: bool) -> Body:
-    """Give a resource these settings, and no others of its own; say what came of it."""
+    """Replace all settings of a resource. Returns its part of the response."""
     values = {name: value for name, value in configs.items() if value is not None}
     try:
         if resource.resource_type == TOPIC:
@@ -56,7 +56,7 @@ async def replace(parts: Parts, resource: Message, configs: Mapping[str, str | N
 async def replace_of_topic(
     parts: Parts, topic: str, configs: Mapping[str, str | None], values: Mapping[str, str], *, validate_only: bool
 ) -> None:
-    """The same for a topic. Raises UnknownTopic, InvalidTopicConfig."""
+    """Replace all settings of a topic. Raises UnknownTopic, InvalidTopicConfig."""
     parts.catalog.known(topic)
     check_configs(configs)
     if not validate_only:
@@ -64,7 +64,7 @@ async def replace_of_topic(
 
 
 def outcome(resource: Message, error: FaircopyError | None) -> Body:
-    """The answer for one resource of an alteration."""
+    """The answer for one altered resource."""
     return {
         "error_code": code_of(error) if error is not None else ErrorCode.NONE,
         "error_message": message_of(error) if error is not None else None,

@@ -1,4 +1,4 @@
-"""From a frame to its handler, and from what the handler returns to the response."""
+"""From a frame to its handler, and from the handler's result to the response."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Gives each request to the handler of its API. The hot ones answer by themselves."""
+    """Gives each request to the handler of its API. Hot handlers answer by themselves."""
 
     def __init__(self, routes: Mapping[int, Route | HotRoute], flexible_from: Mapping[int, int], parts: Parts) -> None:
         self._routes = routes
@@ -42,7 +42,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, exchange: Exchange, frame: memoryview) -> None:
-        """Take one request."""
+        """Handle one request."""
         try:
             header = read_request_header(frame, self._flexible_from)
             route = self._routes.get(header.api_key)
@@ -80,7 +80,7 @@ class Dispatcher:
             self._large.pace_for(connection),
             functools.partial(setattr, exchange, "when_lost"),
         )
-        # What is large is decoded and encoded on a thread, one message at a time.
+        # Large messages are decoded and encoded on a thread, one at a time.
         request = None
         if len(frame) <= LARGE_FRAME_BYTES:
             request = decode_request(route.schema, header.api_version, frame, header.body_at)
@@ -112,7 +112,7 @@ class Dispatcher:
                     decode_request_on_thread, route.schema, header.api_version, frame, header.body_at
                 )
                 context.pace.ensure_wanted()
-            del frame  # the answer may take long, of a JoinGroup for one
+            del frame  # the answer may take long, for example of a JoinGroup
             body = await route.handle(request, context)
             if is_logged():
                 log_refusals(route.schema.name, context.client_id, context.client_host, body)
@@ -126,7 +126,7 @@ class Dispatcher:
             self._give_up(exchange, error)
 
     async def close(self) -> None:
-        """End what is in the works: wait for it for a moment, then cancel it. No connection is open any more."""
+        """End the requests under way: wait a moment, then cancel them. All connections are closed by now."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LAST_REQUESTS_SECONDS)
         for task in list(self._tasks):
@@ -134,7 +134,7 @@ class Dispatcher:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _give_up(self, exchange: Exchange, error: Exception) -> None:
-        """A request has no answer."""
+        """Handle a request that gets no answer."""
         match error:
             case ClientGone():
                 exchange.answer(None)
@@ -144,12 +144,12 @@ class Dispatcher:
                 self._fail(exchange, error)
 
     def _refuse(self, exchange: Exchange, error: FaircopyError) -> None:
-        """The client does not keep to the protocol: as Kafka does, close its connection."""
+        """The client violates the protocol: close its connection, as Kafka does."""
         exchange.connection.complain(error)
         self._drop(exchange)
 
     def _fail(self, exchange: Exchange, error: Exception) -> None:
-        """A bug of ours, or the disk: tell the log all, and let the client come back."""
+        """A bug of ours, or the disk failed: log everything, and let the client reconnect."""
         log.error("a request of %s failed", exchange.connection.peer, exc_info=error)
         self._drop(exchange)
 
@@ -160,19 +160,19 @@ class Dispatcher:
 
 
 def unknown(header: RequestHeader) -> UnknownApi:
-    """The error for a request that nobody was told to send."""
+    """The error for a request that was never advertised."""
     return UnknownApi(f"API {header.api_key} version {header.api_version} is not one that was advertised")
 
 
 def refuse(route: HotRoute, exchange: Exchange, header: RequestHeader) -> None:
-    """Answer a version that is not served, if there is an answer. Raises UnknownApi."""
+    """Answer a version that is not served, if that API has an answer for it. Raises UnknownApi."""
     if route.refuse is None:
         raise unknown(header)
     route.refuse(exchange, header)
 
 
 def count_up_to(most: int, bodies: Sequence[Any]) -> int:
-    """How many elements the lists in these have in all, by the fields of the first; not counted beyond `most`."""
+    """The number of elements in all lists of these bodies, by the fields of the first; stops at `most`."""
     found = 0
     if bodies and isinstance(bodies[0], dict):
         for name in [name for name, value in bodies[0].items() if isinstance(value, (list, tuple))]:

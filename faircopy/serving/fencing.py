@@ -1,4 +1,4 @@
-"""What a zombie is told."""
+"""The answer to a zombie."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ PRODUCER_FENCED_SINCE = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn
 
 
 def fenced_code(version: int, since: int = PRODUCER_FENCED_SINCE) -> ErrorCode:
-    """The code for a producer that is fenced; older clients know only the older one (KIP-588)."""
+    """The code for a fenced producer. Older clients know only the older code (KIP-588)."""
     return ErrorCode.PRODUCER_FENCED if version >= since else ErrorCode.INVALID_PRODUCER_EPOCH

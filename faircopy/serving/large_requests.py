@@ -1,4 +1,4 @@
-"""What requests that ask for much share with all others: the event loop, by turns, and the threads, one at a time."""
+"""How large requests share with all others: the event loop by turns, the threads one at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class LargeRequests:
-    """Where large messages are decoded and encoded, and how the work on them is paced."""
+    """Decodes and encodes large messages on threads, and paces the work on them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, disk: DiskPool, clock: Clock) -> None:
         self._turns = Turns(loop)
@@ -24,7 +24,7 @@ class LargeRequests:
         self._room = asyncio.Semaphore(1)
 
     def pace_for(self, connection: ClientConnection) -> Pace:
-        """The pace of one request of this connection."""
+        """The pace for one request of this connection."""
         return Pace(self._turns, self._clock, lambda: connection.is_open)
 
     async def run(self, function: Callable[..., Result], *arguments: object) -> Result:

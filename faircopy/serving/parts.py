@@ -25,8 +25,8 @@ from faircopy.storage.disk_pool import DiskPool
 
 
 class Parts(Protocol):
-    """A broker, as its handlers see it. `ready_ms` is when it began to serve, by the monotonic clock; `time_searches`
-    bounds how many searches by time are under way.
+    """A broker, as its handlers see it. `ready_ms` is when it started to serve, by the monotonic clock.
+    `time_searches` limits the number of concurrent searches by time.
     """
 
     catalog: Catalog
@@ -49,11 +49,11 @@ class Parts(Protocol):
 
     @property
     def advertised(self) -> Mapping[int, range]:
-        """The versions that clients are told of, by API key."""
+        """The advertised versions, by API key."""
 
     @property
     def clock(self) -> Clock:
-        """What time it is."""
+        """The broker's clock."""
 
     def name_of(self, partition: TopicIdPartition) -> PartitionName | None:
-        """A partition's name, also of group offsets; None if its topic is deleted."""
+        """A partition's name, also for group offsets. None if its topic is deleted."""

@@ -1,4 +1,4 @@
-"""A route: one API of the Kafka protocol, with its messages, the versions that are served, and what answers it."""
+"""A route: one API of the Kafka protocol, with its messages, the versions served, and its handler."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Body = dict[str, Any]
 class UnknownApi(FaircopyError):
     """A request for an API or a version that was not advertised.
 
-    As with Kafka, it costs its connection: there is no answer that its client is sure to understand.
+    As in Kafka, its connection is closed: there is no answer that the client is sure to understand.
     """
 
 
 class Context(NamedTuple):
-    """What a handler gets to know besides the request.
+    """What a handler knows besides the request.
 
-    `connection` numbers connections in the order in which they came; `correlation_id` is the client's number of the
-    request, which grows on each of its connections; `advertised` is where this client is told to find the broker.
-    Handlers go over the lists of a request at its `pace`, and `when_gone(function)` has the function called if the
-    client goes before it has its answer.
+    `connection` numbers connections in the order in which they came. `correlation_id` is the client's number
+    of the request, which grows on each of its connections. `advertised` is the address at which this client
+    is told to find the broker. Handlers iterate over the lists of a request at its `pace`.
+    `when_gone(function)` calls the function if the client disconnects before it has its answer.
     """
 
     parts: Parts
@@ -49,18 +49,18 @@ class Context(NamedTuple):
 
     @property
     def node(self) -> Body:
-        """This broker, as the client that asks can reach it."""
+        """This broker, with the address at which the client can reach it."""
         host, port = self.advertised
         return {"node_id": self.parts.settings.node_id, "host": host, "port": port}
 
     def sent(self, content: Hashable) -> Sent:
-        """Where the request came from; `content` tells it from others of its kind."""
+        """The origin of the request. `content` distinguishes it from others of its kind."""
         return Sent(self.connection, self.correlation_id, content)
 
 
 Handler = Callable[[Message, Context], Awaitable[Body]]
 HotHandler = Callable[[Exchange, RequestHeader, memoryview], Awaitable[None] | None]
-"""Answers the exchange by itself; returns what is left to do, if the request is a long one."""
+"""Answers the exchange by itself. Returns the rest of the work if the request is a long one."""
 Refuse = Callable[[Exchange, RequestHeader], None]
 
 
@@ -68,7 +68,7 @@ Refuse = Callable[[Exchange, RequestHeader], None]
 class Route:
     """An API whose requests are decoded, handled by a coroutine, and encoded.
 
-    `newest` is the newest version that clients are told of, if the schema reaches further.
+    `newest` is the newest advertised version, if the schema has newer ones.
     """
 
     schema: Schema
@@ -87,8 +87,8 @@ class Route:
 class HotRoute:
     """An API with a codec of its own, whose handler answers by callbacks.
 
-    `make` makes the handler of one broker. `refuse` answers versions that are not served; without it they cost their
-    connection, as there is no answer that the client is sure to understand.
+    `make` creates the handler of one broker. `refuse` answers versions that are not served. Without it, their
+    connection is closed, since there is no answer that the client is sure to understand.
     """
 
     schema: Schema

@@ -1,4 +1,4 @@
-"""Partitions of messages, or of offsets, that become part of a transaction."""
+"""Adds partitions, of messages or of group offsets, to a transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from faircopy.wire.error_codes import ErrorCode
 async def take_part(
     request: Message, context: Context, partitions: Sequence[Partition], content: Hashable
 ) -> ErrorCode:
-    """Have partitions take part in the producer's transaction. `content` tells this request from others of its kind."""
+    """Add partitions to the producer's transaction. `content` tells this request from others of its kind."""
     try:
         for partition in partitions:
             partition.ensure_sound()
