@@ -1,1 +1,1 @@
-"""What the broker does for each API of the Kafka protocol: requests in, response bodies out."""
+"""The handlers of the Kafka protocol's APIs: requests in, response bodies out."""

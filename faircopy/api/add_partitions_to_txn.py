@@ -1,6 +1,6 @@
 """AddPartitionsToTxn: all the partitions, or none.
 
-It stops at version 3: from 4 on it is spoken by brokers only, and Kafka's schema therefore prefixes these fields with
+It stops at version 3: only brokers send version 4 and above, so Kafka's schema prefixes these fields with
 `v3_and_below`.
 """
 

@@ -1,4 +1,4 @@
-"""AlterConfigs: the given settings replace all that the resource had (KIP-133)."""
+"""AlterConfigs: the given settings replace all settings of the resource (KIP-133)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ApiVersions: the APIs and versions that clients are told of (KIP-35, KIP-511).
+"""ApiVersions: the advertised APIs and versions (KIP-35, KIP-511).
 
-Versions with topic ids (KIP-516) and transactions v2 (KIP-890) are not advertised: each of the two works only when all
-of its parts do.
+Versions with topic ids (KIP-516) and transactions v2 (KIP-890) are not advertised: each of these features
+works only if all of its parts do.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class ApiVersions:
 
 
 def refuse(exchange: Exchange, header: RequestHeader) -> None:
-    """Answer a version that is not known, as version 0: the client comes back with one that is (KIP-511)."""
+    """Answer an unknown version as version 0: the client then retries with a known one (KIP-511)."""
     body = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": [row(SCHEMA.api_key, VERSIONS)]}
     exchange.answer(encode_response(SCHEMA, 0, header.correlation_id, body))
 
 
 def row(api_key: int, versions: range) -> dict[str, Any]:
-    """What a client is told of an API."""
+    """The entry for an API in the response."""
     return {"api_key": api_key, "min_version": versions[0], "max_version": versions[-1]}
 
 

@@ -1,6 +1,6 @@
-"""faircopy's own API Backup: a snapshot is made for `faircopy backup`, and removed.
+"""faircopy's own API Backup: makes a snapshot for `faircopy backup`, and removes it.
 
-It is not advertised, since it is no part of Kafka's protocol.
+It is not advertised, since it is not part of Kafka's protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CreateTopics: each topic that is asked for, or why it is not made."""
+"""CreateTopics: creates each requested topic, or says why not."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def create_topics(request: Message, context: Context) -> Body:
     async for asked in context.pace.through(request.topics):
         try:
             if times[asked.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is asked for twice")
+                raise Refused(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is requested twice")
             answers.append(await create(context.parts, asked, request.validate_only))
         except FaircopyError as error:
             answers.append(
@@ -72,8 +72,8 @@ async def create_topics(request: Message, context: Context) -> Body:
 
 
 async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
-    """Make a topic, or only see whether it could be made. Raises Refused, TopicExists, InvalidTopicConfig."""
-    # In Kafka's order: Connect and others count on hearing first that a topic exists.
+    """Create a topic, or only check whether it can be. Raises Refused, TopicExists, InvalidTopicConfig."""
+    # In Kafka's order: Connect and others rely on hearing first that a topic exists.
     check_topic_name(asked.name)
     ensure_not_reserved(asked.name)
     if asked.name in parts.catalog.topics:
@@ -95,7 +95,7 @@ async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
 
 
 def partition_count(asked: Message, settings: Settings) -> int:
-    """How many partitions a new topic is to have. Raises Refused."""
+    """The number of partitions of a new topic. Raises Refused."""
     if asked.assignments:
         ensure_alone([assignment.broker_ids for assignment in asked.assignments], settings.node_id)
         wanted = sorted(assignment.partition_index for assignment in asked.assignments)
@@ -116,7 +116,7 @@ def partition_count(asked: Message, settings: Settings) -> int:
 
 
 def created_configs(configs: Mapping[str, str]) -> list[Body]:
-    """The settings that a topic was given, as CreateTopics answers them."""
+    """A new topic's settings, as CreateTopics returns them."""
     return [
         {"name": name, "value": value, "read_only": False, "config_source": 1, "is_sensitive": False}
         for name, value in configs.items()

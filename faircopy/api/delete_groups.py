@@ -1,4 +1,4 @@
-"""DeleteGroups: those without members, with their offsets (KIP-229)."""
+"""DeleteGroups: deletes groups without members, and their offsets (KIP-229)."""
 
 from __future__ import annotations
 

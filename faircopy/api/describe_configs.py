@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics and of the broker, each with who set it (KIP-133, KIP-226)."""
+"""DescribeConfigs: the settings of topics and brokers, each with its source (KIP-133, KIP-226)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ KINDS = {"bool": Kind.BOOLEAN, "str": Kind.STRING, "int": Kind.LONG}
 
 
 async def describe_configs(request: Message, context: Context) -> Body:
-    """DescribeConfigs. A resource that is asked for twice is described once."""
+    """DescribeConfigs. A resource that is requested twice is described once."""
     different = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     resources = context.pace.over(different.values())
     return {"results": [describe(context.parts, resource) async for resource in resources]}
@@ -100,7 +100,7 @@ def topic_rows(hosted: HostedTopic, settings: Settings) -> list[Body]:
 
 
 def source_of(hosted: HostedTopic, name: str, settings: Settings) -> int:
-    """Who set a topic's setting."""
+    """The source of a topic's setting."""
     if name in hosted.topic.configs:
         return SOURCE_TOPIC
     default = broker_default(settings, name)
@@ -122,7 +122,7 @@ def broker_rows(dynamic: DynamicSettings) -> list[Body]:
 
 
 def default_rows(dynamic: DynamicSettings) -> list[Body]:
-    """What was set for all brokers, and nothing else, as Kafka answers."""
+    """Only the settings for all brokers, as in Kafka."""
     values = dynamic.of(DEFAULT)
     fields = {field.name.replace("_", "."): field for field in dataclasses.fields(dynamic.settings)}
     return [broker_row(fields[name], value, SOURCE_DYNAMIC_DEFAULT) for name, value in values.items()]

@@ -31,7 +31,7 @@ api 15 DescribeGroups 0-5 flexible 5+
 
 
 async def describe_groups(request: Message, context: Context) -> Body:
-    """DescribeGroups. One that is asked for twice is described once."""
+    """DescribeGroups. A group that is requested twice is described once."""
     allowed = {"authorized_operations": ON_GROUPS if request.include_authorized_operations else NOT_ASKED}
     shards, groups = context.parts.shards, context.pace.over(dict.fromkeys(request.groups))
     return {"groups": [shards.groups_of(group).describe(group) | allowed async for group in groups]}

@@ -1,4 +1,4 @@
-"""DescribeProducers (KIP-664). `last_timestamp` would be in milliseconds; it is not kept."""
+"""DescribeProducers (KIP-664). `last_timestamp` is not kept; it would be in milliseconds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def describe(parts: Parts, topic: str, number: int) -> Body:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if isinstance(partition.failure, NotLed):
         return answer | {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
-    # Drafts have no offset yet, so a transaction that is open has no first one to show.
+    # Drafts have no offset yet, so an open transaction has no start offset.
     return answer | {
         "error_code": ErrorCode.NONE,
         "active_producers": [

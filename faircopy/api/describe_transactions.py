@@ -29,13 +29,13 @@ api 65 DescribeTransactions 0 flexible 0+
 
 
 async def describe_transactions(request: Message, context: Context) -> Body:
-    """DescribeTransactions (KIP-664). One that is asked for twice is described once."""
+    """DescribeTransactions (KIP-664). A transactional id that is requested twice is described once."""
     names = context.pace.over(dict.fromkeys(request.transactional_ids))
     return {"transaction_states": [describe(context.parts, name) async for name in names]}
 
 
 def describe(parts: Parts, transactional_id: str) -> Body:
-    """The newest transaction of a transactional id."""
+    """The latest transaction of a transactional id."""
     answer: Body = {"transactional_id": transactional_id, "topics": []}
     producer = (
         parts.shards.coordinator_of(transactional_id).journal_of(transactional_id).table.producers.get(transactional_id)
@@ -61,7 +61,7 @@ def describe(parts: Parts, transactional_id: str) -> Body:
 
 
 def wall_ms(clock: Clock, steady_ms: int) -> int:
-    """A moment of the steady clock, as people's clocks have it now."""
+    """Convert a moment of the steady clock to the wall clock."""
     return clock.wall_ms() - (clock.steady_ms() - steady_ms)
 
 

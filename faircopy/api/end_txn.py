@@ -1,4 +1,4 @@
-"""EndTxn: commit, answered when it can't be lost any more, or abort."""
+"""EndTxn: commits or aborts a transaction. A commit is answered once it can't be lost any more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ api 26 EndTxn 0-5 flexible 3+
 
 
 async def end_txn(request: Message, context: Context) -> Body:
-    """EndTxn: answered when the commit can't be lost any more."""
+    """EndTxn. A commit is answered once it can't be lost any more."""
     try:
         await context.parts.shards.coordinator_of(request.transactional_id).end(
             request.transactional_id,

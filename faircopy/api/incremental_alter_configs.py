@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: settings are changed one by one (KIP-339)."""
+"""IncrementalAlterConfigs: changes settings one by one (KIP-339)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def incremental_alter_configs(request: Message, context: Context) -> Body:
 
 
 def changed(changes: list[Message], before: Mapping[str, str]) -> dict[str, str]:
-    """What a resource has of its own after the changes. Raises Refused."""
+    """The settings that a resource has of its own after the changes. Raises Refused."""
     configs = dict(before)
     times = Counter(change.name for change in changes)
     for change in changes:
@@ -70,11 +70,11 @@ def changed(changes: list[Message], before: Mapping[str, str]) -> dict[str, str]
 
 
 def changed_list(name: str, present: str | None, change: str, *, is_more: bool) -> str:
-    """A list with the elements of `change`, each once, or without them. Raises Refused."""
+    """The list with the elements of `change` added, each once, or removed. Raises Refused."""
     config = CONFIGS.get(name)
     if config is None or config.kind is not Kind.LIST:
         verb = "APPEND to" if is_more else "SUBTRACT from"
-        raise Refused(ErrorCode.INVALID_CONFIG, f"can't {verb} setting {name!r}, which is no list: SET it")
+        raise Refused(ErrorCode.INVALID_CONFIG, f"can't {verb} setting {name!r}, which is not a list: SET it")
     parts = elements(config.default if present is None else present)
     parts = [*parts, *elements(change)] if is_more else [part for part in parts if part not in elements(change)]
     return ",".join(dict.fromkeys(parts))

@@ -1,6 +1,6 @@
 """faircopy's own API Inspect: a look inside the broker as JSON, for the command line and for measuring.
 
-It is not advertised, since it is no part of Kafka's protocol.
+It is not advertised, since it is not part of Kafka's protocol.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ api 20000 Inspect 0 flexible 0+
 
 
 async def inspect(request: Message, context: Context) -> Body:
-    """Inspect: one of the subjects."""
+    """Inspect. Returns the document of the requested subject."""
     subject = SUBJECTS.get(request.subject)
     if subject is None:
         return {"error_code": ErrorCode.INVALID_REQUEST, "document": json.dumps(list(SUBJECTS))}
@@ -40,7 +40,7 @@ async def inspect(request: Message, context: Context) -> Body:
 
 
 def about_broker(parts: Parts) -> dict[str, Any]:
-    """The broker itself, in figures."""
+    """Figures of the broker itself."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     partitions = list(parts.catalog.partitions())
     return {
@@ -69,7 +69,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
 
 
 def partitions(parts: Parts) -> list[dict[str, Any]]:
-    """What stands in each partition."""
+    """The offsets and figures of each partition."""
     return [
         {
             "topic": partition.name.topic,
@@ -129,12 +129,12 @@ def transactions(parts: Parts) -> list[dict[str, Any]]:
 
 
 def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
-    """A participant's name, or its id, if its topic is deleted."""
+    """A participant's name, or its id if its topic is deleted."""
     return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
 
 
 def memory_bytes() -> int | None:
-    """What this process has in memory now; None where the system does not tell."""
+    """The memory that this process uses now; None if the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError):

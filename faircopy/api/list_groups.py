@@ -1,4 +1,4 @@
-"""ListGroups, of all states and types or of those asked for (KIP-518, KIP-848)."""
+"""ListGroups, of all states and types or of the requested ones (KIP-518, KIP-848)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ api 16 ListGroups 0-5 flexible 3+
 
 
 async def list_groups(request: Message, context: Context) -> Body:
-    """ListGroups: those of all shards."""
+    """ListGroups: the groups of all shards."""
     groups = [body for shard in context.parts.shards for body in shard.groups.listing(request)]
     return {"error_code": ErrorCode.NONE, "groups": groups}
 

@@ -1,6 +1,6 @@
-"""ListOffsets: where logs begin and end, and what stands where in time.
+"""ListOffsets: the start and end of logs, and offsets by time.
 
-Its timeout (version 10) is for reading from tiered storage, which there is none of.
+Its timeout (version 10) is for reads from tiered storage, which does not exist here.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def list_offsets(request: Message, context: Context) -> Body:
 
 
 async def find_offset(parts: Parts, topic: str, asked: Message, version: int) -> Body:
-    """What one partition is asked for."""
+    """Answer the request for one partition."""
     answer = {"partition_index": asked.partition_index}
     if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, NEVER):
         return answer | {"error_code": ErrorCode.UNSUPPORTED_VERSION}
@@ -90,14 +90,14 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
     except FaircopyError as error:
-        # What goes while it is searched is not damaged, and the client asks again.
+        # If retention moved the start during the search, the log is not damaged: the client asks again.
         if isinstance(error, DamagedLog | DamagedState) and partition.log.start_offset == start_offset:
             parts.catalog.stop(partition, error)
         return answer | {"error_code": code_of(error)}
 
 
 async def find(parts: Parts, partition: HostedPartition, timestamp: int) -> Body:
-    """The offset for a time, or for one of the special ones: the same at both isolation levels (P1).
+    """The offset for a time, or for one of the special timestamps. Both isolation levels get the same (P1).
 
     Raises NotCaughtUp, DamagedLog, DamagedState.
     """
@@ -118,7 +118,7 @@ async def find(parts: Parts, partition: HostedPartition, timestamp: int) -> Body
 
 
 def place(partition: HostedPartition, offset: int, timestamp_ms: int = -1) -> Body:
-    """An offset that was found, with the leader epoch that wrote it, or is to write it."""
+    """The answer for an offset, with the leader epoch that wrote it or will write it."""
     epoch = partition.epochs.epoch_at(offset)
     return {"offset": offset, "timestamp": timestamp_ms, "leader_epoch": epoch}
 

@@ -1,6 +1,6 @@
-"""Metadata: brokers, topics, and who leads which partition.
+"""Metadata: brokers, topics, and the leaders of partitions.
 
-A topic that is asked for by name is made, if settings and client allow.
+A topic that is requested by name is created if settings and client allow.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ NOBODY = -1
 
 
 async def metadata(request: Message, context: Context) -> Body:
-    """Metadata. A topic that is asked for by name is made, if settings and client allow."""
+    """Metadata. A topic that is requested by name is created if settings and client allow."""
     node_id = context.parts.settings.node_id
     if request.topics is None or (context.version == 0 and not request.topics):
         every = list(context.parts.catalog.topics.values())
         topics = [describe(hosted, node_id) async for hosted in context.pace.over(every)]
     else:
         may_create = request.allow_auto_topic_creation and context.parts.settings.auto_create_topics
-        # Before version 12 a topic that is asked for by its id has an empty name in the answer, not a null one.
+        # Before version 12, a topic requested by its id has an empty name in the answer, not a null one.
         nameless = None if context.version >= NULLABLE_NAME_SINCE else ""
-        # As Kafka does, answer once what is asked for twice: an answer is no greater than what there is.
+        # As Kafka does, answer duplicates once: so a response is never larger than all metadata.
         different = {(asked.topic_id, asked.name): asked for asked in request.topics}
         asked_for = context.pace.over(different.values())
         topics = [await describe_asked(context.parts, asked, may_create, nameless) async for asked in asked_for]
@@ -87,7 +87,7 @@ async def metadata(request: Message, context: Context) -> Body:
 
 
 async def describe_asked(parts: Parts, asked: Message, may_create: bool, nameless: str | None) -> Body:
-    """One topic, which is made if it may be."""
+    """Describe one topic. It is created if that is allowed."""
     hosted = find(parts.catalog, asked)
     if hosted is not None:
         return describe(hosted, parts.settings.node_id)
@@ -107,7 +107,7 @@ async def describe_asked(parts: Parts, asked: Message, may_create: bool, nameles
 
 
 def find(catalog: Catalog, asked: Message) -> HostedTopic | None:
-    """As Kafka does, go by the id if there is one, whatever the name: Java's clients give an empty one."""
+    """As Kafka does, use the id if there is one, whatever the name: Java clients send an empty name."""
     if asked.topic_id == UUID_ZERO:
         return catalog.topics.get(asked.name or "")
     return next((each for each in catalog.topics.values() if each.topic.id.bytes == asked.topic_id), None)
@@ -129,7 +129,7 @@ def describe(hosted: HostedTopic, node: int) -> Body:
 
 
 def leader_of(partition: HostedPartition, node: int) -> Body:
-    """Who leads a partition, unless nobody does for the moment."""
+    """A partition with its leader, or with an error if it has none at the moment."""
     is_led = not isinstance(partition.failure, NotLed)
     return {
         "error_code": ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,

@@ -1,6 +1,6 @@
 """OffsetCommit: answered when the offsets are durable.
 
-Kafka calls `generation_id` `generation_id_or_member_epoch` since version 9 (KIP-848).
+Since version 9, Kafka calls `generation_id` `generation_id_or_member_epoch` (KIP-848).
 """
 
 from __future__ import annotations

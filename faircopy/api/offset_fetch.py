@@ -46,7 +46,7 @@ api 9 OffsetFetch 1-8 flexible 6+
 
 
 async def offset_fetch(request: Message, context: Context) -> Body:
-    """OffsetFetch. A group that is asked for twice is answered once."""
+    """OffsetFetch. A group that is requested twice is answered once."""
     groups = {group.group_id: group.topics for group in request.groups}
     many = [
         {"group_id": group, **await fetched(group, groups[group], request, context)}

@@ -1,4 +1,4 @@
-"""All APIs that a broker serves. Adding one is a file of its own, and one line here (docs/ADDING_AN_API.md)."""
+"""All APIs that a broker serves. A new API is one file, and one line here (docs/ADDING_AN_API.md)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FLEXIBLE_FROM: dict[int, int] = {api_key: route.schema.flexible_from for api_key
 
 
 def advertised(routes: Mapping[int, Route | HotRoute] = ROUTES) -> dict[int, range]:
-    """The versions that clients are told of, by API key."""
+    """The advertised versions, by API key."""
     public = (route for route in routes.values() if isinstance(route, HotRoute) or route.is_advertised)
     return {route.schema.api_key: route.versions for route in sorted(public, key=lambda route: route.schema.api_key)}
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that become part of a transaction, as drafts in the group's offsets partition."""
+"""TxnOffsetCommit: adds offsets to a transaction, as drafts in the group's offsets partition."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ api 28 TxnOffsetCommit 0-5 flexible 3+
 
 
 async def txn_offset_commit(request: Message, context: Context) -> Body:
-    """TxnOffsetCommit: drafts in the group's offsets partition."""
+    """TxnOffsetCommit: adds drafts to the group's offsets partition."""
     parts = context.parts
     offsets = await sort_offsets(request.topics, parts.catalog, parts.clock.steady_ms(), context.pace)
     error = parts.shards.groups_of(request.group_id).check_txn_offset_commit(request)
@@ -72,7 +72,7 @@ async def commit_draft(request: Message, offsets: Offsets, context: Context) -> 
 
 
 def content_of(group: str, offsets: Offsets) -> Hashable:
-    """What is equal for the same request sent again: all but the time."""
+    """The content of a request for comparison with a retry: everything but the time."""
     return group, *((place, *offset[:3]) for place, offset in offsets.items())
 
 
