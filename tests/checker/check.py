@@ -1,7 +1,8 @@
-"""The checker: every anomaly of a history, each named and explained in a line.
+"""The checker finds every anomaly of a history, and explains each in a line.
 
-The anomalies are those of Jepsen's tests of Kafka (Kyle Kingsbury, "Redpanda 21.10.1", 2022), with stricter rules where
-faircopy promises more: no gaps (P3), no interleaved transactions (G0), one order for each group (P5), whole snapshots.
+The anomalies are those of Jepsen's Kafka tests (Kyle Kingsbury, "Redpanda 21.10.1", 2022). Rules are stricter
+where faircopy promises more: no gaps (P3), no interleaved transactions (G0), one order for each group (P5),
+whole snapshots.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ EXPLAINED_MAX = 8
 
 
 class Anomaly(Enum):
-    """What must never be found."""
+    """The anomalies that must never be found."""
 
     INCONSISTENT_OFFSETS = "inconsistent offsets"
     DUPLICATE = "duplicate"
@@ -44,7 +45,7 @@ class Anomaly(Enum):
 
 
 class Verdict(Enum):
-    """`UNKNOWN`: nothing was found, but the history ends before all was read."""
+    """`UNKNOWN`: nothing was found, but the history ends before everything was read."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -52,7 +53,7 @@ class Verdict(Enum):
 
 
 class Finding(NamedTuple):
-    """One anomaly, and in which values, transactions and offsets it shows."""
+    """One anomaly, with the values, transactions and offsets that show it."""
 
     anomaly: Anomaly
     explanation: str
@@ -62,7 +63,7 @@ class Finding(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What came of a check."""
+    """The result of a check."""
 
     verdict: Verdict
     findings: list[Finding]
@@ -88,18 +89,18 @@ def inconsistent_offsets(facts: Facts) -> Iterator[str]:
 
 
 def duplicates(facts: Facts) -> Iterator[str]:
-    """A value stands at one offset (P2)."""
+    """Each value is at one offset only (P2)."""
     for value, places in facts.places_of.items():
         if len(places) > 1:
             yield f"{value!r} stands at {listed(f'{partition}@{offset}' for partition, offset in places)}"
 
 
 def phantoms(facts: Facts) -> Iterator[str]:
-    """Somebody wrote what is read, and there."""
+    """Every value read was written, and to the partition where it was read."""
     for value, places in facts.places_of.items():
         writer = facts.writer.get(value)
         if writer is None:
-            yield f"{value!r} was read, and nobody wrote it"
+            yield f"{value!r} was read, but nobody wrote it"
             continue
         sent_to = next(send.partition for send in facts.transactions[writer].sends if send.value == value)
         for partition, offset in places:
@@ -108,7 +109,7 @@ def phantoms(facts: Facts) -> Iterator[str]:
 
 
 def aborted_reads(facts: Facts) -> Iterator[str]:
-    """What certainly failed is never read (P1)."""
+    """Values of a transaction that certainly failed are never read (P1)."""
     for value in facts.places_of:
         writer = facts.writer.get(value)
         if writer is not None and facts.transactions[writer].result is Result.FAILED and was_read(facts, value):
@@ -120,7 +121,7 @@ def was_read(facts: Facts, value: Value) -> bool:
 
 
 def uncommitted_reads(facts: Facts) -> Iterator[str]:
-    """Nothing is read before its commit was asked for (P1). A plain send asks for it at once."""
+    """Nothing is read before its commit was requested (P1). A plain send requests it at once."""
     for value, time in facts.first_read.items():
         writer = facts.writer.get(value)
         if writer is None:
@@ -133,12 +134,12 @@ def uncommitted_reads(facts: Facts) -> Iterator[str]:
 
 
 def torn_transactions(facts: Facts) -> Iterator[str]:
-    """All of a transaction is visible in the end, or nothing."""
+    """In the end, a transaction is visible as a whole or not at all."""
     if not facts.is_complete:
         return
     for number, transaction in enumerate(facts.transactions):
         if transaction.result is Result.FAILED:
-            continue  # what is visible of it is an aborted read
+            continue  # its visible messages are aborted reads
         seen = [send.value for send in transaction.sends if send.value in facts.final_values]
         missing = [
             send.value
@@ -150,7 +151,7 @@ def torn_transactions(facts: Facts) -> Iterator[str]:
 
 
 def lost_writes(facts: Facts) -> Iterator[str]:
-    """What was acknowledged at an offset is there, once anything at or behind that offset was read (P2)."""
+    """A value acknowledged at an offset is there, once anything at or after that offset was read (P2)."""
     highest: dict[str, int] = defaultdict(lambda: -1)
     for final in facts.finals:
         for read in final.reads:
@@ -165,13 +166,13 @@ def lost_writes(facts: Facts) -> Iterator[str]:
 
 
 def is_kept(facts: Facts, partition: str, offset: int | None) -> bool:
-    """Whether an offset is not below the start of its log, where retention takes it away."""
+    """Whether an offset is at or above the start of its log, so that retention has not deleted it."""
     start = next((final.start_offset for final in facts.finals if final.partition == partition), 0)
     return offset is None or offset >= start
 
 
 def unseen(facts: Facts) -> Iterator[str]:
-    """What was acknowledged is read in the end (P2)."""
+    """Every acknowledged value is read in the end (P2)."""
     if not facts.is_complete:
         return
     finals = {final.partition for final in facts.finals}
@@ -181,11 +182,12 @@ def unseen(facts: Facts) -> Iterator[str]:
         for send in transaction.sends:
             is_missing = send.value not in facts.final_values and send.partition in finals
             if is_missing and not is_trimmed(facts, send.value):
-                yield f"{send.value!r} of {name_of(facts, number)} was acknowledged, and is not in {send.partition}"
+                name = name_of(facts, number)
+                yield f"{send.value!r} of {name} was acknowledged, but is not in {send.partition}"
 
 
 def vanished(facts: Facts) -> Iterator[str]:
-    """What somebody has read is there in the end, whoever acknowledged it (P7)."""
+    """Every value that was read is there in the end, whoever acknowledged it (P7)."""
     if not facts.is_complete:
         return
     finals = {final.partition for final in facts.finals}
@@ -194,7 +196,7 @@ def vanished(facts: Facts) -> Iterator[str]:
             continue
         places = [f"{partition}@{offset}" for partition, offset in facts.places_of[value] if partition in finals]
         if places:
-            yield f"{value!r} was read at {listed(places)} at {time:.6f}, and is not there in the end"
+            yield f"{value!r} was read at {listed(places)} at {time:.6f}, but is not there in the end"
 
 
 def is_trimmed(facts: Facts, value: Value) -> bool:
@@ -203,7 +205,7 @@ def is_trimmed(facts: Facts, value: Value) -> bool:
 
 
 def send_orders(facts: Facts) -> Iterator[str]:
-    """The messages of a transaction stand in each partition in the order in which they were sent (P2)."""
+    """Each partition holds the messages of a transaction in the order in which they were sent (P2)."""
     for number, transaction in enumerate(facts.transactions):
         last: dict[str, tuple[int, Value]] = {}
         for send in transaction.sends:
@@ -228,21 +230,21 @@ def offset_gaps(facts: Facts) -> Iterator[str]:
 
 
 def poll_skips(facts: Facts) -> Iterator[str]:
-    """A consumer gets the next message next."""
+    """A consumer skips no messages."""
     for process, before, read in steps(facts):
         if read.offset > before + 1:
             yield f"{process} was given {read.partition}@{before} and then @{read.offset}"
 
 
 def non_monotonic_polls(facts: Facts) -> Iterator[str]:
-    """A consumer never goes back by itself."""
+    """A consumer never goes back of its own accord."""
     for process, before, read in steps(facts):
         if read.offset <= before:
             yield f"{process} was given {read.partition}@{before} and then @{read.offset}"
 
 
 def steps(facts: Facts) -> Iterator[tuple[str, int, Read]]:
-    """Each message that a consumer was given with the offset of that before it, within one assignment."""
+    """Each message that a consumer was given, with the offset of the one before it, within one assignment."""
     for process, polls in facts.polls.items():
         last: dict[tuple[int, str], int] = {}
         for poll in polls:
@@ -259,17 +261,17 @@ def _steps_of(process: str, poll: Poll, last: dict[tuple[int, str], int]) -> Ite
 
 # -- cycles ---------------------------------------------------------------------------------------------------------
 
-Edges = dict[int, set[int]]  # transaction -> those that come before it
+Edges = dict[int, set[int]]  # transaction -> the transactions before it
 
 
 def write_cycles(facts: Facts) -> Iterator[str]:
-    """Transactions stand in one order in all partitions, each in one piece."""
+    """Transactions have the same order in all partitions, each in one piece."""
     if cycle := cycle_of(write_edges(facts)):
         yield f"each stands before the next in some partition: {listed(name_of(facts, number) for number in cycle)}"
 
 
 def read_cycles(facts: Facts) -> Iterator[str]:
-    """Nobody reads, directly or not, from who comes later. Cycles of writes alone are found as such."""
+    """No transaction reads, directly or not, from a later one. Cycles of writes alone count as write cycles."""
     writes = write_edges(facts)
     if cycle_of(writes):
         return
@@ -284,7 +286,7 @@ def read_cycles(facts: Facts) -> Iterator[str]:
 
 
 def group_orders(facts: Facts) -> Iterator[str]:
-    """The transactions of a group stand in one order in all partitions (P5)."""
+    """The transactions of a group have the same order in all partitions (P5)."""
     edges: dict[str, Edges] = defaultdict(dict)
     for order in facts.order.values():
         last: dict[str, int] = {}
@@ -312,7 +314,7 @@ def write_edges(facts: Facts) -> Edges:
 
 
 def runs(facts: Facts, order: list[Value]) -> Iterator[int]:
-    """The transactions of a partition's values, each once for every piece in which it stands there."""
+    """The transactions of a partition's values, each once for every contiguous piece."""
     last: int | None = None
     for value in order:
         number = facts.writer.get(value)
@@ -334,7 +336,7 @@ def cycle_of(edges: Edges) -> list[int]:
 
 
 def snapshot_tears(facts: Facts) -> Iterator[str]:
-    """A snapshot holds all of a transaction, or nothing of it; and nothing that is missing before what it holds."""
+    """A snapshot holds each transaction as a whole or not at all, and misses nothing before what it holds."""
     for snapshot in facts.snapshots:
         yield from _tears_of(facts, snapshot)
 
@@ -355,7 +357,7 @@ def _tears_of(facts: Facts, snapshot: Snapshot) -> Iterator[str]:
 
 
 def is_of_table(partition: str, snapshot: Snapshot) -> bool:
-    """A table holds the topics that its name lists."""
+    """Whether a partition belongs to a table: a table holds the topics that its name lists."""
     return partition.rpartition("-")[0] in snapshot.table.split("+")
 
 
@@ -363,30 +365,30 @@ def is_of_table(partition: str, snapshot: Snapshot) -> bool:
 
 
 def ends_before_commits(facts: Facts) -> Iterator[str]:
-    """Who asks for the end of a partition after a commit's ack is told one that includes it (P8)."""
+    """An end of a partition that is requested after a commit's ack includes the commit (P8)."""
     acked = sorted(
         (transaction.ended, number)
         for number, transaction in enumerate(facts.transactions)
         if transaction.result is Result.OK
     )
-    behind: dict[str, tuple[int, int]] = {}  # by partition: the greatest end so far, and whose it is
+    acked_ends: dict[str, tuple[int, int]] = {}  # by partition: the greatest end so far, and its transaction
     at = 0
     for end in sorted(facts.ends, key=lambda end: end.asked):
         while at < len(acked) and acked[at][0] <= end.asked:
             number = acked[at][1]
-            for partition, offset in facts.end_behind(number).items():
-                behind[partition] = max(behind.get(partition, (0, 0)), (offset, number))
+            for partition, offset in facts.ends_of(number).items():
+                acked_ends[partition] = max(acked_ends.get(partition, (0, 0)), (offset, number))
             at += 1
-        least, number = behind.get(end.partition, (0, 0))
+        least, number = acked_ends.get(end.partition, (0, 0))
         if end.end_offset < least:
             yield (
-                f"{end.partition} was said to end at {end.end_offset} to who asked at {end.asked:.6f}, after "
+                f"a request at {end.asked:.6f} was told that {end.partition} ends at {end.end_offset}, after "
                 f"{name_of(facts, number)} was acknowledged, which reaches to {least}"
             )
 
 
 def lost_offsets(facts: Facts) -> Iterator[str]:
-    """Who asks after a commit's ack is told its offsets, or later ones (P8)."""
+    """A request after a commit's ack is told the commit's offsets, or later ones (P8)."""
     commits = commits_of(facts)
     for place, told_of in by_place(facts).items():
         acked = sorted((facts.transactions[n].ended, offset, n) for offset, n in commits[place] if is_ok(facts, n))
@@ -403,7 +405,7 @@ def lost_offsets(facts: Facts) -> Iterator[str]:
 
 
 def phantom_offsets(facts: Facts) -> Iterator[str]:
-    """Nobody is told an offset that was not committed, or not yet (P1)."""
+    """Nobody is told an offset that was not committed yet (P1)."""
     commits = commits_of(facts)
     for place, told_of in by_place(facts).items():
         numbers: dict[int, list[int]] = defaultdict(list)
@@ -419,7 +421,7 @@ GroupPlace = tuple[str, str]  # group and partition
 
 
 def commits_of(facts: Facts) -> dict[GroupPlace, list[tuple[int, int]]]:
-    """All offsets that were sent for a group's partition, each with its transaction."""
+    """All offsets sent for each partition of a group, each with its transaction."""
     commits: dict[GroupPlace, list[tuple[int, int]]] = defaultdict(list)
     for number, transaction in enumerate(facts.transactions):
         for group, partition, offset in transaction.offsets:
@@ -428,7 +430,7 @@ def commits_of(facts: Facts) -> dict[GroupPlace, list[tuple[int, int]]]:
 
 
 def by_place(facts: Facts) -> dict[GroupPlace, list[Committed]]:
-    """What was told of each group's partition."""
+    """The answers about each partition of a group."""
     found: dict[GroupPlace, list[Committed]] = defaultdict(list)
     for told in facts.committed:
         found[told.group, told.partition].append(told)

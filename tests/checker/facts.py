@@ -1,4 +1,4 @@
-"""What a history says, gathered once: who wrote each value, where it was read, and in which order it stands."""
+"""The facts of a history, gathered once: who wrote each value, where it was read, and the order of values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Place = tuple[str, int]  # partition and offset
 
 
 class Facts:
-    """Tables over one history. Transactions are known by their number in the history."""
+    """Tables over one history. Transactions are identified by their number in the history."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self.transactions: list[Transaction] = []
@@ -63,8 +63,8 @@ class Facts:
         self.values_at[read.partition, read.offset][read.value] = None
         self.places_of[read.value][read.partition, read.offset] = None
 
-    def end_behind(self, number: int) -> dict[str, int]:
-        """The offset behind the last message of a transaction, by partition, as far as it is known."""
+    def ends_of(self, number: int) -> dict[str, int]:
+        """The offset after the last known message of a transaction, by partition."""
         ends: dict[str, int] = {}
         for send in self.transactions[number].sends:
             for partition, offset in self.places_of.get(send.value, ()):
@@ -72,7 +72,7 @@ class Facts:
         return ends
 
     def _orders(self) -> dict[str, list[Value]]:
-        """The values of each partition by their offsets."""
+        """The values of each partition, by offset."""
         offsets: dict[str, list[tuple[int, Value]]] = defaultdict(list)
         for (partition, offset), values in self.values_at.items():
             offsets[partition] += [(offset, value) for value in values]

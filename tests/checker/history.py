@@ -1,7 +1,8 @@
-"""What clients did, and what came of it: the input of the checker.
+"""What clients did, with the results: the input of the checker.
 
-A history is a list of operations. In a file each is one line of JSON, an object with `kind` and the fields of the class
-of that name. Times are seconds of one clock. Values are unique: no two sends of a history send the same one.
+A history is a list of operations. In a file, each is one line of JSON: an object with `kind` and the fields
+of the class of that name. Times are in seconds of one clock. Values are unique: no two sends of a history
+have the same value.
 
     transaction  a producer's sends, reads and offsets, and how it ended; a plain send is a transaction of its own
     poll         what a consumer was given, one batch after the other
@@ -23,7 +24,7 @@ Value = int | str
 
 
 class Result(Enum):
-    """How an operation ended: for `FAILED` it is certain that it had no effect."""
+    """How an operation ended. `FAILED` means that it certainly had no effect."""
 
     OK = "ok"
     FAILED = "failed"
@@ -31,7 +32,7 @@ class Result(Enum):
 
 
 class Send(NamedTuple):
-    """One message; `offset` is what the broker said, None if it did not."""
+    """One message. `offset` is the one that the broker returned, None if it did not."""
 
     partition: str
     value: Value
@@ -56,7 +57,9 @@ class Offset(NamedTuple):
 
 @dataclass(frozen=True)
 class Transaction:
-    """`group` orders transactions (P5), None for plain sends; `commit_asked` is None if no commit was asked for."""
+    """`group` orders transactions (P5); it is None for plain sends. `commit_asked` is None if there was no
+    request to commit.
+    """
 
     process: str
     group: str | None
@@ -71,7 +74,7 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Poll:
-    """`assignment` changes whenever the consumer is given partitions or seeks: positions may jump then."""
+    """`assignment` changes whenever the consumer gets partitions or seeks: then positions may jump."""
 
     process: str
     assignment: int
@@ -81,7 +84,7 @@ class Poll:
 
 @dataclass(frozen=True)
 class Final:
-    """All of one partition, from `start_offset` to `end_offset` (not included), as the broker tells its ends."""
+    """The whole partition, from `start_offset` up to `end_offset` (exclusive), according to the broker."""
 
     partition: str
     start_offset: int
@@ -100,7 +103,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class End:
-    """`end_offset` is the offset behind the last message; it was asked for at `asked`."""
+    """`end_offset` is the offset after the last message. It was requested at `asked`."""
 
     partition: str
     asked: float
@@ -110,7 +113,7 @@ class End:
 
 @dataclass(frozen=True)
 class Committed:
-    """`offset` is -1 where the group had none; it was asked for at `asked` and told at `time`."""
+    """`offset` is -1 if the group had none. It was requested at `asked` and returned at `time`."""
 
     group: str
     partition: str
@@ -133,7 +136,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def write_history(operations: Iterable[Operation], file: TextIO) -> None:
-    """One line for each operation."""
+    """Write one line for each operation."""
     for operation in operations:
         file.write(json.dumps({"kind": _NAMES[type(operation)]} | asdict(operation), default=_plain) + "\n")
 

@@ -1,7 +1,8 @@
-"""Mistakes that a broker could make, each put into a clean history. The checker must find every one.
+"""Mistakes that a broker could make, each injected into a clean history. The checker must find every one.
 
-A mutation takes a history and a source of randomness, and returns another history; None where this one has no place for
-it. They change what was *read*, as a broker's mistake would, and leave what clients did as it was.
+A mutation takes a history and a source of randomness, and returns another history, or None if this one has no
+place for the mistake. Mutations change what was *read*, as a broker's mistake would, and leave what clients
+did.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ STRANGER = "nobody wrote this"
 
 
 def everywhere(history: list[Operation], change: Callable[[Read], Read | None]) -> list[Operation]:
-    """The history with each read changed, or left out."""
+    """The history with each read changed or left out."""
 
     def changed(reads: list[Read]) -> list[Read]:
         return [read for read in map(change, reads) if read is not None]
@@ -49,7 +50,7 @@ def transactions(history: list[Operation], result: Result) -> list[Transaction]:
 
 
 def renumbered(history: list[Operation], partition: str, reads: list[Read]) -> list[Operation]:
-    """The history with another log of one partition: all who read it see the new one, as far as they read."""
+    """The history with another log for one partition. All its readers see the new log, as far as they read."""
     log = [Read(partition, offset, read.value) for offset, read in enumerate(reads)]
 
     def changed(operation: Operation) -> Operation:
@@ -62,7 +63,7 @@ def renumbered(history: list[Operation], partition: str, reads: list[Read]) -> l
         if isinstance(operation, Final) and operation.partition == partition:
             return Final(partition, 0, len(log), log)
         if isinstance(operation, Transaction):
-            # What the broker acknowledged, it would have acknowledged where it now stands.
+            # The broker would have acknowledged each message at its new offset.
             offsets = {read.value: read.offset for read in log}
             sends = [
                 Send(send.partition, send.value, offsets.get(send.value))
@@ -143,7 +144,7 @@ def without(history: list[Operation], value: Value) -> list[Operation]:
 
 
 def drop_with_its_place(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """A message is acknowledged at an offset where another stands in the end."""
+    """A message is acknowledged at an offset that holds another one in the end."""
     known = [
         send
         for operation in transactions(history, Result.OK)
@@ -157,7 +158,7 @@ def drop_with_its_place(history: list[Operation], chosen: random.Random) -> list
 
 
 def tear(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """Of a transaction whose end is unknown, one message is missing."""
+    """One message is missing from a transaction whose end is unknown."""
     visible = {read.value for final in finals(history) for read in final.reads}
     torn = [
         operation
@@ -197,7 +198,7 @@ def change_poll(
 
 
 def take_back(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """What somebody has read at the end of a log is gone later."""
+    """A message that was read at the end of a log is gone later."""
     seen = {read.value for operation in history if isinstance(operation, Poll) for read in operation.reads}
     taken = [final for final in finals(history) if final.reads[-1].value in seen]
     if not taken:
@@ -208,13 +209,13 @@ def take_back(history: list[Operation], chosen: random.Random) -> list[Operation
 
 
 def leave_a_gap(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """An offset is given to nothing."""
+    """An offset is left unused."""
     final = chosen.choice(finals(history))
     at = chosen.choice(final.reads).offset
 
     def moved(read: Read) -> Read:
-        is_behind = read.partition == final.partition and read.offset >= at
-        return read._replace(offset=read.offset + 1) if is_behind else read
+        follows = read.partition == final.partition and read.offset >= at
+        return read._replace(offset=read.offset + 1) if follows else read
 
     grown = everywhere(history, moved)
     return [
@@ -226,7 +227,7 @@ def leave_a_gap(history: list[Operation], chosen: random.Random) -> list[Operati
 
 
 def turn(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """Two messages of a transaction change places."""
+    """Two messages of a transaction swap places."""
     for final in chosen.sample(finals(history), len(finals(history))):
         for at in range(len(final.reads) - 1):
             first, second = (transaction_of(history, read.value) for read in final.reads[at : at + 2])
@@ -237,12 +238,12 @@ def turn(history: list[Operation], chosen: random.Random) -> list[Operation] | N
 
 
 def swap_in_group(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """Two transactions of a group stand in one order here and in the other there."""
+    """Two transactions of a group have different orders in two partitions."""
     return swap(history, chosen, lambda first, second: first.group == second.group)
 
 
 def swap_across_groups(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """Two transactions of different groups stand in one order here and in the other there."""
+    """Two transactions of different groups have different orders in two partitions."""
     return swap(history, chosen, lambda first, second: first.group != second.group)
 
 
@@ -273,7 +274,7 @@ def is_ordered_elsewhere(first: Transaction, second: Transaction, here: str) -> 
 
 
 def read_the_future(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """A transaction read what a later one of its partition wrote."""
+    """A transaction reads what a later one in its partition wrote."""
     for final in chosen.sample(finals(history), len(finals(history))):
         for early, late in zip(final.reads, final.reads[1:], strict=False):
             reader = transaction_of(history, early.value)
@@ -299,19 +300,19 @@ def tear_a_snapshot(history: list[Operation], chosen: random.Random) -> list[Ope
 
 
 def forget_a_commit(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """Who asks for the end of a partition is not told of what was just committed."""
+    """The reported end of a partition does not include what was just committed."""
     return change_one(history, chosen, End, lambda end: replace(end, end_offset=end.end_offset - 1), needs_acked)
 
 
 def needs_acked(history: list[Operation], end: Operation) -> bool:
-    """Whether the last message of a partition was acknowledged, as far as this end reaches."""
+    """Whether the last message of a partition, as far as this end reaches, was acknowledged."""
     assert isinstance(end, End)
     final = next(each for each in finals(history) if each.partition == end.partition)
     return end.end_offset > 0 and (transaction_of(history, final.reads[end.end_offset - 1].value).result is Result.OK)
 
 
 def forget_an_offset(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """A group's offset is not what was committed."""
+    """A group's offset is not the committed one."""
     return change_one(history, chosen, Committed, lambda told: replace(told, offset=-1), needs_acked_offset)
 
 

@@ -30,7 +30,7 @@ PLAIN_CHANCE = 0.2
 
 
 class PerfectBroker:
-    """Carries out one operation after the other. The same seed gives the same history."""
+    """Carries out one operation after another. The same seed gives the same history."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -43,7 +43,7 @@ class PerfectBroker:
         self.operations: list[Operation] = []
 
     def run(self, transactions: int, snapshot_chance: float = SNAPSHOT_CHANCE) -> list[Operation]:
-        """A whole history of so many transactions. Each snapshot holds all that there is."""
+        """A whole history of `transactions` transactions. Each snapshot holds everything written so far."""
         for _ in range(transactions):
             self._transaction()
             if self._random.random() < POLL_CHANCE:
@@ -71,7 +71,7 @@ class PerfectBroker:
         partitions = [self._random.choice(PARTITIONS) for _ in range(1 if is_plain else self._random.randint(1, 4))]
         values = [self._next_value() for _ in partitions]
         result = self._result()
-        # Of what is unknown, some took effect.
+        # Some transactions with an unknown result took effect.
         is_applied = result is Result.OK or (result is Result.UNKNOWN and self._random.random() < 0.5)
         if is_applied:
             for partition, value in zip(partitions, values, strict=True):
@@ -109,7 +109,7 @@ class PerfectBroker:
 
     def _poll(self) -> None:
         consumer = self._random.randrange(CONSUMERS)
-        if self._random.random() < 0.1:  # a rebalance, and it begins anew somewhere
+        if self._random.random() < 0.1:  # a rebalance: it starts again somewhere
             self._assignments[consumer] += 1
             for partition, log in self._logs.items():
                 self._positions[consumer, partition] = self._random.randint(0, len(log))

@@ -1,4 +1,4 @@
-"""The checker finds every kind of mistake, and none where there is none."""
+"""The checker finds every kind of mistake, and reports none in a clean history."""
 
 from __future__ import annotations
 
