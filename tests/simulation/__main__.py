@@ -1,4 +1,4 @@
-"""`python -m tests.simulation`: many seeds, each failing one printed with what is wrong."""
+"""`python -m tests.simulation`: runs many seeds, and prints what is wrong with each failing one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.simulation.coverage import Coverage
 from tests.simulation.run import Outcome, simulate
 
 FINDINGS_SHOWN = 5
-COVERING_SEEDS = 200  # so many must meet everything
+COVERING_SEEDS = 200  # this many seeds must meet everything
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--seeds", default=100, show_default=True, help="How many seeds to run.")
 @click.option("--seed", type=int, help="Run this one only, and write its history.")
-@click.option("--processes", default=2, show_default=True, help="How many to run at a time.")
+@click.option("--processes", default=2, show_default=True, help="How many seeds to run at a time.")
 @click.option("--history", type=click.Path(path_type=Path), help="Where to write the history of --seed.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object at the end instead of tables.")
 def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_json: bool) -> None:
@@ -79,7 +79,7 @@ def progress_on(console: Console) -> Progress:
 
 
 def show(console: Console, outcome: Outcome) -> None:
-    """Say what is wrong with a seed, and how to see it again."""
+    """Print what is wrong with a seed, and how to reproduce it."""
     console.print(f"[bold red]seed {outcome.seed}[/]: {outcome.checked.verdict.value}")
     for line in [*outcome.failures, *map(str, outcome.checked.findings)][:FINDINGS_SHOWN]:
         console.print(f"  {line}", markup=False)

@@ -1,4 +1,4 @@
-"""A simulated administrator: makes topics and groups, uses them, and has them and old records deleted."""
+"""A simulated administrator: creates topics and groups, uses them, and deletes them and old records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.simulation.producer import GaveUp, Refused, SimulatedProducer, partit
 PAUSE_SECONDS = 0.2
 USE_SECONDS = 1.5
 USE_PAUSE_SECONDS = 0.02
-FOREIGN = -1  # the value that everybody else sends to the topic
+FOREIGN = -1  # the value that all other clients send to the topic
 TOPIC = "short"
 PARTITION = "short-0"
 GROUP = "fleeting"
@@ -28,7 +28,7 @@ GROUP_SECONDS = 3.0
 
 
 class Administrator:
-    """Raises AssertionError where the broker does not do what it said."""
+    """Raises AssertionError if the broker does not do what it said."""
 
     def __init__(self, remote: Remote, neighbour: Remote, chosen: random.Random, now: Callable[[], float]) -> None:
         self._remote = remote
@@ -40,7 +40,7 @@ class Administrator:
     async def _until(
         self, api_key: ApiKey, version: int, body: dict[str, Any], code_of: Callable[[Any], int], *done: ErrorCode
     ) -> None:
-        """Ask until it is done; the codes `done` say that an earlier try did it."""
+        """Repeat a request until it is done. The codes `done` say that an earlier try did it."""
         while True:
             try:
                 code = code_of(await self._remote.ask(api_key, version, body))
@@ -70,19 +70,19 @@ class Administrator:
         )
 
     async def live_through_a_topic(self) -> None:
-        """A topic that always has the same name holds what was sent to it since it was made, and nothing older."""
+        """A topic that always has the same name holds what was sent since its creation, and nothing older."""
         await self.make_topic(TOPIC, 1, {"plain.enabled": "false"})
         known, perhaps = await self._send_some()
-        # What was on its way may still arrive, and must not arrive in the next topic of this name.
+        # Requests on their way may still arrive, and must not reach the next topic of this name.
         await asyncio.sleep(LATE_SECONDS)
         found = [read.value for read in await self._read_all() if read.value != FOREIGN]
         assert set(known) <= set(found) <= set(known) | set(perhaps), f"sent {known}, perhaps {perhaps}: found {found}"
         assert found == sorted(set(found)), f"sent in order and once each: found {found}"
         await self._delete_in_use()
-        await asyncio.sleep(LATE_SECONDS)  # nor may this delete the next
+        await asyncio.sleep(LATE_SECONDS)  # nor may this deletion reach the next topic
 
     async def _delete_in_use(self) -> None:
-        """Delete the topic while somebody sends to it: it goes in the middle of whatever the broker does for them."""
+        """Delete the topic while a client sends to it, in the middle of whatever the broker does for it."""
         sender = asyncio.create_task(self._send_for_ever())
         await asyncio.sleep(self._chosen.random() * USE_SECONDS)
         await self._until(
@@ -104,7 +104,7 @@ class Administrator:
             await asyncio.sleep(self._chosen.random() * USE_PAUSE_SECONDS)
 
     async def _send_some(self) -> tuple[list[int], list[int]]:
-        """The values that were acknowledged, and those of which nobody knows."""
+        """The acknowledged values, and those whose result is unknown."""
         producer = SimulatedProducer(self._remote, None, self._chosen)
         known: list[int] = []
         for _ in range(self._chosen.randint(1, 5)):
@@ -132,14 +132,14 @@ class Administrator:
     # -- groups --------------------------------------------------------------------------------------------------
 
     async def live_through_a_group(self, partitions: list[str]) -> None:
-        """What a group has committed is gone when the group is deleted."""
+        """A group's committed offsets are gone when the group is deleted."""
         member = SimulatedMember(self._remote, GROUP, partitions, self._chosen)
         until = self._now() + self._chosen.random() * GROUP_SECONDS
         while self._now() < until:
             await member.run_once(
                 lambda: self._now() >= until, lambda assignment, reads: None, lambda offsets: lambda is_done: None
             )
-        await asyncio.sleep(LATE_SECONDS)  # a commit that comes late would count
+        await asyncio.sleep(LATE_SECONDS)  # a late commit would count
         await member.knock()
         await self._until(
             ApiKey.DELETE_GROUPS,
@@ -151,7 +151,7 @@ class Administrator:
         consumer = SimulatedConsumer(self._remote, partitions, is_committed=True)
         for name in partitions:
             offset = await consumer.committed(GROUP, name)
-            assert offset == -1, f"{GROUP} was deleted, and has {name}@{offset}"
+            assert offset == -1, f"{GROUP} was deleted, but has {name}@{offset}"
 
     # -- records -------------------------------------------------------------------------------------------------
 
@@ -166,4 +166,4 @@ class Administrator:
             lambda answer: int(answer.topics[0].partitions[0].error_code),
         )
         start = await SimulatedConsumer(self._remote, [name], is_committed=True).bound(name, EARLIEST)
-        assert start >= offset, f"{name} was to begin at {offset}, and begins at {start}"
+        assert start >= offset, f"{name} should start at {offset}, but starts at {start}"

@@ -1,4 +1,4 @@
-"""A topic with a short retention: whatever clocks do, nothing goes before its time, and in the end all of it goes."""
+"""A topic with a short retention: whatever clocks do, nothing expires early, and in the end all expires."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ RETENTION_SECONDS = 15.0
 SETTINGS = {"retention.ms": str(int(RETENTION_SECONDS * 1000)), "segment.ms": "4000", "plain.enabled": "false"}
 PAUSE_SECONDS = 0.5
 ASK_CHANCE = 0.2
-PATIENCE_SECONDS = 200.0  # checkpoints may be a minute apart, and a segment goes with the second one
+PATIENCE_SECONDS = 200.0  # checkpoints may be a minute apart, and the second one deletes a segment
 
 
 class Aging:
-    """Sends and looks. `early_seconds` says by how much messages may seem older than they are.
+    """Sends messages, and watches the log's start. Messages may seem older than they are by `early_seconds`.
 
     Raises AssertionError.
     """
@@ -36,7 +36,7 @@ class Aging:
         self._value = 0
 
     async def run(self, is_over: Callable[[], bool], wall_ms: Callable[[], int]) -> None:
-        """One message after the other, with a look at the log's start now and then."""
+        """Send one message after another, and look at the log's start now and then."""
         while not is_over():
             producer = SimulatedProducer(self._remote, None, self._chosen)
             try:
@@ -61,14 +61,14 @@ class Aging:
         if youngest is not None:
             age = self._now() - youngest
             least = RETENTION_SECONDS - self._early_seconds()
-            assert age >= least, f"a message went after {age:.1f} s, and was to stay for {RETENTION_SECONDS} s"
+            assert age >= least, f"a message expired after {age:.1f} s, not after {RETENTION_SECONDS} s"
         return start
 
     async def _bound(self, which: int) -> int:
         return await SimulatedConsumer(self._remote, [PARTITION], is_committed=True).bound(PARTITION, which)
 
     async def ensure_all_goes(self) -> None:
-        """Nobody sends any more: the topic becomes empty, its last segment included."""
+        """Wait until the topic is empty, including its last segment. Nobody sends any more."""
         until = self._now() + PATIENCE_SECONDS
         while await self._look() < await self._bound(LATEST):
             assert self._now() < until, "the topic keeps what has expired"

@@ -1,4 +1,4 @@
-"""A simulated consumer of given partitions, which reads on from where it is."""
+"""A simulated consumer of given partitions, which reads on from its positions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ ANSWER_BYTES = 20_000
 
 
 class SimulatedConsumer:
-    """`positions` are the next offsets; `is_committed` chooses the isolation level, which changes nothing (P1).
+    """`positions` are the next offsets; `is_committed` chooses the isolation level, which changes nothing
+    (P1).
 
-    `seeks` counts how often it had to go to the start of a log, because what it wanted was deleted.
+    `seeks` counts how often it had to seek to the start of a log, because its position was deleted.
 
-    It names the leader epoch that it takes for the current one, and that of what it fetched last: whatever becomes of
-    the broker, what was shown is not cut (KIP-320).
+    Its requests name the leader epoch that it believes current, and the epoch of what it fetched last.
+    Whatever happens to the broker, visible messages are never cut off (KIP-320).
     """
 
     def __init__(self, remote: Remote, partitions: list[str], *, is_committed: bool) -> None:
@@ -39,7 +40,7 @@ class SimulatedConsumer:
         self._last_epochs: dict[str, int] = {}
 
     async def poll(self, wait_ms: int = 500) -> list[Read]:
-        """What has come, after at most so long. Raises Disconnected."""
+        """The messages that arrive within `wait_ms`. Raises Disconnected."""
         by_topic: dict[str, list[dict[str, Any]]] = {}
         for name in self.partitions:
             topic, number = partition_of(name)
@@ -72,15 +73,15 @@ class SimulatedConsumer:
                 elif partition.error_code == ErrorCode.FENCED_LEADER_EPOCH:
                     deposed.add(topic.topic)
                 elif partition.error_code == ErrorCode.NONE:
-                    assert partition.diverging_epoch is None, f"what was shown of {name} is cut: {partition}"
+                    assert partition.diverging_epoch is None, f"messages of {name} are cut off: {partition}"
                     found += self._take(name, bytes(partition.records or b""))
         for name in sorted(deposed):
-            with contextlib.suppress(Disconnected):  # it is told again; what was found must not be lost
+            with contextlib.suppress(Disconnected):  # it is told again; what was read must not be lost
                 await self._learn_epoch(name)
         return found
 
     async def _learn_epoch(self, topic: str) -> None:
-        """Under which epochs a topic's partitions are led. Raises Disconnected."""
+        """Learn the leader epochs of a topic's partitions. Raises Disconnected."""
         answer = await self._remote.ask(ApiKey.METADATA, 9, {"topics": [{"name": topic}]})
         for partition in answer.topics[0].partitions:
             name = f"{topic}-{partition.partition_index}"
@@ -88,7 +89,7 @@ class SimulatedConsumer:
             self._current_epochs[name] = partition.leader_epoch
 
     def _take(self, name: str, data: bytes) -> list[Read]:
-        """The messages from the position on; a batch that is cut at the end is left for the next time."""
+        """The messages from the position on. A batch that is cut at the end is left for the next poll."""
         found = []
         at = 0
         while at + HEADER_BYTES <= len(data):
@@ -106,7 +107,7 @@ class SimulatedConsumer:
         return found
 
     async def bound(self, name: str, which: int) -> int:
-        """The first offset of a partition, or the one behind its last, asked for until there is an answer."""
+        """The start or the end offset of a partition. Asks until there is an answer."""
         topic, number = partition_of(name)
         body = {
             "isolation_level": 1,
@@ -122,7 +123,7 @@ class SimulatedConsumer:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def committed(self, group: str, name: str) -> int:
-        """The offset that a group has committed, -1 if none; asked for until it is stable."""
+        """The committed offset of a group, -1 if none. Asks until it is stable."""
         topic, number = partition_of(name)
         body = {
             "group_id": group,

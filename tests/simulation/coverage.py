@@ -1,4 +1,4 @@
-"""What a simulation has met: how often each fault came, and which transitions were taken."""
+"""What a simulation has met: how often each fault occurred, and which transitions were taken."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from faircopy.transactions import state
 
 
 class Coverage:
-    """Counts by name; those that were announced and never met are what a run has not shown."""
+    """Counts by name. Announced names that were never met are what a run did not cover."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
     def announce(self, *names: str) -> None:
-        """These should be met."""
+        """Announce names that should be met."""
         for name in names:
             self.counts[name] += 0
 

@@ -1,4 +1,4 @@
-"""What goes wrong on a machine, and when: from one seed."""
+"""What goes wrong on a machine, and when, from one seed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FULL_SECONDS = 3.0
 FULL_AT_STOP_CHANCE = 0.3
 FULL_AT_START_CHANCE = 0.3
 FULL_BYTES = 20_000
-JUMP_MS = 10 * 86_400_000  # further than anything is kept by default
+JUMP_MS = 10 * 86_400_000  # longer than anything is kept by default
 FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
 
 class Faults:
-    """Fault after fault, until `stop`. Without `may_lose_power`, only processes die (durability `os`)."""
+    """Causes faults until `stop`. Without `may_lose_power`, only processes die (durability `os`)."""
 
     def __init__(self, machine: Machine, chosen: random.Random, coverage: Coverage, *, may_lose_power: bool) -> None:
         self._machine = machine
@@ -46,7 +46,7 @@ class Faults:
         coverage.announce("fault: stop with a full disk", "fault: start with a full disk")
 
     async def run(self) -> None:
-        """Let things go wrong."""
+        """Cause faults until stopped."""
         while not self._is_stopping:
             await asyncio.sleep(self._chosen.expovariate(1 / CALM_SECONDS))
             name = self._chosen.choice(list(self._kinds))
@@ -56,11 +56,11 @@ class Faults:
             await self._kinds[name]()
 
     def stop(self) -> None:
-        """Nothing more goes wrong."""
+        """Cause no more faults."""
         self._is_stopping = True
 
     async def heal(self) -> None:
-        """The machine runs, and has all it needs."""
+        """Make the machine run, with everything it needs."""
         self._machine.weather.clear()
         self._machine.disk.before = lambda operation: None
         self._machine.disk.free_bytes = None
@@ -69,7 +69,7 @@ class Faults:
     # -- dying and coming back -----------------------------------------------------------------------------------
 
     async def _come_back(self) -> None:
-        """Start the broker until it stays up; now and then it dies in its recovery, too."""
+        """Start the broker until it stays up. Now and then it dies during recovery, too."""
         while not self._machine.is_up:
             if not self._is_stopping and self._chosen.random() < 0.2:
                 self._coverage.hit("fault: crash in recovery")
@@ -118,7 +118,7 @@ class Faults:
         await self._rest()
 
     def _prepare_crash(self, ahead: int) -> None:
-        """Have the machine lose power, or at least the broker die, at the Nth operation from now on."""
+        """Make the machine lose power, or at least the broker die, at the Nth operation from now on."""
         machine, disk = self._machine, self._machine.disk
         last = disk.operations + ahead
 
@@ -151,7 +151,7 @@ class Faults:
         disk.free_bytes = None
 
     async def _fail_operation(self) -> None:
-        """One operation fails, as when the device has an error: the broker must end itself (I10)."""
+        """Make one operation fail, as with a device error: the broker must end itself (I10)."""
         disk, name = self._machine.disk, self._chosen.choice(FAILING)
 
         def before(operation: Operation) -> None:
@@ -165,7 +165,7 @@ class Faults:
         if not self._machine.is_up:
             await self._rest()
         if self._may_lose_power and self._chosen.random() < 0.5:
-            # Then it shows what the failed operation has left.
+            # This shows what the failed operation left on the disk.
             await self._lose_power()
 
     async def _jump(self) -> None:

@@ -1,8 +1,8 @@
 """An event loop on a virtual clock: it never waits, and the same callbacks always run in the same order.
 
-Each part of a simulation has a `Life`. What belongs to one runs in a context that names it (callbacks, timers and tasks
-inherit the context of whoever made them), and stops when the life ends: at once, with no `finally` and no farewell, as
-kill -9 does it.
+Each part of a simulation has a `Life`. Everything that belongs to a life runs in a context that names it:
+callbacks, timers and tasks inherit the context of their creator. It all stops at once when the life ends,
+without any `finally`, as with kill -9.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Life:
         self.context.run(_life.set, self)
 
     def end(self) -> None:
-        """Nothing of this part runs from now on."""
+        """Stop everything of this part."""
         self.is_over = True
 
 
@@ -39,7 +39,7 @@ _life: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", defa
 
 
 class Deadlock(RuntimeError):
-    """Nothing is due any more, and what was waited for has not come."""
+    """Nothing is due any more, but the awaited result has not come."""
 
 
 class _Mortal:
@@ -62,7 +62,7 @@ class _MortalTimer(_Mortal, TimerHandle):
 
 
 class _Idle:
-    """In the place of a selector: waiting moves the clock."""
+    """Replaces a selector: waiting moves the clock."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -80,7 +80,7 @@ class _Idle:
 class VirtualLoop(asyncio.BaseEventLoop):
     """`now` are the seconds since the simulation began."""
 
-    # What asyncio's own loop is made of; its published types do not tell.
+    # A part of asyncio's own loop that its published types leave out.
     _ready: deque[Handle]
     _scheduled: list[TimerHandle]
 

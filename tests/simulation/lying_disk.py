@@ -1,13 +1,14 @@
-"""A disk that keeps what was fsynced, and of the rest whatever it likes.
+"""A disk that keeps what was fsynced, and an arbitrary part of the rest.
 
-`LyingDisk` takes the calls of `storage.system.System`. `crash` makes the disk that the machine finds when it comes
-back: of every write that was not fsynced each sector is kept, lost or garbled, of sizes and of names in directories
-that were not fsynced some. One promise is kept, as POSIX has it: a rename is never half done.
+`LyingDisk` takes the calls of `storage.system.System`. `crash` returns the disk that the machine finds when
+it comes back. Each sector of a write that was not fsynced is kept, lost or garbled. Of the sizes, and of the
+names in directories, that were not fsynced, some are kept. One promise always holds, as in POSIX: a rename is
+never half done.
 
     a file       is `durable`, and the writes and sizes since the last fdatasync, in order
     a directory  is the names that are durable, and the changes since the last fsync of the directory, in order
 
-An fsync that fails leaves what was written readable, until the machine loses power, and never makes it durable
+After a failed fsync, written data stays readable until the machine loses power, but never becomes durable
 (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
 """
 
@@ -38,11 +39,11 @@ class Operation(NamedTuple):
 
 
 class Crash(BaseException):
-    """The machine stops in the middle of a call. Nothing that follows reaches the disk."""
+    """The machine stops in the middle of a call. Nothing after that reaches the disk."""
 
 
 class Fate(Enum):
-    """What becomes of what was not fsynced."""
+    """What happens to data that was not fsynced."""
 
     KEPT = "kept"
     LOST = "lost"
@@ -89,7 +90,9 @@ class FileNode:
 
 @dataclass
 class DirectoryNode:
-    """A directory; `changes` are (name, node or None) in the order in which they were made, a rename as one of two."""
+    """A directory; `changes` are (name, node or None) in the order in which they were made, a rename as one
+    of two.
+    """
 
     names: dict[str, FileNode | DirectoryNode] = field(default_factory=dict)
     durable: dict[str, FileNode | DirectoryNode] = field(default_factory=dict)
@@ -109,7 +112,7 @@ Node = FileNode | DirectoryNode
 
 
 def put(content: bytearray, position: int, data: bytes) -> None:
-    """Write into a file's bytes; those never written are zero, and not kept."""
+    """Write into a file's bytes. Bytes never written are zero, and take no memory."""
     if position > len(content):
         content += bytes(position - len(content))
     content[position : position + len(data)] = data
@@ -124,19 +127,19 @@ def apply_names(names: dict[str, Node], changed: dict[str, Node | None]) -> None
 
 
 class LyingDisk(System):
-    """The disk of one machine. `before` is called with each operation that changes something; it may raise."""
+    """The disk of one machine. `before`, which may raise, is called before each change."""
 
     def __init__(self, now_ns: Callable[[], int], root: DirectoryNode | None = None) -> None:
         self.root = root or DirectoryNode()
         self.before: Callable[[Operation], None] = lambda operation: None
         self.operations = 0
-        self.free_bytes: int | None = None  # None: as many as are asked for
+        self.free_bytes: int | None = None  # None: unlimited
         self._now_ns = now_ns
         self._open: dict[int, tuple[Path, FileNode]] = {}
         self._descriptors = 1_000
 
     def operation(self, name: str, path: Path) -> None:
-        """Count an operation that changes something, and have it go wrong if it is to."""
+        """Count an operation that changes something, and let `before` make it fail."""
         self.operations += 1
         self.before(Operation(self.operations, name, path))
 
@@ -186,7 +189,8 @@ class LyingDisk(System):
         size = sum(map(len, buffers))
         self.operation("write", path)
         self._take_space(max(position + size - node.size, 0))
-        # Each buffer by itself: a crash may come between any two entries, or between a header and its payload.
+        # Each buffer by itself: a crash may come between any two entries, or between a header and its
+        # payload.
         for number, buffer in enumerate(buffers):
             if number:
                 self.operation(WITHIN_A_WRITE, path)
@@ -231,8 +235,9 @@ class LyingDisk(System):
         self._sync("sync", path, node)
 
     def _sync(self, name: str, path: Path, node: Node) -> None:
-        """Make a node durable. If that fails, written pages stay in the cache as if they were on disk, so that a second
-        try finds nothing to do. Names and sizes are kept by the file system's own journal, which does not forget.
+        """Make a node durable. If that fails, written pages stay in the cache as if they were on disk, so
+        that a second try finds nothing to do. Names and sizes are kept by the file system's own journal,
+        which does not forget.
         """
         try:
             self.operation(name, path)
@@ -306,7 +311,7 @@ class LyingDisk(System):
         return LyingDisk(self._now_ns, after.directory(self.root))
 
     def kill(self) -> LyingDisk:
-        """The disk after the process was killed: the operating system lives, and has all that was written."""
+        """The disk after the process was killed: the operating system survives, with everything written."""
         return self.with_root(self.root)
 
     def with_root(self, root: DirectoryNode) -> LyingDisk:
@@ -314,7 +319,7 @@ class LyingDisk(System):
         return LyingDisk(self._now_ns, root)
 
     def sync_everything(self, under: Path = Path("/")) -> None:
-        """Make durable all that stands under a directory, and the directory itself."""
+        """Make everything under a directory durable, and the directory itself."""
         waiting: list[Node] = [self._directory(under)]
         while waiting:
             node = waiting.pop()
@@ -324,7 +329,9 @@ class LyingDisk(System):
 
 
 class Aftermath:
-    """One crash: what is left of each file and directory. A file of two names, as in a half-kept rename, stays one."""
+    """One crash: what is left of each file and directory. A file of two names, as in a half-kept rename,
+    stays one.
+    """
 
     def __init__(self, fate: Fate, chosen: random.Random) -> None:
         self._fate = fate
@@ -349,7 +356,7 @@ class Aftermath:
             return node.changes
         if self._fate is Fate.LOST:
             return []
-        if self._chosen.random() < 0.5:  # as a journaling file system: in order, up to some point
+        if self._chosen.random() < 0.5:  # like a journaling file system: in order, up to some point
             return node.changes[: self._chosen.randint(0, len(node.changes))]
         return [changed for changed in node.changes if self._chosen.random() < 0.5]
 

@@ -60,8 +60,8 @@ class VirtualClock:
 
 
 class Machine:
-    """`failures` are errors of brokers that could not start, which none of the simulated faults may cause, and
-    `differences` are what the state of brokers was and their journals did not say.
+    """`failures` are errors of brokers that could not start; no simulated fault may cause them. `differences`
+    are the places where a broker's state was not what its journals say.
 
     A context manager: while its broker runs, all files of this process are on the machine's disk.
     """
@@ -94,14 +94,14 @@ class Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Whatever is left of it dies, and the files of this process are its own again."""
+        """End whatever is left of the machine, and give this process its own files back."""
         self._end_life()
 
     def _now_ns(self) -> int:
         return self.clock.wall_ms() * 1_000_000
 
     def bury(self) -> None:
-        """Let go of the brokers that have died: their coroutines end with them, and still need the loop for that."""
+        """Release dead brokers. Their coroutines end with them, and still need the loop for that."""
         self._graveyard.clear()
 
     # -- the broker's environment -------------------------------------------------------------------------------
@@ -116,13 +116,13 @@ class Machine:
         return self.broker is not None
 
     async def start(self) -> None:
-        """Start the broker; if it dies on the way, it is not up afterwards."""
+        """Start the broker. If it dies on the way, it is not up afterwards."""
         self._mounted.enter_context(mount(self.disk))
         self.life = life = Life("broker")
         await self._finish(self._run(life))
 
     async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have the broker do this, unless it dies meanwhile: then nothing of it is ever done."""
+        """Make the broker do this work, unless it dies meanwhile. Then the rest is never done."""
         life = self.life
         task = self.loop.create_task(work, context=life.context)
         self._graveyard.append(task)
@@ -134,7 +134,7 @@ class Machine:
                 raise TimeoutError(f"{what} takes more than {PATIENCE_SECONDS:.0f} s")
 
     async def lead_anew(self, shard: int, pause_seconds: float) -> None:
-        """Have the broker lead a shard no more, and then again, unless it dies meanwhile."""
+        """Make the broker stop leading a shard, and lead it again, unless it dies meanwhile."""
         broker = self.broker
         if broker is not None:
             await self._finish(self._lead_anew(broker, shard, pause_seconds))
@@ -186,13 +186,13 @@ class Machine:
     # -- faults --------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """The process ends; what it has written stays."""
+        """End the process. What it has written stays."""
         self._compare()
         self._end_life()
         self.disk = self.disk.kill()
 
     def lose_power(self, fate: Fate) -> None:
-        """The machine ends; what was not fsynced has this fate."""
+        """Stop the machine. What was not fsynced has this fate."""
         self._compare()
         self._end_life()
         self.disk = self.disk.crash(fate, self._chosen)
@@ -200,7 +200,7 @@ class Machine:
         self.clock.boot()
 
     def _compare(self) -> None:
-        """Note where the state of the broker is not what its journals say."""
+        """Note where the broker's state differs from what its journals say."""
         if self.broker is not None and not self.life.is_over:
             self.differences += differences(self.broker)
 
@@ -221,7 +221,7 @@ class Machine:
 
 
 class SimulatedEnvironment(Environment):
-    """What a broker finds on a `Machine`."""
+    """The environment of a broker on a `Machine`."""
 
     def __init__(self, machine: Machine, chosen: random.Random) -> None:
         super().__init__(machine.clock, chosen)

@@ -1,4 +1,4 @@
-"""A simulated member of a consumer group: joins, reads what it is given, commits, and joins again when it must."""
+"""A simulated member of a consumer group: joins, reads its partitions, commits, and rejoins when it must."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class SimulatedMember:
     ) -> None:
         """Join, and read until the group rebalances or `is_over`.
 
-        `given(assignment, reads)` is told what comes; `commit(offsets)` that offsets are about to be committed, and the
-        function that it returns whether the broker said yes.
+        `given(assignment, reads)` gets what arrives. `commit(offsets)` is called before offsets are
+        committed; the function that it returns is called with whether the broker agreed.
         """
         try:
             mine = await self._join()
             consumer = SimulatedConsumer(self._remote, mine, is_committed=True)
             for name in mine:
                 consumer.positions[name] = max(await consumer.committed(self._group, name), 0)
-            # Who joins again may get the same generation, and begins anew at what is committed.
+            # A member that rejoins may get the same generation, and starts again at the committed offsets.
             self._joins += 1
             assignment = f"{self._member_id}/{self._generation}/{self._joins}"
             while not is_over():
@@ -74,7 +74,7 @@ class SimulatedMember:
             if rejoin.forget:
                 self._member_id = ""
         except Disconnected:
-            # What was on its way may still arrive. A commit that does, behind a newer one, would count.
+            # Requests on their way may still arrive. A commit that arrives after a newer one would count.
             await asyncio.sleep(LATE_SECONDS)
 
     async def knock(self) -> None:
@@ -110,7 +110,7 @@ class SimulatedMember:
         return mine
 
     def _assignments(self, members: list[str]) -> list[dict[str, Any]]:
-        """What the leader gives to each; nothing from all others, whose list of members is empty."""
+        """The leader's assignment for each member. Empty for all others, whose list of members is empty."""
         return [
             {"member_id": member, "assignment": json.dumps(self._partitions[number :: len(members)]).encode()}
             for number, member in enumerate(members)

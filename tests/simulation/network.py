@@ -1,7 +1,8 @@
 """Connections between simulated clients and a broker's real `Connection` objects, over links that delay and cut.
 
-A link keeps its bytes in order, as TCP does. When it is cut, the client knows at once; the broker later, and bytes that
-were on their way may still arrive there: so a request is carried out after its client has come back and asked again.
+A link keeps its bytes in order, as TCP does. When it is cut, the client knows at once and the broker later.
+Bytes on their way may still arrive, so a request may be carried out after its client has reconnected and
+retried.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class Disconnected(Exception):
 
 
 class Weather:
-    """How likely each fault of the network is, by request. It begins fine."""
+    """The probability of each network fault, per request. At first there are no faults."""
 
     def __init__(self, chosen: random.Random) -> None:
         self._chosen = chosen
         self.clear()
 
     def worsen(self) -> None:
-        """From now on there are faults."""
+        """Start the faults."""
         self.slow = self._chosen.choice([0.0, 0.01, 0.05])
         self.cut_before = self._chosen.choice([0.0, 0.002, 0.01])
         self.cut_after = self._chosen.choice([0.0, 0.002, 0.01])
@@ -50,7 +51,7 @@ class Weather:
         self.flipped_bit = self._chosen.choice([0.0, 0.02])
 
     def clear(self) -> None:
-        """No faults from now on."""
+        """Stop the faults."""
         self.slow = self.cut_before = self.cut_after = self.late_request = self.repeat = self.flipped_bit = 0.0
 
     def happens(self, chance: float) -> bool:
@@ -62,12 +63,12 @@ class Weather:
         return self._chosen.random() * DELAY_SECONDS
 
     def late(self) -> float:
-        """After how long the broker hears of what was on its way when a link was cut."""
+        """How long after a cut the broker gets what was on its way."""
         return self._chosen.random() * LATE_SECONDS
 
 
 class Lane:
-    """One direction of a link: what is sent later arrives later."""
+    """One direction of a link. What is sent later arrives later."""
 
     def __init__(self, loop: VirtualLoop, life: Life, weather: Weather, arrive: Callable[[bytes], None]) -> None:
         self._loop = loop
@@ -89,7 +90,7 @@ class Lane:
 
 
 class Transport(asyncio.Transport):
-    """What the broker's side of a link writes to."""
+    """The transport that the broker's side of a link writes to."""
 
     def __init__(self, link: Link) -> None:
         super().__init__()
@@ -192,16 +193,16 @@ class Link:
         self._waiting.clear()
 
     def cut(self) -> None:
-        """Break the link. What is on its way to the broker may still come, and later than anything thought."""
+        """Break the link. What is on its way to the broker may still arrive, even very late."""
         self.to_broker.send(b"", self._weather.late())
         self.to_broker.end(self._leave_broker)
         self._lose()
 
 
 class Remote:
-    """A client's way to the broker: one connection at a time, made anew when it is gone.
+    """A client's access to the broker: one connection at a time, replaced when it is gone.
 
-    `connect` makes one, and raises Disconnected where nobody listens.
+    `connect` makes a connection. It raises Disconnected if nobody listens.
     """
 
     def __init__(
@@ -224,7 +225,7 @@ class Remote:
         answer = link.expect(self._correlation_id)
         if weather.happens(weather.cut_before):
             self._coverage.hit("network: cut before a request arrived")
-            # The begin of the request may arrive.
+            # The start of the request may arrive.
             link.to_broker.send(request[: self._chosen.randint(0, len(request) - 1)])
             link.cut()
         elif weather.happens(weather.late_request):
@@ -262,7 +263,7 @@ class Remote:
         return self._link
 
     def spoilt(self, records: bytes) -> bytes:
-        """A record batch as it arrives: now and then with a flipped bit, which its CRC tells."""
+        """A record batch as it arrives: now and then with a flipped bit, which its CRC reveals."""
         if not self._weather.happens(self._weather.flipped_bit):
             return records
         self._coverage.hit("network: a flipped bit")
@@ -271,6 +272,6 @@ class Remote:
         return bytes(changed)
 
     def leave(self) -> None:
-        """Forget the connection, as a client that is gone; what it sent may still arrive."""
+        """Drop the connection, like a client that is gone. What it sent may still arrive."""
         if self._link is not None and self._link.is_open:
             self._link.cut()

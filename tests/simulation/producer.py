@@ -1,4 +1,4 @@
-"""A simulated producer, idempotent or transactional, with the retries and the rules of Kafka's (KIP-98, KIP-360)."""
+"""A simulated producer, idempotent or transactional, with Kafka's retries and rules (KIP-98, KIP-360)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FENCED = {
 
 
 class Refused(Exception):
-    """The broker said no: the request had no effect, and neither had one of its tries if `is_certain`."""
+    """The broker refused: the request had no effect. If `is_certain`, no earlier try had one either."""
 
     def __init__(self, code: ErrorCode, *, is_certain: bool) -> None:
         super().__init__(code.name)
@@ -47,7 +47,7 @@ class Refused(Exception):
 
 
 class GaveUp(Exception):
-    """No answer came, try after try: whether the request had an effect is unknown."""
+    """No try got an answer: whether the request had an effect is unknown."""
 
 
 def partition_of(name: str) -> tuple[str, int]:
@@ -57,7 +57,7 @@ def partition_of(name: str) -> tuple[str, int]:
 
 
 class Batch:
-    """One batch on its way. `is_certain`: no try of it can have had an effect of which nobody knows."""
+    """One batch on its way. `is_certain`: no try of it can have had an unknown effect."""
 
     def __init__(self, name: str, records: bytes) -> None:
         self.name = name
@@ -68,24 +68,24 @@ class Batch:
         self._is_certain = True
 
     def take(self, code: int | None, *, is_first: bool) -> None:
-        """The answer to a try, as Kafka's clients understand it. `is_first`: all batches before it are written."""
+        """Take the answer to a try, as Kafka's clients do. `is_first`: all batches before it are written."""
         if code is None:
             self._is_certain = False
         elif code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self.is_written = True
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_first:
-            pass  # it waits for the one that was not taken
+            pass  # it waits for the one that was not accepted
         elif code not in RETRIABLE:
             self.error = Refused(ErrorCode(code), is_certain=self._is_certain)
 
     def give_up(self) -> None:
-        """It is not sent again."""
+        """Do not send it again."""
         if self.error is None:
             is_certain = self._is_certain
             self.error = Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True) if is_certain else GaveUp("PRODUCE")
 
     def offset(self) -> int:
-        """Where it stands; -1 within a transaction. Raises Refused, GaveUp."""
+        """Its base offset; -1 within a transaction. Raises Refused, GaveUp."""
         if self.error is not None:
             raise self.error
         return self.base_offset
@@ -100,7 +100,7 @@ class Snapshot(NamedTuple):
 
 
 class SimulatedProducer:
-    """One instance of a producer; `transactional_id` is None for one that is only idempotent."""
+    """One instance of a producer. `transactional_id` is None if it is only idempotent."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class SimulatedProducer:
         chosen: random.Random,
         given: set[tuple[int, int]] | None = None,
     ) -> None:
-        """`given` are all producer ids and epochs that were ever given: none is given again."""
+        """`given` are all producer ids and epochs assigned so far: none is assigned again."""
         self._remote = remote
         self._given = given if given is not None else set()
         self._transactional_id = transactional_id
@@ -130,7 +130,7 @@ class SimulatedProducer:
         return producer
 
     async def _ask(self, api_key: ApiKey, version: int, body: dict[str, Any], code_of: Any) -> Any:
-        """Ask until there is an answer that is not to be asked again. Raises Refused, GaveUp."""
+        """Repeat a request until its answer is final. Raises Refused, GaveUp."""
         is_certain = True
         for _ in range(TRIES):
             try:
@@ -144,7 +144,7 @@ class SimulatedProducer:
                 if code not in RETRIABLE:
                     raise Refused(ErrorCode(code), is_certain=is_certain)
                 if code == ErrorCode.NOT_COORDINATOR:
-                    is_certain = False  # it has decided, perhaps, and is a coordinator no more
+                    is_certain = False  # it may have decided before it stopped being the coordinator
             await asyncio.sleep(PAUSE_SECONDS * (0.5 + self._chosen.random()))
         if is_certain:
             raise Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True)
@@ -155,7 +155,7 @@ class SimulatedProducer:
         return {"transactional_id": self._transactional_id, "producer_id": producer_id, "producer_epoch": epoch}
 
     async def begin_life(self) -> None:
-        """Get a producer id, and fence those that had this transactional id before. Raises Refused, GaveUp."""
+        """Get a producer id, and fence earlier instances of this transactional id. Raises Refused, GaveUp."""
         body = self._who() | {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS}
         answer = await self._ask(ApiKey.INIT_PRODUCER_ID, 4, body, lambda answer: answer.error_code)
         self._identity = answer.producer_id, answer.producer_epoch
@@ -165,7 +165,9 @@ class SimulatedProducer:
         self._must_bump = False
 
     async def prepare_next(self) -> None:
-        """After a send of which nobody knows: a new epoch, so that it can't arrive in a later transaction (KIP-360)."""
+        """After a send with an unknown result, get a new epoch: no later transaction can get it then
+        (KIP-360).
+        """
         if self._must_bump:
             await self.begin_life()
 
@@ -187,7 +189,7 @@ class SimulatedProducer:
         return batch.offset()
 
     async def send_all(self, sends: list[tuple[str, list[Value]]], time_ms: int) -> list[Batch]:
-        """Send batches, some of them at a time; what was not taken is sent again. Each tells what came of it."""
+        """Send batches, several at a time, and resend those not accepted. Each batch has its result."""
         batches = [self._batch(name, values, time_ms) for name, values in sends]
         places = asyncio.Semaphore(IN_FLIGHT_MAX)
         names = dict.fromkeys(batch.name for batch in batches)
@@ -211,7 +213,7 @@ class SimulatedProducer:
         )
 
     async def _drain(self, waiting: list[Batch], places: asyncio.Semaphore) -> None:
-        """Send a partition's batches, in order, until all are written, or one can't be."""
+        """Send a partition's batches, in order, until all are written or one can't be."""
         for _ in range(TRIES):
             window = waiting[:IN_FLIGHT_MAX]
             codes = await asyncio.gather(*(self._try(batch, places) for batch in window))
@@ -227,7 +229,7 @@ class SimulatedProducer:
             batch.give_up()
 
     async def _try(self, batch: Batch, places: asyncio.Semaphore) -> int | None:
-        """Send a batch once; the code of the answer, or None where there is none."""
+        """Send a batch once. Returns the code of the answer, or None if there was none."""
         topic, number = partition_of(batch.name)
         data = {"name": topic, "partition_data": [{"index": number, "records": self._remote.spoilt(batch.records)}]}
         body = {"transactional_id": self._transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}

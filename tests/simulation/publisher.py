@@ -115,7 +115,7 @@ class WrittenFile(NewFile):
 
 
 class SimulatedPublisher:
-    """In the place of `PublisherProcess`: one request after the other, each done at once, after some time."""
+    """Replaces `PublisherProcess`: one request after another, each done at once, after some time."""
 
     def __init__(self, disk: LyingDisk, clock_ms: Callable[[], int], chosen: random.Random, coverage: Coverage) -> None:
         self._coverage = coverage

@@ -1,4 +1,4 @@
-"""When faults and clients are gone, all that a broker has begun comes to an end: nothing waits for ever."""
+"""When faults and clients are gone, the broker finishes everything it has started: nothing waits forever."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ PATIENCE_SECONDS = 130  # twice the longest time between two checkpoints, and a 
 
 
 async def ensure_quiet(broker: Broker) -> None:
-    """Wait until nothing is left to be done. Raises AssertionError."""
+    """Wait until nothing is left to do. Raises AssertionError."""
     for _ in range(PATIENCE_SECONDS):
         await asyncio.sleep(1)
         left = list(unfinished(broker))
         if not left:
             return
-    raise AssertionError(f"nobody ends what was begun: {'; '.join(left)}")
+    raise AssertionError(f"the broker did not finish: {'; '.join(left)}")
 
 
 def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
-    """What a broker still has to do; with `checkpoints`, also what it has to checkpoint."""
+    """What a broker still has to do. With `checkpoints`, this includes what it has to checkpoint."""
     for home in broker.shards.metadata_journals():
         for transaction in home.table.transactions.values():
             yield f"transaction {transaction.id} is {transaction.state.name}"

@@ -1,7 +1,7 @@
-"""State is the fold of the journals and nothing else: what they say when folded anew is what the broker has in memory.
+"""State is the fold of the journals and nothing else: folded anew, they give what the broker has in memory.
 
-Looked at right before a broker dies, so with transactions open, prepared and held. A journal of which something is
-appended and not yet written is left out: its tail dies with the broker.
+This is checked right before a broker dies, so with transactions open, prepared and held. A journal with
+entries that are appended but not yet written is skipped: its tail dies with the broker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOT_FOLDED = {
 
 
 def differences(broker: Broker) -> Iterator[str]:
-    """Where what is in memory is not what the journals say. Changes nothing."""
+    """The differences between memory and the journals. Changes nothing."""
     for home in broker.shards.metadata_journals():
         if is_written(home.journal):
             yield from compare(f"transactions of journal {home.number}", home.table, table_of(broker, home))
@@ -97,7 +97,7 @@ def compare_offsets(broker: Broker, partition: OffsetsPartition) -> Iterator[str
 
 
 def compare_members(broker: Broker, partition: OffsetsPartition) -> Iterator[str]:
-    """Groups that have members, and say that they are stored as they are."""
+    """The groups with members that claim to be stored in their present state."""
     groups = [pair for shard in broker.shards for pair in shard.groups._registry.groups.items()]
     for group_id, group in groups:
         if broker.shards.offsets_of(group_id).partition_of(group_id) is partition and group.is_stored:
@@ -117,7 +117,7 @@ def compare(what: str, live: Any, anew: Any) -> Iterator[str]:
 
 
 def plain(value: Any) -> Any:
-    """An object as a dict of its fields; what has no order without one."""
+    """An object as a dict of its fields. Lists are sorted, since their order does not count."""
     if isinstance(value, Enum | tuple):
         return value
     if isinstance(value, list):

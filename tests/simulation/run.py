@@ -34,11 +34,11 @@ SETTLE_SECONDS = TRANSACTION_TIMEOUT_MS / 1000 + 5
 LIMIT_SECONDS = 600.0  # a run takes some 100
 PUBLISH_TRIES = 120
 MERGED_FILES = 4  # instead of 64, which would take hours
-TABLES_CHANCE = 0.25  # they cost more time than all else
+TABLES_CHANCE = 0.25  # they take more time than everything else
 
 
 class Outcome(NamedTuple):
-    """What came of a seed. `failures` are bugs that showed themselves without the checker."""
+    """The outcome of a seed. `failures` are bugs that showed without the checker."""
 
     seed: int
     checked: Checked
@@ -53,14 +53,14 @@ class Outcome(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The same for the same history."""
+        """A digest that is equal for equal histories."""
         file = io.StringIO()
         write_history(self.history, file)
         return hashlib.sha256(file.getvalue().encode()).hexdigest()
 
 
 class Complaints(logging.Handler):
-    """Notes what the broker logs of its own bugs: errors with a trace that no fault of the disk explains."""
+    """Collects what the broker logs about its own bugs: errors with a trace that no disk fault explains."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -68,7 +68,7 @@ class Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if "is stopped" in record.getMessage() and not is_about_writing(record):
-            self.found.append(record.getMessage())  # a partition that is damaged, which no fault of ours may cause
+            self.found.append(record.getMessage())  # a damaged partition, which none of our faults may cause
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and not isinstance(error, (FaircopyError, OSError)):
             self.found.append(f"{record.getMessage()}: {error!r}")
@@ -76,7 +76,7 @@ class Complaints(logging.Handler):
 
 @contextlib.contextmanager
 def listening(complaints: Complaints) -> Iterator[None]:
-    """Have the broker's log heard."""
+    """Listen to the broker's log."""
     logger = logging.getLogger("faircopy")
     logger.addHandler(complaints)
     try:
@@ -86,7 +86,7 @@ def listening(complaints: Complaints) -> Iterator[None]:
 
 
 def settings_of(chosen: random.Random) -> Settings:
-    """A broker with small segments, so that all that happens rarely happens often."""
+    """Settings of a broker with small segments, so that rare events happen often."""
     return Settings(
         durability=chosen.choice(["fsync", "fsync", "os"]),
         metadata_journals=3,
@@ -110,9 +110,9 @@ def settings_of(chosen: random.Random) -> Settings:
 
 
 def simulate(seed: int) -> Outcome:
-    """Run one seed. The same seed does the same."""
+    """Run one seed. The same seed gives the same run."""
     loop, coverage, complaints = VirtualLoop(), Coverage(), Complaints()
-    # Collections would end what is left of dead brokers at moments that depend on the memory of this process.
+    # Garbage collection would end remains of dead brokers at moments that depend on this process's memory.
     gc.disable()
     try:
         with (
@@ -127,7 +127,7 @@ def simulate(seed: int) -> Outcome:
     finally:
         gc.enable()
         loop.close()
-    if not outcome.failures:  # else its broker may have ended in the middle of something
+    if not outcome.failures:  # otherwise its broker may have ended in the middle of something
         outcome.failures.extend(findings_of(machine))
     return outcome
 
@@ -169,7 +169,7 @@ async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
     await storm
     await faults.heal()
     await workload.stop()
-    # What hangs now is aborted by its timeout.
+    # Timeouts abort whatever still hangs.
     await asyncio.sleep(SETTLE_SECONDS)
     if machine.broker is not None:
         await ensure_quiet(machine.broker)
@@ -181,7 +181,7 @@ async def _storm(machine: Machine, workload: Workload, faults: Faults) -> None:
 
 
 async def _publish_all(workload: Workload) -> None:
-    """Wait until the table holds all that the logs do."""
+    """Wait until the table holds everything in the logs."""
     for _ in range(PUBLISH_TRIES):
         await asyncio.sleep(1)
         if workload.look_at_table() == workload.messages:
@@ -190,12 +190,12 @@ async def _publish_all(workload: Workload) -> None:
 
 
 def is_about_writing(record: logging.LogRecord) -> bool:
-    """Whether it tells of a write that failed, which is what ends the broker (I10)."""
+    """Whether a record reports a failed write, which ends the broker (I10)."""
     return isinstance(record.args, tuple) and any(isinstance(each, WriteFailure) for each in record.args)
 
 
 def is_of_disk(failure: dict[str, Any]) -> bool:
-    """Whether the loop was told of an error of the disk: that is what ends the broker (I10)."""
+    """Whether the loop was told of a disk error, which ends the broker (I10)."""
     return isinstance(failure.get("exception"), StorageFailure)
 
 

@@ -1,4 +1,4 @@
-"""The state store, as LMDB promises to be: a transaction is durable as a whole when it is done, or is not there."""
+"""The state store with LMDB's promise: a transaction is durable as a whole, or not there at all."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Table:
 
 
 class Contents:
-    """What is durable: it outlives the broker."""
+    """The durable contents: they survive the broker."""
 
     def __init__(self) -> None:
         self.tables = {name: Table() for name in TABLES}
 
 
 class SimulatedStore(StateStore):
-    """In the place of `StateStore`. `before_write` is called before each write; it may raise."""
+    """Replaces `StateStore`. `before_write` is called before each write, and may raise."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SimulatedStore(StateStore):
 
     def scan(self, table: str, prefix: bytes, first: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         found = self._contents.tables[table]
-        # As a read transaction: what is written meanwhile is not seen.
+        # Like a read transaction: it does not see later writes.
         at = bisect_left(found.keys, first if first is not None else prefix)
         rows = []
         while at < len(found.keys) and found.keys[at].startswith(prefix):
@@ -87,7 +87,7 @@ class SimulatedStore(StateStore):
         try:
             self._before_write()
         except Crash:
-            # The machine stops during the commit: it counts, or not.
+            # The machine stops during the commit, which may or may not have happened.
             if self._chosen.random() < 0.5:
                 self._apply_all(changes)
             raise

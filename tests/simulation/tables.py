@@ -1,4 +1,4 @@
-"""Reading plain tables as a stranger does: the files that the table's log lists, and nothing else."""
+"""Reads plain tables as a foreign program does: only the files that the table's log lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ["topic", "partition", "offset", "value"]
 
 
 def rows_of(disk: LyingDisk, directory: Path) -> list[Read]:
-    """All rows of a table; none where there is no table yet."""
+    """All rows of a table; none if there is no table yet."""
     files = PublishFiles(disk)
     try:
         paths = live_files(files, directory)

@@ -1,4 +1,4 @@
-"""A topic goes in the middle of whatever the broker does for it: all who wait for that get an answer."""
+"""A topic is deleted in the middle of whatever the broker does for it: all who wait get an answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def commit(stage: Stage) -> None:
 
 
 async def commit_much(stage: Stage) -> None:
-    """Its copy goes the slow way."""
+    """Commit so much that the copy takes the slow path."""
     await stage.producer.add_partitions(["c-0"])
     for _ in range(INLINE_COPY_DRAFTS + 1):
         await stage.producer.send("c-0", [stage.next_value()], 0)

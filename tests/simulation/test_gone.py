@@ -1,4 +1,4 @@
-"""A stop cancels what is in the works: who waited for the disk is gone before it answers, and nobody else notices."""
+"""A stop cancels requests under way. Those that wait for the disk are gone before it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards that are closed and led anew, one by one, while clients go on."""
+"""Shards are closed and led again, one by one, while clients go on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def shard_of(stage: Stage, topic: str) -> int:
 
 
 async def values_of(stage: Stage, partition: str) -> list[Value]:
-    """All that a partition shows."""
+    """All visible values of a partition."""
     consumer = SimulatedConsumer(stage.remote, [partition], is_committed=True)
     consumer.positions[partition] = await consumer.bound(partition, EARLIEST)
     end = await consumer.bound(partition, LATEST)
@@ -71,7 +71,7 @@ async def values_of(stage: Stage, partition: str) -> list[Value]:
 
 
 async def shown(stage: Stage) -> list[list[Value]]:
-    """All that there is, once nothing is on its way any more."""
+    """The values of all partitions, once nothing is on its way any more."""
     await asyncio.sleep(1)
     assert list(differences(stage.broker)) == []
     return [await values_of(stage, partition) for partition in PARTITIONS]
@@ -79,7 +79,7 @@ async def shown(stage: Stage) -> list[list[Value]]:
 
 @pytest.mark.parametrize("shards", [*itertools.permutations(range(SHARDS), 1), *itertools.permutations(range(SHARDS))])
 def test_an_open_transaction_goes_on(shards: tuple[int, ...]) -> None:
-    """Also when more than one is closed at a time, in whichever order they come back."""
+    """Even if several shards are closed at a time, in whichever order they come back."""
 
     async def scene(stage: Stage) -> None:
         await stage.producer.add_partitions(PARTITIONS)
@@ -106,7 +106,7 @@ def test_an_open_transaction_goes_on(shards: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("moment", range(MOMENTS))
 def test_what_is_being_decided_is_decided_once(moment: int, shard: int, committed: bool) -> None:
-    """One shard changes hands meanwhile: that of the coordinator, or that of a participant."""
+    """Meanwhile one shard is led again: the coordinator's, or a participant's."""
 
     async def scene(stage: Stage) -> None:
         await stage.producer.add_partitions(PARTITIONS)
@@ -126,7 +126,7 @@ def test_what_is_being_decided_is_decided_once(moment: int, shard: int, committe
 
 @pytest.mark.parametrize("seed", range(4))
 def test_groups_are_shown_in_one_order(seed: int) -> None:
-    """G0: also where a participant hears of some commits only when it is led again."""
+    """G0 holds even if a participant learns of some commits only when it is led again."""
     chosen = random.Random(seed)
 
     async def commit(producer: SimulatedProducer, first: int) -> None:

@@ -1,4 +1,4 @@
-"""A topic that is deleted and made again under the same name is another one, and inherits nothing of the first."""
+"""A topic that is deleted and recreated under the same name is another topic, and inherits nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def make_again(stage: Stage, topic: str, settings: dict[str, str] | None =
 
 
 async def restart(stage: Stage) -> None:
-    """In order: what is open goes on."""
+    """Restart in order: what is open goes on."""
     await stage.machine.stop()
     await stage.machine.start()
 
@@ -68,7 +68,7 @@ def test_offsets_of_an_open_transaction_go_with_their_topic() -> None:
 
 
 def test_drafts_of_an_open_transaction_go_with_their_topic() -> None:
-    """The others of the transaction are committed."""
+    """The other drafts of the transaction are committed."""
 
     async def scene(stage: Stage) -> None:
         await stage.make_topic("c", 1, {})
@@ -87,7 +87,7 @@ def test_drafts_of_an_open_transaction_go_with_their_topic() -> None:
 
 
 async def published(stage: Stage, table: str) -> list[int]:
-    """The values of a plain table, once all is published that can be."""
+    """The values of a plain table, once everything that can be published is."""
     await asyncio.sleep(5)
     return sorted(int(read.value) for read in rows_of(stage.machine.disk, DIRECTORY / "plain" / table))
 
@@ -107,7 +107,7 @@ def test_a_table_of_its_own_begins_anew() -> None:
 
 
 def test_a_shared_table_is_not_mixed() -> None:
-    """The new topic is not published there; all others are, and it is published elsewhere."""
+    """The new topic is not published there, but elsewhere. All other topics are."""
 
     async def scene(stage: Stage) -> None:
         await stage.make_topic("c", 1, {"plain.table": TABLE})

@@ -1,4 +1,4 @@
-"""Seeds of the simulation: each is good, and each is the same whenever and wherever it is run."""
+"""Seeds of the simulation: each one passes, and gives the same run at any time and place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disk threads on virtual time: a job runs at once as a whole, but when, and when its caller hears of it, is chance."""
+"""Disk threads on virtual time. A job runs as a whole, at a random time, and reports at another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STUCK_CHANCE = 0.002
 
 
 class SimulatedThreads(DiskPool):
-    """In the place of `DiskPool`. `threads` jobs are under way at most; with one, they run one after the other."""
+    """Replaces `DiskPool`. At most `threads` jobs are under way at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int, chosen: random.Random) -> None:
         self._loop = loop

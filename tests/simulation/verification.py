@@ -1,4 +1,4 @@
-"""`faircopy verify` of what a run leaves: the machine's disk and its state store, copied to real files."""
+"""`faircopy verify` of a run's remains: the machine's disk and its state store, copied to real files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.simulation.store import Contents
 
 
 def findings_of(machine: Machine) -> list[str]:
-    """All that is not as it should be on a machine whose broker was stopped; plain tables included."""
+    """Everything wrong on a machine whose broker was stopped, including plain tables."""
     node = machine.disk.find(DIRECTORY)
     assert node is not None
     with tempfile.TemporaryDirectory() as name:
@@ -30,7 +30,7 @@ def findings_of(machine: Machine) -> list[str]:
 
 
 def copy_out(node: Node, path: Path) -> None:
-    """Copy a file, or a directory with all that is in it."""
+    """Copy a file, or a directory with its contents."""
     if isinstance(node, DirectoryNode):
         path.mkdir()
         for name, child in node.names.items():
@@ -42,7 +42,7 @@ def copy_out(node: Node, path: Path) -> None:
 
 
 async def copy_store(contents: Contents, path: Path) -> None:
-    """Write what the simulated store holds into a real one."""
+    """Write the contents of the simulated store into a real one."""
     path.mkdir(exist_ok=True)
     store = StateStore(path, asyncio.get_running_loop())
     try:

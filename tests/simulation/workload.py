@@ -1,4 +1,4 @@
-"""What the clients of a simulation do, and the history of it."""
+"""What the clients of a simulation do, and its history."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MEMBERS_GROUP = "members"
 
 @dataclass
 class Attempt:
-    """One transaction or plain send while it goes on; what is never finished stays unknown."""
+    """One transaction or plain send under way. If it never finishes, its result stays unknown."""
 
     process: str
     group: str | None
@@ -71,7 +71,7 @@ class Attempt:
         self.result, self.ended = result, now
 
     def operation(self, now: float) -> Transaction:
-        """What a history says of it; one that is not finished lasts until `now`."""
+        """Its operation in a history. An unfinished one lasts until `now`."""
         return Transaction(
             self.process,
             self.group,
@@ -85,7 +85,7 @@ class Attempt:
 
 
 class Workload:
-    """All clients of one run. `stop` lets them finish what they are at."""
+    """All clients of one run. `stop` lets them finish their work."""
 
     def __init__(self, loop: VirtualLoop, machine: Machine, chosen: random.Random, coverage: Coverage) -> None:
         self._loop = loop
@@ -111,11 +111,11 @@ class Workload:
     # -- clients -------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make the topics, and begin."""
+        """Create the topics, and start the clients."""
         remotes = self._remote(Life("administrator")), self._remote(Life("neighbour"))
         administrator = Administrator(*remotes, self._random(), self._loop.time)
         for name, partitions in TOPICS.items():
-            # Both topics in one table, which then shows transactions whole.
+            # Both topics are in one table, which then shows whole transactions.
             await administrator.make_topic(name, partitions, {"plain.table": TABLE})
         self._spawn(self._administer(administrator))
         await administrator.make_topic(aging.TOPIC, 1, aging.SETTINGS)
@@ -150,7 +150,7 @@ class Workload:
     # -- transactions --------------------------------------------------------------------------------------------
 
     async def _transactional(self, transactional_id: str) -> None:
-        """Instance after instance of one application: each ends by a crash, or because it is fenced."""
+        """Run instance after instance of one application. Each ends by a crash, or because it is fenced."""
         chosen = self._random()
         while not self._is_stopping:
             name = f"{transactional_id}#{next(self._names)}"
@@ -168,7 +168,7 @@ class Workload:
                 self._end_instance(life, chosen)
 
     def _end_instance(self, life: Life, chosen: random.Random) -> None:
-        """The application crashes; or it only seems to have, and goes on beside its successor."""
+        """Crash the application, or let it only seem to crash and go on beside its successor."""
         if chosen.random() < ZOMBIE_CHANCE:
             self._coverage.hit("client: a zombie goes on")
         else:
@@ -197,7 +197,7 @@ class Workload:
         remote: Remote,
         chosen: random.Random,
     ) -> None:
-        """One transaction. Raises Refused, GaveUp where this instance can't go on."""
+        """Run one transaction. Raises Refused, GaveUp if this instance can't go on."""
         attempt = Attempt(name, transactional_id.split("/")[0], self._loop.now)
         self._attempts.append(attempt)
         if not await self._write(attempt, producer, chosen):
@@ -219,7 +219,7 @@ class Workload:
             await self._ask(attempt, remote, chosen)
 
     async def _ask(self, attempt: Attempt, remote: Remote, chosen: random.Random) -> None:
-        """Right after the ack: where does a partition end, and what has the group committed? (P8)"""
+        """Ask, right after the ack, for the end of a partition and the group's committed offsets (P8)."""
         consumer = SimulatedConsumer(remote, PARTITIONS, is_committed=chosen.random() < 0.5)
         name = chosen.choice(attempt.sends).partition
         asked = self._loop.now
@@ -230,7 +230,7 @@ class Workload:
             self._told.append(Committed(group, partition, asked, self._loop.now, offset))
 
     async def _write(self, attempt: Attempt, producer: SimulatedProducer, chosen: random.Random) -> bool:
-        """Everything but the end; false if the transaction is to be aborted."""
+        """Do everything but the end. False if the transaction has to be aborted."""
         partitions = chosen.sample(PARTITIONS, chosen.randint(1, len(PARTITIONS)))
         try:
             await producer.add_partitions(partitions)
@@ -255,7 +255,7 @@ class Workload:
     # -- administration ------------------------------------------------------------------------------------------
 
     async def _administer(self, administrator: Administrator) -> None:
-        """Topics, groups and records come and go."""
+        """Create and delete topics, groups and records."""
         chosen = self._random()
         errands: dict[str, Callable[[], Awaitable[None]]] = {
             "a topic came and went": administrator.live_through_a_topic,
@@ -271,7 +271,7 @@ class Workload:
             await self._think(chosen)
 
     async def _trim(self, administrator: Administrator, chosen: random.Random) -> None:
-        """Delete what both readers have read."""
+        """Delete records that both readers have read."""
         name = chosen.choice(PARTITIONS)
         await administrator.trim(name, min((reader.positions[name] for reader in self._readers), default=0))
 
@@ -293,7 +293,7 @@ class Workload:
         return [next(self._values) for _ in range(chosen.randint(1, BATCH_RECORDS_MAX))]
 
     async def _plain_send(self, producer: SimulatedProducer, chosen: random.Random) -> None:
-        """Some batches, each of which is atomic as a transaction is."""
+        """Send some batches, each of which is as atomic as a transaction."""
         name = chosen.choice(PARTITIONS)
         sends = [(name, self._new_values(chosen)) for _ in range(chosen.randint(1, 7))]
         attempts = [self._plain_attempt(name, values) for _, values in sends]
@@ -305,7 +305,7 @@ class Workload:
             elif isinstance(batch.error, Refused) and batch.error.is_certain:
                 attempt.finish(Result.FAILED, self._loop.now)
         written = [batch.base_offset for batch in batches if batch.is_written and batch.base_offset >= 0]
-        assert written == sorted(written), f"batches of {name} were sent in order, and stand at {written}"
+        assert written == sorted(written), f"batches of {name} were sent in order, but are at {written}"
         for batch in batches:
             batch.offset()
 
@@ -333,7 +333,7 @@ class Workload:
     # -- a consumer group ----------------------------------------------------------------------------------------
 
     async def _members(self) -> None:
-        """One member of a group after the other."""
+        """Run one member of a group after another."""
         chosen = self._random()
         while not self._is_stopping:
             name = f"member#{next(self._names)}"
@@ -352,7 +352,7 @@ class Workload:
         self._polls.append(Poll(f"{name} as {assignment}", 0, self._loop.now, reads))
 
     def _commit(self, name: str, offsets: dict[str, int]) -> Callable[[bool], None]:
-        """Offsets are about to be committed."""
+        """Note that offsets are about to be committed."""
         attempt = Attempt(name, None, self._loop.now, self._loop.now)
         attempt.offsets = [Offset(MEMBERS_GROUP, partition, offset) for partition, offset in offsets.items()]
         self._attempts.append(attempt)
@@ -361,14 +361,14 @@ class Workload:
     # -- the plain table -----------------------------------------------------------------------------------------
 
     async def _look_at_table(self) -> None:
-        """Now and then somebody reads the table, also while the broker is down."""
+        """Read the table now and then, even while the broker is down."""
         chosen = self._random()
         while not self._is_stopping:
             await asyncio.sleep(chosen.expovariate(1 / LOOK_SECONDS))
             self.look_at_table()
 
     def look_at_table(self) -> int:
-        """Read the plain table; returns how many rows it has."""
+        """Read the plain table. Returns its number of rows."""
         rows = rows_of(self._machine.disk, DIRECTORY / "plain" / TABLE)
         self._snapshots.append(Snapshot("+".join(TOPICS), self._loop.now, rows))
         return len(rows)
@@ -402,18 +402,18 @@ class Workload:
         return sum(len(final.reads) for final in self._finals)
 
     def history(self) -> list[Operation]:
-        """All that was done, in order of its begin."""
+        """All operations, in order of their start."""
         transactions = [attempt.operation(self._loop.now) for attempt in self._attempts]
         return [*transactions, *self._polls, *self._told, *self._snapshots, *self._finals]
 
 
 def with_offsets(sends: list[Send], base_offset: int) -> list[Send]:
-    """The messages of a batch with their offsets; of one that was written long ago the broker tells none."""
+    """The messages of a batch with their offsets. For a batch written long ago, the broker returns none."""
     if base_offset < 0:
         return sends
     return [send._replace(offset=base_offset + number) for number, send in enumerate(sends)]
 
 
 def group_of(process: str) -> str:
-    """The consumer group whose offsets an application commits: all of its instances the same."""
+    """The consumer group whose offsets an application commits, the same for all its instances."""
     return f"readers of {process.split('#')[0]}"
