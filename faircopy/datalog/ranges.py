@@ -33,8 +33,8 @@ async def byte_ranges(log: DataLog, disk: DiskPool, first_offset: int, end_offse
     for segment in log.segments:
         if plan.segment.base_offset <= segment.base_offset <= end.segment.base_offset:
             begin = plan.near.byte if segment is plan.segment else 0
-            behind = end.near.byte if segment is end.segment else segment.size
-            ranges.append(ByteRange(segment.path, begin, behind - begin))
+            piece_end = end.near.byte if segment is end.segment else segment.size
+            ranges.append(ByteRange(segment.path, begin, piece_end - begin))
     return [each for each in ranges if each.size]
 
 

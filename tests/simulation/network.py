@@ -1,4 +1,5 @@
-"""Connections between simulated clients and a broker's real `Connection` objects, over links that delay and cut.
+"""Connections between simulated clients and a broker's real `Connection` objects, over links that delay and
+cut.
 
 A link keeps its bytes in order, as TCP does. When it is cut, the client knows at once and the broker later.
 Bytes on their way may still arrive, so a request may be carried out after its client has reconnected and
@@ -229,7 +230,7 @@ class Remote:
             link.to_broker.send(request[: self._chosen.randint(0, len(request) - 1)])
             link.cut()
         elif weather.happens(weather.late_request):
-            self._coverage.hit("network: a request came behind the connection that replaced its own")
+            self._coverage.hit("network: a request came after the connection that replaced its own")
             link.to_broker.send(request, weather.late())
             link.cut()
         else:
