@@ -59,6 +59,7 @@ from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
+from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.numbers import Numbers
 
@@ -250,6 +251,7 @@ class Broker:
             self.catalog,
             self.producer_ids,
             Numbers(self.incarnation),
+            ProducerConnections(),
             HeldMemory(),
             lambda: self.environment.new_id().hex,
             self.coordinator_type,

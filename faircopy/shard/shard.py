@@ -28,6 +28,7 @@ from faircopy.shard.placement import Placement
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
+from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.transactions.numbers import Numbers
@@ -48,6 +49,7 @@ class Resources(NamedTuple):
     catalog: Catalog
     producer_ids: ProducerIds
     ranks: Numbers
+    connections: ProducerConnections
     held_by_groups: HeldMemory
     fresh_member_id: Callable[[], str]
     coordinator_type: type[TransactionCoordinator]
@@ -98,6 +100,7 @@ class Shard:
             self.journals, self._placement.metadata_journal_of, find_participant, using.producer_ids.next, self.epoch,
             using.ranks, using.clock, using.loop,
             CoordinatorOptions(settings.transaction_max_timeout_ms, settings.transactional_id_expiration_ms),
+            using.connections,
         )  # fmt: skip
 
     def _group_coordinator(self) -> GroupCoordinator:

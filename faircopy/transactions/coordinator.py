@@ -51,8 +51,8 @@ class TransactionCoordinator:
     """All transactions of some metadata journals, as their leader of this `epoch`.
 
     `number_of` maps a transactional id to the number of its journal; all coordinators of the process share
-    `ranks`. Whatever must survive is in the journals and their tables. What is here may be lost with the
-    process.
+    `ranks`, and what is known of `connections`: these outlive a coordinator that hands over to another one here.
+    Whatever must survive is in the journals and their tables. What is here may be lost with the process.
     """
 
     commits_type: ClassVar[type[Commits]] = Commits
@@ -69,6 +69,7 @@ class TransactionCoordinator:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         options: CoordinatorOptions,
+        connections: ProducerConnections,
     ) -> None:
         self.journals = list(journals.values())
         self._journals = journals
@@ -81,7 +82,7 @@ class TransactionCoordinator:
         self._finished = FinishedNumbers()
         self._endings = self.endings_type(find_participant, self._finished, loop)
         self._commits = self.commits_type(find_participant, self._finished, ranks, self._endings.committed, loop)
-        self._connections = ProducerConnections()
+        self._connections = connections
         self._timeouts = Timeouts()
         self._unwritten = UnwrittenTransactions()
         self.once_written = self._unwritten.once_written

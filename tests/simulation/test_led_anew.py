@@ -124,6 +124,27 @@ def test_what_is_being_decided_is_decided_once(moment: int, shard: int, committe
     on_spread_stage(scene)
 
 
+def test_a_late_request_is_still_told_from_others() -> None:
+    """KAFKA-17754: the connection on which it comes has been replaced, and stays so under the next leader.
+
+    Found by the simulation: a commit that was repeated on an old connection ended the next transaction.
+    """
+
+    async def scene(stage: Stage) -> None:
+        await stage.producer.add_partitions(PARTITIONS)
+        await stage.producer.end(committed=True)
+        newer = SimulatedProducer.restored(stage.producer.snapshot(), stage.second_remote, random.Random(0))
+        await newer.add_partitions(PARTITIONS)
+        for shard in range(SHARDS):
+            await lead_anew(stage, shard)
+        repeated = stage.producer._who() | {"committed": True}
+        late = await stage.producer._remote.ask(ApiKey.END_TXN, 3, repeated)
+        assert late.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        await newer.end(committed=False)
+
+    on_spread_stage(scene)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_groups_are_shown_in_one_order(seed: int) -> None:
     """G0 holds even if a participant learns of some commits only when it is led again."""

@@ -14,7 +14,7 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.participant import Done, Promise
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
-from faircopy.transactions.connections import Sent
+from faircopy.transactions.connections import ProducerConnections, Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -85,7 +85,7 @@ def coordinator_of(home: StubHome, participant: SlowParticipant) -> TransactionC
 
     return TransactionCoordinator(
         {0: cast(MetadataJournal, home)}, lambda _id: 0, find, cast(Any, None), 1, Numbers(1),
-        SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
+        SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000), ProducerConnections(),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from faircopy.journal.entry import Kind, TransactionId
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
+from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -75,7 +76,7 @@ def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> No
     coordinator = TransactionCoordinator(
         {0: cast(MetadataJournal, home)}, lambda _id: 0, cast(Any, found.get), cast(Any, None), 1, Numbers(1),
         SteadyClock(SystemClock()), cast(Any, None),
-        CoordinatorOptions(1_000, 1_000),
+        CoordinatorOptions(1_000, 1_000), ProducerConnections(),
     )  # fmt: skip
     partitions = [cast(Partition, listed), cast(Partition, lost)]
     settle([coordinator], partitions, is_clean=is_clean, lost_power=not is_clean)

@@ -21,7 +21,7 @@ from faircopy.partition.partition import PROMISES, Partition
 from faircopy.partition.partition import participant as participant_in
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
-from faircopy.transactions.connections import Sent
+from faircopy.transactions.connections import ProducerConnections, Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -89,7 +89,7 @@ def recovered(home: StubHome, *partitions: StubPartition) -> TransactionCoordina
     coordinator = TransactionCoordinator(
         {0: cast(MetadataJournal, home)}, lambda _id: 0, found.__getitem__, cast(Any, None), 1, Numbers(1),
         SteadyClock(SystemClock()), cast(Any, None),
-        CoordinatorOptions(1_000, 1_000),
+        CoordinatorOptions(1_000, 1_000), ProducerConnections(),
     )  # fmt: skip
     settle([coordinator], [cast(Partition, each) for each in partitions], is_clean=False, lost_power=False)
     return coordinator

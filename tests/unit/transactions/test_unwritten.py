@@ -18,7 +18,7 @@ from faircopy.partition.participant import Participant
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
-from faircopy.transactions.connections import Sent
+from faircopy.transactions.connections import ProducerConnections, Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -98,6 +98,7 @@ def run(scene: Scene) -> Callable[[], None]:
         coordinator = TransactionCoordinator(
             {0: cast(MetadataJournal, home)}, lambda _id: 0, nowhere, cast(Any, None), 1, Numbers(1),
             SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
+            ProducerConnections(),
         )  # fmt: skip
         await scene(home, coordinator)
 
