@@ -40,7 +40,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
 
 
-def measured(profile: Profile, only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
+def measured(
+    profile: Profile, only: tuple[str, ...], seed: int | None, output: Path, data: Path | None
+) -> None:
     """Run a profile, write the results and the page, and print the summary."""
     console = console_of(sys.stdout.isatty())
     seed = secrets.randbelow(1_000_000) if seed is None else seed
@@ -84,13 +86,26 @@ def run(run: Run, only: tuple[str, ...], console: Console, keep: Callable[[], No
 
 def show(results: Results, console: Console) -> None:
     """Print the summary: faircopy compared with this machine's floors, and with Kafka."""
-    floors = Table("faircopy beside this machine", "measured", "ratio", "to", "aim", "", box=None, header_style="bold")
+    floors = Table(
+        "faircopy beside this machine", "measured", "ratio", "to", "aim", "", box=None, header_style="bold"
+    )
     for limit in limits(results):
         ratio = f"{limit.ratio:.2f}" if limit.ratio is not None else ""
         verdict = verdict_text("met" if limit.is_met else "missed")
-        floors.add_row(limit.figure, f"{limit.measured:.3g} {limit.unit}", ratio, limit.floor, limit.aim, verdict)
+        floors.add_row(
+            limit.figure, f"{limit.measured:.3g} {limit.unit}", ratio, limit.floor, limit.aim, verdict
+        )
     kafka = Table(
-        "faircopy beside Apache Kafka", "", "ours", "Kafka", "floor", "ratio", "aim", "", box=None, header_style="bold"
+        "faircopy beside Apache Kafka",
+        "",
+        "ours",
+        "Kafka",
+        "floor",
+        "ratio",
+        "aim",
+        "",
+        box=None,
+        header_style="bold",
     )
     for target in targets(results):
         values = (target.ours, target.kafka, target.floor, target.ratio)
@@ -115,13 +130,22 @@ def verdict_text(verdict: str) -> str:
 
 
 OPTIONS = [
-    click.option("--only", multiple=True, metavar="STEP", help="Only this step, such as latency; can be repeated."),
-    click.option("--seed", type=int, help="Chooses the transactions that abort.  [default: random, and recorded]"),
     click.option(
-        "--output", type=click.Path(path_type=Path), default=RESULTS, help="The directory for results and page."
+        "--only", multiple=True, metavar="STEP", help="Only this step, such as latency; can be repeated."
     ),
     click.option(
-        "--data", type=click.Path(path_type=Path, exists=True), help="The directory where brokers keep their data."
+        "--seed", type=int, help="Chooses the transactions that abort.  [default: random, and recorded]"
+    ),
+    click.option(
+        "--output",
+        type=click.Path(path_type=Path),
+        default=RESULTS,
+        help="The directory for results and page.",
+    ),
+    click.option(
+        "--data",
+        type=click.Path(path_type=Path, exists=True),
+        help="The directory where brokers keep their data.",
     ),
 ]
 

@@ -52,7 +52,9 @@ def processor() -> str:
 def file_system(directory: Path) -> str:
     """The type of file system that holds a directory."""
     mounts = [
-        mount for mount in psutil.disk_partitions(all=True) if directory.resolve().is_relative_to(mount.mountpoint)
+        mount
+        for mount in psutil.disk_partitions(all=True)
+        if directory.resolve().is_relative_to(mount.mountpoint)
     ]
     return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype if mounts else ""
 

@@ -137,7 +137,9 @@ FULL = Profile(
         ["local-copy fsync", "local-copy os", "markers fsync", "parallel-prepare fsync", "kafka"],
         Spans(15.0, 30.0, 2.0),
     ),
-    AbortPlan(["local-copy fsync", "local-copy os", "markers fsync", "kafka"], [0, 10, 50, 90], 1_000_000, KIB, 5),
+    AbortPlan(
+        ["local-copy fsync", "local-copy os", "markers fsync", "kafka"], [0, 10, 50, 90], 1_000_000, KIB, 5
+    ),
     ThroughputPlan(
         [Case(every, KIB) for every in (WITHOUT_TRANSACTIONS, 10, 100, 1000)]
         + [Case(every, size) for size in (100, 16 * KIB) for every in (WITHOUT_TRANSACTIONS, 100)],
@@ -148,7 +150,9 @@ FULL = Profile(
     ),
     StartPlan(["local-copy fsync", "local-copy os", "kafka"], 3, 2.0),
     GrowthPlan(
-        ["local-copy fsync", "kafka"], Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]), seconds=2.0
+        ["local-copy fsync", "kafka"],
+        Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]),
+        seconds=2.0,
     ),
     SparkPlan(rows=200_000, live_seconds=8.0, rounds=3),
     ToolsPlan(
@@ -167,10 +171,14 @@ FULL = Profile(
 QUICK = Profile(
     "quick",
     ["local-copy fsync", "local-copy os", "kafka", *RIVALS],
-    LatencyPlan([Cell(1, 1), Cell(4, 1), Cell(16, 1), Cell(4, 1, 50)], [Cell(1, 1), Cell(4, 1)], rounds=1, seconds=0.7),
+    LatencyPlan(
+        [Cell(1, 1), Cell(4, 1), Cell(16, 1), Cell(4, 1, 50)], [Cell(1, 1), Cell(4, 1)], rounds=1, seconds=0.7
+    ),
     StallPlan(["local-copy fsync", "markers fsync", "kafka"], Spans(3.0, 4.0, 1.0)),
     AbortPlan(["local-copy fsync", "markers fsync", "kafka"], [0, 50], 100_000, KIB, 1),
-    ThroughputPlan([Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)], [], rounds=1, seconds=1.0, bytes_max=500_000_000),
+    ThroughputPlan(
+        [Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)], [], rounds=1, seconds=1.0, bytes_max=500_000_000
+    ),
     StartPlan(["local-copy fsync"], 2, 1.0),
     has_distance=False,
     warm_up_seconds=0.5,

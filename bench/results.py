@@ -318,7 +318,9 @@ def load(path: Path) -> Results:
     """
     document = json.loads(path.read_text())
     if document.get("format") != FORMAT:
-        raise ValueError(f"{path} has format {document.get('format')}; this benchmark reads {FORMAT}: run it again")
+        raise ValueError(
+            f"{path} has format {document.get('format')}; this benchmark reads {FORMAT}: run it again"
+        )
     results = Results(document["about"])
     results.systems = [System(**system) for system in document["systems"]]
     results.floors = [Floor(**floor) for floor in document["floors"]]

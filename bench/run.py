@@ -164,7 +164,9 @@ class Run:
 
     def _latency(self, progress: Progress) -> None:
         plan = self._profile.latency
-        cells = dict.fromkeys(self._profile.systems, plan.cells) | dict.fromkeys(self._profile.rivals, plan.rival_cells)
+        cells = dict.fromkeys(self._profile.systems, plan.cells) | dict.fromkeys(
+            self._profile.rivals, plan.rival_cells
+        )
         peers = self._running(self._profile.systems)
         samples: list[Floor] = []
 
@@ -198,9 +200,13 @@ class Run:
 
     def _throughput(self, progress: Progress) -> None:
         plan = self._profile.throughput
-        cases = dict.fromkeys(self._profile.systems, plan.cases) | dict.fromkeys(self._profile.rivals, plan.rival_cases)
+        cases = dict.fromkeys(self._profile.systems, plan.cases) | dict.fromkeys(
+            self._profile.rivals, plan.rival_cases
+        )
         peers = self._running(self._profile.systems)
-        self.results.add(*throughput.measure(peers, cases, plan.rounds, plan.seconds, plan.bytes_max, progress))
+        self.results.add(
+            *throughput.measure(peers, cases, plan.rounds, plan.seconds, plan.bytes_max, progress)
+        )
 
     def _distance(self, progress: Progress) -> None:
         progress("every protocol, distance, disk and number of partitions")

@@ -52,7 +52,9 @@ class BrokerProcess:
         for setting in self._settings:
             command += ["--set", setting]
         with self._log_path.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment())
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment()
+            )
         self._wait_until_ready()
         return self
 

@@ -78,7 +78,9 @@ def test_topics_by_id(broker: BrokerProcess, version: int) -> None:
     """Java's client gives an empty name, others give none."""
     (there,) = ask(broker, ApiKey.METADATA, 12, {"topics": [{"name": "there"}]}).topics
     for name in ("", "something else") + ((None,) if version == 12 else ()):
-        asked = {"topics": [{"name": name, "topic_id": there.topic_id}, {"name": name, "topic_id": b"\7" * 16}]}
+        asked = {
+            "topics": [{"name": name, "topic_id": there.topic_id}, {"name": name, "topic_id": b"\7" * 16}]
+        }
         found, missing = ask(broker, ApiKey.METADATA, version, asked).topics
         assert (found.error_code, found.name, found.topic_id) == (0, "there", there.topic_id)
         assert (missing.error_code, missing.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, b"\7" * 16)
@@ -177,7 +179,9 @@ def test_a_fetch_that_is_too_new_is_told_so(broker: BrokerProcess, version: int)
     assert answer.responses == []
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(ApiKey.PRODUCE, 13), (ApiKey.METADATA, 99), (ApiKey.FETCH, 3)])
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(ApiKey.PRODUCE, 13), (ApiKey.METADATA, 99), (ApiKey.FETCH, 3)]
+)
 def test_other_versions_close_the_connection(broker: BrokerProcess, api_key: ApiKey, version: int) -> None:
     """As Kafka does: there is no answer that such a client is sure to understand."""
     frame = struct.pack(">hhih", api_key, version, 1, -1) + bytes(8)
@@ -239,9 +243,15 @@ def describe(broker: BrokerProcess, kind: int, name: str) -> dict[str, Message]:
 
 
 def alter(
-    broker: BrokerProcess, kind: int, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False
+    broker: BrokerProcess,
+    kind: int,
+    name: str,
+    *changes: tuple[str, int, str | None],
+    validate_only: bool = False,
 ) -> ErrorCode:
-    configs = [{"name": key, "config_operation": operation, "value": value} for key, operation, value in changes]
+    configs = [
+        {"name": key, "config_operation": operation, "value": value} for key, operation, value in changes
+    ]
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
     body = {"resources": [resource], "validate_only": validate_only}
     return ErrorCode(ask(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body).responses[0].error_code)
@@ -256,7 +266,9 @@ def test_every_setting_that_kafka_knows_is_taken_kept_and_shown(broker: BrokerPr
     assert all(config.documentation for config in shown.values())
     assert {config.config_type for config in shown.values()} == {1, 2, 3, 5, 6, 7}
     defaults = describe(broker, TOPIC, "there")
-    assert {config.config_source for config in defaults.values()} == {5, 4}, "plain.enabled is off by the command line"
+    assert {config.config_source for config in defaults.values()} == {5, 4}, (
+        "plain.enabled is off by the command line"
+    )
     for name, config in defaults.items():
         assert create(broker, "valid", {name: config.value}, validate_only=True).error_code in (
             ErrorCode.NONE,
@@ -289,7 +301,9 @@ def test_every_setting_that_kafka_knows_is_taken_kept_and_shown(broker: BrokerPr
         ("segment.ms", "9223372036854775808"),
     ],
 )
-def test_values_that_kafka_refuses_or_that_contradict_are_refused(broker: BrokerProcess, name: str, value: str) -> None:
+def test_values_that_kafka_refuses_or_that_contradict_are_refused(
+    broker: BrokerProcess, name: str, value: str
+) -> None:
     refused = create(broker, "never", {name: value})
     assert refused.error_code == ErrorCode.INVALID_CONFIG
     assert name in refused.error_message
@@ -301,13 +315,19 @@ def test_settings_that_contradict_each_other_are_refused(broker: BrokerProcess) 
 
 
 @pytest.mark.parametrize("setting", ["message.timestamp.{}.max.ms", "message.timestamp.difference.max.ms"])
-def test_times_far_from_the_clock_are_refused_if_the_topic_says_so(broker: BrokerProcess, setting: str) -> None:
+def test_times_far_from_the_clock_are_refused_if_the_topic_says_so(
+    broker: BrokerProcess, setting: str
+) -> None:
     now_ms, hour_ms = int(time.time() * 1000), 3_600_000
 
     def produce(topic: str, *times_ms: int) -> ErrorCode:
         records = build_batch([NewRecord(b"x", timestamp_ms=time_ms) for time_ms in times_ms])
         partitions = [{"index": 0, "records": records}]
-        body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]}
+        body = {
+            "acks": -1,
+            "timeout_ms": 5_000,
+            "topic_data": [{"name": topic, "partition_data": partitions}],
+        }
         return ErrorCode(ask(broker, ApiKey.PRODUCE, 9, body).responses[0].partition_responses[0].error_code)
 
     for side, sign in (("before", -1), ("after", 1)):
@@ -367,7 +387,10 @@ def test_settings_of_the_broker_that_can_change_do_and_stay(tmp_path: Path) -> N
         assert shown() == ("1000", 4)
         assert alter(broker, BROKER, "", (name, SET, "2000"), validate_only=True) == ErrorCode.NONE
         assert shown() == ("1000", 4)
-        assert alter(broker, BROKER, "", (name, SET, "2000"), ("auto.create.topics", SET, "false")) == ErrorCode.NONE
+        assert (
+            alter(broker, BROKER, "", (name, SET, "2000"), ("auto.create.topics", SET, "false"))
+            == ErrorCode.NONE
+        )
         assert shown() == ("2000", 3)
         assert alter(broker, BROKER, "1", (name, SET, "3000")) == ErrorCode.NONE
         assert shown() == ("3000", 2)

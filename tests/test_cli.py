@@ -23,7 +23,9 @@ class Cli:
     def run(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         """What a command printed; fails unless it ends with this exit code."""
         command = [sys.executable, "-m", "faircopy", *arguments]
-        run = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, env=self._environment)
+        run = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=60, env=self._environment
+        )
         assert run.returncode == code, (run.returncode, run.stdout, run.stderr)
         return run.stdout + run.stderr
 
@@ -58,7 +60,9 @@ def test_topics(cli: Cli) -> None:
     assert settings["segment.bytes"] == ("65536", True)
     assert settings["retention.ms"] == ("604800000", False)
     assert "known are" in cli.run("topics", "alter", "made", "--set", "no.such=1", code=1)
-    assert "does not compact" in cli.run("topics", "create", "compacted", "--set", "cleanup.policy=compact", code=1)
+    assert "does not compact" in cli.run(
+        "topics", "create", "compacted", "--set", "cleanup.policy=compact", code=1
+    )
     assert cli.json("topics", "delete", "made") == {"deleted": ["made"]}
     assert "UNKNOWN_TOPIC" in cli.run("topics", "describe", "made", code=1)
 
@@ -81,7 +85,9 @@ def test_produce_in_transactions(cli: Cli) -> None:
     arguments = ("produce", "committed", "--transactional-id", "cli/1", "--commit-every", "4", "--json")
     outcome = json.loads(cli.run(*arguments, stdin="".join(f"{n}\n" for n in range(10))))
     assert outcome == {"topic": "committed", "messages": 10, "transactions": 3}
-    assert sorted(cli.run("consume", "committed", "--from-beginning", "-e").split()) == sorted(map(str, range(10)))
+    assert sorted(cli.run("consume", "committed", "--from-beginning", "-e").split()) == sorted(
+        map(str, range(10))
+    )
     assert "--transactional-id" in cli.run("produce", "committed", "--commit-every", "4", code=2)
 
 
@@ -106,7 +112,12 @@ def test_an_open_transaction_is_shown_and_unstuck(cli: Cli, broker: BrokerProces
     producer.produce("stuck", b"x" * 1000, partition=0)
     producer.flush(10)
     (row,) = [row for row in cli.json("txn", "list") if row["transactional_id"] == "jobs/7"]
-    assert (row["state"], row["group"], row["partitions"], row["messages"]) == ("Ongoing", "jobs", ["stuck-0"], 1)
+    assert (row["state"], row["group"], row["partitions"], row["messages"]) == (
+        "Ongoing",
+        "jobs",
+        ["stuck-0"],
+        1,
+    )
     assert row["journaled_bytes"] > 1000
     assert "faircopy txn abort jobs/7" in cli.run("txn", "describe", "jobs/7")
     assert cli.json("txn", "abort", "jobs/7")["was"] == "Ongoing"
@@ -120,7 +131,9 @@ def test_tables(cli: Cli) -> None:
     cli.run("topics", "create", "tabled", "-p", "1")
     cli.run("produce", "tabled", stdin="1\n2\n")
     rows = eventually(
-        lambda: [row for row in cli.json("tables", "list") if (row["table"], row["published"]) == ("tabled", 2)]
+        lambda: [
+            row for row in cli.json("tables", "list") if (row["table"], row["published"]) == ("tabled", 2)
+        ]
     )
     assert isinstance(rows, list)
     assert rows[0]["waiting"] == 0
@@ -130,7 +143,13 @@ def test_tables(cli: Cli) -> None:
 
 
 def test_errors_are_one_line_and_say_what_to_do(cli: Cli) -> None:
-    for arguments in (("topics", "list"), ("groups", "list"), ("txn", "list"), ("consume", "t"), ("produce", "t")):
+    for arguments in (
+        ("topics", "list"),
+        ("groups", "list"),
+        ("txn", "list"),
+        ("consume", "t"),
+        ("produce", "t"),
+    ):
         printed = cli.run(*arguments, "--broker", "127.0.0.1:1", stdin="x\n", code=1)
         assert printed.startswith("faircopy: ")
         assert printed.count("\n") == 1

@@ -38,7 +38,9 @@ def test_programs_get_values_as_they_are() -> None:
 def test_people_get_values_with_units() -> None:
     row = {"name": "a\tb", "age_ms": 90_000, "kept_bytes": 2048, "count": 1234, "none": None, "is": True}
     assert SHOWN in columns([{"transactional_id": EVIL, "age_ms": EVIL, "all": [EVIL], "kept_bytes": EVIL}])
-    assert "\x1b" not in columns([{"transactional_id": EVIL, "age_ms": EVIL, "all": [EVIL], "kept_bytes": EVIL}])
+    assert "\x1b" not in columns(
+        [{"transactional_id": EVIL, "age_ms": EVIL, "all": [EVIL], "kept_bytes": EVIL}]
+    )
     heading, line = columns([row]).splitlines()
     assert heading.split() == ["name", "age", "kept", "count", "none", "is"]
     assert re.split("  +", line) == ["a\\tb", "1.5 min", "2.0 KiB", "1,234", "-", "yes"]
@@ -71,7 +73,12 @@ class Cli:
         """What a command said on standard output and standard error."""
         command = [sys.executable, "-m", "faircopy", *arguments]
         run = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=self.environment
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=self.environment,
         )
         assert run.returncode == code, (run.returncode, run.stdout, run.stderr)
         return run.stdout, run.stderr
@@ -141,7 +148,9 @@ def test_names_of_clients_are_shown_and_not_obeyed(cli: Cli) -> None:
     producer.begin_transaction()
     producer.produce("hostile", b"x", partition=0)
     producer.flush(10)
-    consumer = Consumer({"bootstrap.servers": cli.address, "group.id": EVIL, "client.id": EVIL, "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": cli.address, "group.id": EVIL, "client.id": EVIL, "log_level": 0}
+    )
     consumer.subscribe(["hostile"])
     while not consumer.assignment():
         consumer.poll(0.1)
@@ -241,7 +250,8 @@ def test_what_is_not_there_is_told_before_any_question(cli: Cli, arguments: tupl
 def test_if_one_topic_is_not_there_none_is_deleted(cli: Cli) -> None:
     cli.run("topics", "create", "kept", "-p", "1")
     assert (
-        "topic 'nope', 'nor': there is none" in cli.run("topics", "delete", "kept", "nope", "nor", "--yes", code=1)[1]
+        "topic 'nope', 'nor': there is none"
+        in cli.run("topics", "delete", "kept", "nope", "nor", "--yes", code=1)[1]
     )
     assert "kept" in [row["topic"] for row in cli.rows("topics", "list")]
 
@@ -259,7 +269,9 @@ def test_questions_need_a_terminal(cli: Cli) -> None:
     printed, said = cli.run("topics", "delete", "asked", code=1)
     assert printed == ""
     assert "answer with --yes" in said
-    assert "delete asked with all messages?" in cli.on_terminal("topics", "delete", "asked", typed="n\n", code=130)
+    assert "delete asked with all messages?" in cli.on_terminal(
+        "topics", "delete", "asked", typed="n\n", code=130
+    )
     assert "asked" in [row["topic"] for row in cli.rows("topics", "list")]
     assert "deleted asked" in cli.on_terminal("topics", "delete", "asked", typed="y\n")
 

@@ -168,7 +168,9 @@ def test_import_directions(path: Path) -> None:
     for name in imports(path):
         if name.startswith("faircopy."):
             imported = name.split(".")[1]
-            assert imported == part or imported in MAY_IMPORT[part] | FOR_ALL, f"{part} must not import {name}"
+            assert imported == part or imported in MAY_IMPORT[part] | FOR_ALL, (
+                f"{part} must not import {name}"
+            )
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -201,7 +203,9 @@ def test_names_and_sizes(path: Path) -> None:
 
 # -- what is cited ---------------------------------------------------------------------------------------------------
 
-PAGES = sorted([*(ROOT.parent / "docs").glob("*.md"), *ROOT.parent.glob("*.md"), ROOT.parent / "bench" / "README.md"])
+PAGES = sorted(
+    [*(ROOT.parent / "docs").glob("*.md"), *ROOT.parent.glob("*.md"), ROOT.parent / "bench" / "README.md"]
+)
 CITING = [*DOCUMENTED, *sorted((ROOT.parent / "tests").rglob("*.py")), *PAGES]
 CITED = re.compile(r"docs/([A-Z_]+\.md)(?:, ([A-Z][\w ,-]+?)(?=[).;:\n]))?")
 OF_ELSEWHERE = re.compile(r"\b(DESIGN|SPARK|LAYOUT|CLUSTER_RULES)\b(, section|\.md| \d|;|\))")
@@ -243,7 +247,9 @@ def documented_methods(node: ast.ClassDef) -> set[str]:
 CLASSES: dict[str, list[ast.ClassDef]] = {}
 for each_class in all_classes():
     CLASSES.setdefault(each_class.name, []).append(each_class)
-OF_PROTOCOLS = {name for node in all_classes() if "Protocol" in bases_of(node) for name in documented_methods(node)}
+OF_PROTOCOLS = {
+    name for node in all_classes() if "Protocol" in bases_of(node) for name in documented_methods(node)
+}
 
 
 def is_inherited(node: ast.ClassDef, method: str) -> bool:

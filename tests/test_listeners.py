@@ -28,7 +28,9 @@ HAS_IPV6 = Path("/proc/net/if_inet6").exists() and bool(Path("/proc/net/if_inet6
 # -- addresses -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:9092", "log1.example.org:1", "[::1]:65535", "[fe80::1%eth0]:9092"])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:9092", "log1.example.org:1", "[::1]:65535", "[fe80::1%eth0]:9092"]
+)
 def test_an_address_is_printed_as_it_is_read(text: str) -> None:
     assert str(parse_address(text)) == text
 
@@ -49,7 +51,9 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def listeners(listen: str, advertised: str = "") -> tuple[Listener, ...]:
-    return parse_listeners(load_settings(overrides=[f"listeners={listen}", f"advertised.listeners={advertised}"]))
+    return parse_listeners(
+        load_settings(overrides=[f"listeners={listen}", f"advertised.listeners={advertised}"])
+    )
 
 
 def test_one_listener_needs_no_name() -> None:
@@ -95,7 +99,9 @@ def test_all_addresses_are_told_as_the_one_that_a_client_came_to(host: str) -> N
     assert listener.address_for(("10.0.0.7", 9092)) == Address("10.0.0.7", 9092)
     assert listener.address_for(("::ffff:10.0.0.7", 9092, 0, 0)) == Address("10.0.0.7", 9092)
     assert listener.address_for(("2001:db8::7", 9092, 0, 0)) == Address("2001:db8::7", 9092)
-    assert listener._replace(advertised=Address("log1", 1)).address_for(("10.0.0.7", 9092)) == Address("log1", 1)
+    assert listener._replace(advertised=Address("log1", 1)).address_for(("10.0.0.7", 9092)) == Address(
+        "log1", 1
+    )
 
 
 # -- a broker --------------------------------------------------------------------------------------------------------
@@ -105,7 +111,9 @@ def test_all_addresses_are_told_as_the_one_that_a_client_came_to(host: str) -> N
 def running(directory: Path, count: int, *arguments: str, **variables: str) -> Iterator[list[Address]]:
     """A broker with so many listeners, and the addresses on which it says that it is ready."""
     command = [sys.executable, "-m", "faircopy", "start", "--data-dir", str(directory / "data"), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment() | variables, cwd=directory)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment() | variables, cwd=directory
+    )
     assert process.stdout is not None
     try:
         lines = [process.stdout.readline() for _ in range(count)]
@@ -122,7 +130,9 @@ def told(address: Address) -> list[Address]:
     with BrokerConnection(str(address)) as connection:
         (metadata,) = connection.ask(METADATA, 9, {"topics": []}).brokers
         old = connection.ask(FIND_COORDINATOR, 3, {"key": "g", "key_type": 0})
-        (found,) = connection.ask(FIND_COORDINATOR, 4, {"coordinator_keys": ["g"], "key_type": 0}).coordinators
+        (found,) = connection.ask(
+            FIND_COORDINATOR, 4, {"coordinator_keys": ["g"], "key_type": 0}
+        ).coordinators
         (described,) = connection.ask(DESCRIBE_CLUSTER, 0, {}).brokers
     return [Address(each.host, each.port) for each in (metadata, old, found, described)]
 
@@ -153,7 +163,11 @@ def test_ipv6_hosts_stand_in_brackets(tmp_path: Path) -> None:
 def test_clients_are_told_the_address_of_their_listener(tmp_path: Path) -> None:
     arguments = ("--listen", "internal://127.0.0.1:0,external://127.0.0.1:0,all://0.0.0.0:0")
     advertised = "internal://broker:9092,external://log1.example.org:9094"
-    with running(tmp_path, 3, *arguments, "--set", f"advertised.listeners={advertised}") as (inner, outer, every):
+    with running(tmp_path, 3, *arguments, "--set", f"advertised.listeners={advertised}") as (
+        inner,
+        outer,
+        every,
+    ):
         assert ask(*inner) == {Address("broker", 9092)}
         assert ask(*outer) == {Address("log1.example.org", 9094)}
         assert ask("127.0.0.3", every.port) == {Address("127.0.0.3", every.port)}

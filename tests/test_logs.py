@@ -49,13 +49,21 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def create(address: str, name: str, partitions: int = 1) -> None:
-    topic = {"name": name, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": []}
+    topic = {
+        "name": name,
+        "num_partitions": partitions,
+        "replication_factor": -1,
+        "assignments": [],
+        "configs": [],
+    }
     with BrokerConnection(address) as connection:
         connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000})
 
 
 def producer_of(address: str, transactional_id: str, **config: Any) -> Producer:
-    producer = Producer({"bootstrap.servers": address, "transactional.id": transactional_id, "log_level": 0, **config})
+    producer = Producer(
+        {"bootstrap.servers": address, "transactional.id": transactional_id, "log_level": 0, **config}
+    )
     producer.init_transactions(10)
     producer.begin_transaction()
     return producer
@@ -125,7 +133,9 @@ def test_nobody_writes_lines_of_their_own(broker: BrokerProcess) -> None:
     producer = producer_of(broker.address, EVIL, **{"client.id": EVIL})
     producer.produce("t", b"x", partition=0)
     producer.commit_transaction(10)
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": EVIL, "client.id": EVIL, "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": EVIL, "client.id": EVIL, "log_level": 0}
+    )
     with pytest.raises(KafkaException):
         consumer.commit(offsets=[TopicPartition("nope", 0, 1)], asynchronous=False)
     consumer.close()
@@ -147,10 +157,14 @@ def test_what_clients_named_is_escaped_also_in_traces() -> None:
     try:
         raise ValueError(EVIL)
     except ValueError:
-        record = logging.LogRecord("n", logging.ERROR, "p", 1, "a request of %s failed", (EVIL,), sys.exc_info())
+        record = logging.LogRecord(
+            "n", logging.ERROR, "p", 1, "a request of %s failed", (EVIL,), sys.exc_info()
+        )
     text = OneLine(FORM).format(record)
     assert "\x1b" not in text
-    assert text.splitlines()[0].endswith("a request of x\\x1b[31m\\n2026-01-01 00:00:00,000 INFO forged failed")
+    assert text.splitlines()[0].endswith(
+        "a request of x\\x1b[31m\\n2026-01-01 00:00:00,000 INFO forged failed"
+    )
     assert text.splitlines()[1] == "Traceback (most recent call last):"
 
 
@@ -225,7 +239,9 @@ def test_a_full_disk_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureF
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO", "ERROR"]
 
 
-def test_background_work_that_fails_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_background_work_that_fails_is_told_once_and_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO)
     outcomes = iter(["full", "full", "other", "", "", "full"])
 
@@ -299,8 +315,14 @@ def test_status(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "topic.partitions=3") as broker:
         create(broker.address, "t", 2)
         command = [sys.executable, "-m", "faircopy", "status", "--broker", broker.address]
-        about = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=60).stdout)
-        assert (about["version"], about["process_id"], about["durability"]) == (__version__, broker.pid, "fsync")
+        about = json.loads(
+            subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=60).stdout
+        )
+        assert (about["version"], about["process_id"], about["durability"]) == (
+            __version__,
+            broker.pid,
+            "fsync",
+        )
         assert (about["topics"], about["partitions"], about["stopped_partitions"]) == (1, 2, [])
         assert (about["connections"], about["open_transactions"]) == (1, 0)
         assert about["listeners"] == [f"default://{broker.address}"]

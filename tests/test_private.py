@@ -33,7 +33,8 @@ def published(directory: Path) -> list[Path]:
 def modes(directory: Path) -> dict[str, int]:
     """Permissions of a directory and of all in it, by name."""
     return {
-        str(path.relative_to(directory)): path.stat().st_mode & 0o777 for path in [directory, *directory.rglob("*")]
+        str(path.relative_to(directory)): path.stat().st_mode & 0o777
+        for path in [directory, *directory.rglob("*")]
     }
 
 
@@ -65,11 +66,15 @@ def test_a_directory_that_others_can_read_is_closed(tmp_path: Path) -> None:
         for path in (data, data / "log", data / "plain"):
             path.chmod(0o755)
         broker.restart(kill=False)
-        assert {oct(path.stat().st_mode & 0o777) for path in (data, data / "log", data / "plain")} == {"0o700"}
+        assert {oct(path.stat().st_mode & 0o777) for path in (data, data / "log", data / "plain")} == {
+            "0o700"
+        }
         assert f"{data} was open to other users (permissions 755)" in broker.log
 
 
-def test_a_directory_that_is_not_ours_to_close_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_directory_that_is_not_ours_to_close_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     from faircopy.storage.system import System, mount
 
     class NotOwned(System):
@@ -93,7 +98,9 @@ def test_plain_tables_may_be_for_others(tmp_path: Path, readers: str, root: int,
         directories = {name for name in found if (data / name).is_dir() and name.startswith("plain")}
     assert found["."] == root
     assert {oct(found[name]) for name in directories} == {oct(0o700 | others)}
-    plain_files = {name for name in found if name.startswith("plain/") and not name.endswith("lock")} - directories
+    plain_files = {
+        name for name in found if name.startswith("plain/") and not name.endswith("lock")
+    } - directories
     assert {oct(found[name]) for name in plain_files} == {oct(0o600 | others & 0o044)}
     rest = {name: mode for name, mode in found.items() if name != "." and not name.startswith("plain")}
     assert {name: oct(mode) for name, mode in rest.items() if mode & 0o077} == {}

@@ -106,7 +106,14 @@ with mount(type("SlowSystem", (System,), {call: take_time})()):
 
 def slow_at(directory: Path, call: str) -> list[str]:
     """A broker whose disk takes its time for one kind of call, while the file `slow` is there."""
-    arguments = ["--data-dir", str(directory / "data"), "--listen", "127.0.0.1:0", str(directory / "slow"), call]
+    arguments = [
+        "--data-dir",
+        str(directory / "data"),
+        "--listen",
+        "127.0.0.1:0",
+        str(directory / "slow"),
+        call,
+    ]
     return [sys.executable, "-c", SLOW_DISK, "start", *arguments]
 
 

@@ -26,7 +26,12 @@ def refusal(*arguments: str, **variables: str) -> str:
     """The one line with which `faircopy start` refuses."""
     command = [sys.executable, "-m", "faircopy", "start", *arguments]
     run = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env=environment() | variables, stdin=subprocess.DEVNULL
+        command,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env=environment() | variables,
+        stdin=subprocess.DEVNULL,
     )
     assert run.returncode == 1, run.stdout + run.stderr
     assert run.stderr.startswith("faircopy: ")
@@ -182,7 +187,16 @@ with mount(FailingSystem()):
 def test_a_disk_that_fails_while_it_stops(tmp_path: Path) -> None:
     """I10: an orderly end is not told, and the next start knows."""
     data, broken = tmp_path / "data", tmp_path / "broken"
-    command = [sys.executable, "-c", FAILING_DISK, "start", "--data-dir", str(data), "--listen", "127.0.0.1:0"]
+    command = [
+        sys.executable,
+        "-c",
+        FAILING_DISK,
+        "start",
+        "--data-dir",
+        str(data),
+        "--listen",
+        "127.0.0.1:0",
+    ]
     process = subprocess.Popen([*command, str(broken)], stdout=subprocess.PIPE, text=True, env=environment())
     assert process.stdout is not None
     try:

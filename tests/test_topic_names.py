@@ -40,7 +40,13 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def create(broker: BrokerProcess, name: str, partitions: int = 1, **fields: object) -> ErrorCode:
-    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": []}
+    topic = {
+        "name": name,
+        "num_partitions": partitions,
+        "replication_factor": 1,
+        "assignments": [],
+        "configs": [],
+    }
     body = {"topics": [topic | fields], "timeout_ms": 5_000, "validate_only": False}
     with BrokerConnection(broker.address) as connection:
         answer = connection.ask(CREATE_TOPICS, 7, body)
@@ -100,7 +106,11 @@ def test_every_legal_name_works_and_is_gone_when_it_is_deleted(broker: BrokerPro
     assert [read_one(broker, name) for name in AWKWARD] == [name.encode() for name in AWKWARD]
     for name in AWKWARD:
         assert delete(broker, name) == ErrorCode.NONE, name
-    directories: dict[str, set[str]] = {"journal": {"_metadata", "__consumer_offsets"}, "log": set(), "plain": set()}
+    directories: dict[str, set[str]] = {
+        "journal": {"_metadata", "__consumer_offsets"},
+        "log": set(),
+        "plain": set(),
+    }
     for part, left in directories.items():
         eventually(partial(has_only, broker.data_directory / part, left))
     broker.restart(kill=False)

@@ -53,4 +53,6 @@ def one_broker(round_trip_ms: float, durable_write_ms: float, partitions: int) -
     Its client, librdkafka, registers partitions after a timer of 1 ms, sends one batch per request, and has
     at most five unanswered requests on the connection of an idempotent producer.
     """
-    return Conditions(round_trip_ms, 0.0, durable_write_ms, partitions, registration_pause_ms=1.0, requests_in_flight=5)
+    return Conditions(
+        round_trip_ms, 0.0, durable_write_ms, partitions, registration_pause_ms=1.0, requests_in_flight=5
+    )

@@ -31,7 +31,9 @@ class Protocol:
         yield from world.pause_before_registration()
         yield from world.ask(world.producer, world.coordinator, self.admit())
         world.note("registered")
-        yield world.together(*(world.produce(self.home(leader), self.store(leader)) for leader in world.leaders))
+        yield world.together(
+            *(world.produce(self.home(leader), self.store(leader)) for leader in world.leaders)
+        )
         world.note("flushed")
         yield from world.ask(world.producer, world.coordinator, self.end())
         world.note("acked")

@@ -55,7 +55,9 @@ class World:
     def send(self, sender: Node, receiver: Node) -> Steps:
         """One message, until the receiver has worked on it."""
         between_brokers = sender.is_broker and receiver.is_broker
-        round_trip_ms = self.conditions.broker_round_trip_ms if between_brokers else self.conditions.round_trip_ms
+        round_trip_ms = (
+            self.conditions.broker_round_trip_ms if between_brokers else self.conditions.round_trip_ms
+        )
         yield self.clock.timeout(round_trip_ms / 2)
         yield from receiver.work()
 

@@ -78,7 +78,9 @@ class Pipeline:
 
     async def _ask(self, call: Call, body: dict[str, Any]) -> Answer:
         self._correlation_id += 1
-        self._writer.write(encode_request(schema_of(call.api_key), call.version, self._correlation_id, CLIENT_ID, body))
+        self._writer.write(
+            encode_request(schema_of(call.api_key), call.version, self._correlation_id, CLIENT_ID, body)
+        )
         # The lock is fair: waiters get the answers in the order of their requests.
         async with self._turn:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
@@ -98,7 +100,9 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def open_transactions(address: str, topic: str, partitions: int, wanted: int, seconds_max: float) -> Iterator[int]:
+def open_transactions(
+    address: str, topic: str, partitions: int, wanted: int, seconds_max: float
+) -> Iterator[int]:
     """Open `wanted` transactions over the first partitions of a topic, or as many as `seconds_max` allow.
 
     Yields their number. The connections are closed at the end; the transactions stay open in the broker for
@@ -124,7 +128,9 @@ async def close(pipelines: list[Pipeline]) -> None:
         pipeline.close()
 
 
-async def open_all(pipelines: list[Pipeline], topic: str, partitions: int, wanted: int, seconds_max: float) -> int:
+async def open_all(
+    pipelines: list[Pipeline], topic: str, partitions: int, wanted: int, seconds_max: float
+) -> int:
     """Many flows at once, each of which opens one transaction after the other. Returns how many are open."""
     numbers = iter(range(wanted))
     until = time.monotonic() + seconds_max
@@ -139,7 +145,9 @@ async def open_all(pipelines: list[Pipeline], topic: str, partitions: int, wante
     async with asyncio.timeout(seconds_max + SILENCE_SECONDS_MAX):
         # Kafka creates the topic of transaction states when it is first asked for a coordinator.
         await pipelines[0].call(FIND_COORDINATOR, {"key": topic, "key_type": OF_TRANSACTIONS})
-        return sum(await asyncio.gather(*(flow(each) for each in pipelines for _ in range(FLOWS_PER_CONNECTION))))
+        return sum(
+            await asyncio.gather(*(flow(each) for each in pipelines for _ in range(FLOWS_PER_CONNECTION)))
+        )
 
 
 async def open_one(pipeline: Pipeline, transactional_id: str, place: Place) -> None:
@@ -161,5 +169,7 @@ def produce_body(transactional_id: str, place: Place, batch: bytes) -> dict[str,
         "transactional_id": transactional_id,
         "acks": ALL_IN_SYNC,
         "timeout_ms": PRODUCE_TIMEOUT_MS,
-        "topic_data": [{"name": place.topic, "partition_data": [{"index": place.partition, "records": batch}]}],
+        "topic_data": [
+            {"name": place.topic, "partition_data": [{"index": place.partition, "records": batch}]}
+        ],
     }

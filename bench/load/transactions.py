@@ -102,7 +102,9 @@ class Crowd:
             while is_wanted(len(acks)):
                 number = self.next_number()
                 is_flushed = len(acks) % 2 == 1
-                acks[number] = transact(producer, load.topic, load.partitions, number, mine, is_flushed=is_flushed)
+                acks[number] = transact(
+                    producer, load.topic, load.partitions, number, mine, is_flushed=is_flushed
+                )
                 time.sleep(load.pause_seconds)
             with lock:
                 acked_ns.update(acks)
@@ -150,7 +152,9 @@ def transact(
     return acked_ns
 
 
-def count_arrivals(watcher: Watcher, expected: int, acked_ns: dict[int, int], times: TransactionTimes) -> None:
+def count_arrivals(
+    watcher: Watcher, expected: int, acked_ns: dict[int, int], times: TransactionTimes
+) -> None:
     """Join the watcher's arrivals with the acks. A transaction is visible when its last message is.
 
     Raises MissingMessages.
@@ -168,5 +172,7 @@ def all_of(watcher: Watcher, expected: int) -> list[Arrival]:
     """All expected arrivals. Raises MissingMessages: a system that loses some does not count as faster."""
     arrivals = watcher.take(expected, LINGER_SECONDS)
     if len(arrivals) != expected:
-        raise MissingMessages(f"{len(arrivals)} of {expected} committed messages came within {LINGER_SECONDS:.0f} s")
+        raise MissingMessages(
+            f"{len(arrivals)} of {expected} committed messages came within {LINGER_SECONDS:.0f} s"
+        )
     return arrivals

@@ -112,7 +112,8 @@ def read(address: str, expected: int) -> Reading:
         received.append(sum(broker["rxbytes"] for broker in json.loads(statistics)["brokers"].values()))
 
     consumer = committed_consumer(
-        address, {"stats_cb": note, "statistics.interval.ms": STATISTICS_MS, "fetch.message.max.bytes": 10 << 20}
+        address,
+        {"stats_cb": note, "statistics.interval.ms": STATISTICS_MS, "fetch.message.max.bytes": 10 << 20},
     )
     consumer.assign(places(TOPIC, 1, 0))
     began = time.monotonic()
@@ -125,11 +126,19 @@ def read(address: str, expected: int) -> Reading:
             elif error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
         if time.monotonic() > began + READ_SECONDS_MAX:
-            raise TimeoutError(f"{delivered} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s")
+            raise TimeoutError(
+                f"{delivered} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s"
+            )
     seconds = time.monotonic() - began
     # The statistics still have to count the last bytes; and a broker that shows aborted messages shows more.
-    more = [message for message in consumer.consume(READ_AT_ONCE, 2 * STATISTICS_MS / 1000) if message.error() is None]
+    more = [
+        message
+        for message in consumer.consume(READ_AT_ONCE, 2 * STATISTICS_MS / 1000)
+        if message.error() is None
+    ]
     consumer.close()
     if more or delivered != expected:
-        raise Incorrect(f"{address} shows {delivered + len(more)} messages, not the {expected} that were committed")
+        raise Incorrect(
+            f"{address} shows {delivered + len(more)} messages, not the {expected} that were committed"
+        )
     return Reading(delivered, seconds, max(received))

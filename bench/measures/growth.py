@@ -177,7 +177,9 @@ def produced_bytes_per_second(address: str, partitions: int, seconds: float) -> 
     return messages * MESSAGE_BYTES / (time.monotonic() - began)
 
 
-def produce(producer: Producer, partitions: int, *, seconds: float = math.inf, messages_max: float = math.inf) -> int:
+def produce(
+    producer: Producer, partitions: int, *, seconds: float = math.inf, messages_max: float = math.inf
+) -> int:
     """Send messages of 1 KiB for some seconds, or up to `messages_max`. Returns how many, all acked. Raises
     TimeoutError.
 

@@ -49,7 +49,9 @@ def measure(
     `between` is called before and after each round.
     """
     listed = list(systems)
-    times = {(peer.about.name, cell): TransactionTimes() for peer in listed for cell in cells[peer.about.name]}
+    times = {
+        (peer.about.name, cell): TransactionTimes() for peer in listed for cell in cells[peer.about.name]
+    }
     plain = {peer.about.name: PlainTimes() for peer in listed}
     between()
     for number in range(rounds):
@@ -60,7 +62,10 @@ def measure(
         between()
     return [
         *(row_of(name, cell, rounds, taken) for (name, cell), taken in times.items()),
-        *(PlainLatency(name, rounds, t.send_to_ack.histogram(), t.end_to_end.histogram()) for name, t in plain.items()),
+        *(
+            PlainLatency(name, rounds, t.send_to_ack.histogram(), t.end_to_end.histogram())
+            for name, t in plain.items()
+        ),
     ]
 
 

@@ -50,7 +50,11 @@ class Reader:
         """The SOURCE for bench/spark/stream.py: the whole topic."""
         if self.name == "parquet":
             return {"format": "parquet", "options": {"path": str(plain_table(broker, topic))}}
-        options = {"kafka.bootstrap.servers": broker.address, "subscribe": topic, "startingOffsets": "earliest"}
+        options = {
+            "kafka.bootstrap.servers": broker.address,
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+        }
         return {"format": "kafka", "options": {**options, **self.options}}
 
 
@@ -77,7 +81,9 @@ def measure(
             for number, reader in enumerate(readers):
                 progress(f"{broker.about.name}: Spark reads by {reader.name} {reader.options or ''}")
                 scratch = directory / f"spark-{broker.about.kind}-{number}"
-                found.append(measure_reader(broker, reader, scratch, connector, committed, live_seconds, rounds))
+                found.append(
+                    measure_reader(broker, reader, scratch, connector, committed, live_seconds, rounds)
+                )
     return found
 
 
@@ -92,7 +98,13 @@ def running(broker: Peer) -> Iterator[None]:
 
 
 def measure_reader(
-    broker: Peer, reader: Reader, scratch: Path, connector: Connector, committed: int, live_seconds: float, rounds: int
+    broker: Peer,
+    reader: Reader,
+    scratch: Path,
+    connector: Connector,
+    committed: int,
+    live_seconds: float,
+    rounds: int,
 ) -> SparkSource:
     """One row, with a new Spark, so that each pays the same for its warm-up."""
     if reader.name == "parquet":
@@ -114,7 +126,9 @@ def measure_reader(
     )
 
 
-def live_latency(broker: Peer, reader: Reader, spark: SparkProcess, topic: str, live_seconds: float) -> Histogram:
+def live_latency(
+    broker: Peer, reader: Reader, spark: SparkProcess, topic: str, live_seconds: float
+) -> Histogram:
     """The latency from a committed message's send to its arrival in a micro-batch, in a slow stream."""
     writer = Writer(broker, topic, LIVE_TRANSACTION_ROWS)
     writer.write_transaction()

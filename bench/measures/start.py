@@ -23,7 +23,11 @@ Factory = Callable[[Path], Peer]
 
 
 def measure(
-    directory: Path, factories: dict[str, Factory], rounds: int, load_seconds: float, progress: Callable[[str], None]
+    directory: Path,
+    factories: dict[str, Factory],
+    rounds: int,
+    load_seconds: float,
+    progress: Callable[[str], None],
 ) -> list[Start]:
     """Every system several times, each time on an empty directory."""
     times: dict[str, list[tuple[float, float, int]]] = {name: [] for name in factories}

@@ -145,7 +145,9 @@ def consume(address: str, expected: int) -> float:
             elif error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{received} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s")
+            raise TimeoutError(
+                f"{received} of {expected} messages came from {address} in {READ_SECONDS_MAX:.0f} s"
+            )
     seconds = time.monotonic() - began
     consumer.close()
     return seconds

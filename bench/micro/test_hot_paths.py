@@ -29,7 +29,9 @@ from faircopy.wire.records import NewRecord, build_batch, with_crc
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-BATCH = build_batch([NewRecord(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0)
+BATCH = build_batch(
+    [NewRecord(b"x" * 1024) for _ in range(16)], producer_id=1, producer_epoch=0, base_sequence=0
+)
 TRANSACTION = TransactionId(1, 0, 1)
 
 

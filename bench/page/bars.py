@@ -41,7 +41,12 @@ def draw_bar(axes: Axes, place: int, system: str, values: list[float]) -> None:
     if len(values) > 1:
         axes.plot((min(values), max(values)), (place, place), color=INK, linewidth=1)
     axes.annotate(
-        significant(median), (max(values), place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
+        significant(median),
+        (max(values), place),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
     )
 
 

@@ -40,7 +40,9 @@ def limits(results: Results) -> list[Limit]:
     return [limit for limit in found if limit is not None]
 
 
-def row(results: Results, kind: type[Any], system: str, chosen: Callable[[Any], bool] = lambda _row: True) -> Any:
+def row(
+    results: Results, kind: type[Any], system: str, chosen: Callable[[Any], bool] = lambda _row: True
+) -> Any:
     """The row of a system that is chosen, or None."""
     return next((row for row in results.of(kind) if row.system == system and chosen(row)), None)
 
@@ -48,7 +50,10 @@ def row(results: Results, kind: type[Any], system: str, chosen: Callable[[Any], 
 def of_partitions(results: Results, partitions: int, measure: str) -> Histogram | None:
     """A distribution of one producer's transactions; None if it is empty, since that would look fast."""
     found: Latency | None = row(
-        results, Latency, FSYNC, lambda each: (each.partitions, each.producers, each.pause_ms) == (partitions, 1, 0)
+        results,
+        Latency,
+        FSYNC,
+        lambda each: (each.partitions, each.producers, each.pause_ms) == (partitions, 1, 0),
     )
     return some(getattr(found, measure)) if found is not None else None
 
@@ -109,7 +114,9 @@ def plain_produce(results: Results) -> Limit | None:
     measured = produced(results)
     if measured is None:
         return None
-    return Limit("plain produce, 1 KiB, os", measured / 1e6, "MB/s", None, "", "at least 300", measured >= 300e6)
+    return Limit(
+        "plain produce, 1 KiB, os", measured / 1e6, "MB/s", None, "", "at least 300", measured >= 300e6
+    )
 
 
 def plain_produce_beside_writing(results: Results) -> Limit | None:

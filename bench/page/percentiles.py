@@ -50,7 +50,9 @@ def draw_curve(axes: Axes, system: str, histogram: Histogram) -> None:
         look = look_of(system)
         axes.plot(*zip(*points, strict=True), color=look.light, linestyle=look.dash)
     marked = [(nines(50), histogram.p50_ms), (nines(99), histogram.p99_ms)]
-    axes.plot(*zip(*marked, strict=True), linestyle="", color=look_of(system).light, marker=look_of(system).marker)
+    axes.plot(
+        *zip(*marked, strict=True), linestyle="", color=look_of(system).light, marker=look_of(system).marker
+    )
 
 
 def alternative(title: str, histograms: Mapping[str, Histogram]) -> str:

@@ -54,7 +54,9 @@ def pair(which: str) -> Shown:
     """The median and the 99th percentile of a latency."""
 
     def show(results: Results, system: str) -> str:
-        return " / ".join(text(latency_ms(which, percentile)(results, system)) for percentile in ("p50_ms", "p99_ms"))
+        return " / ".join(
+            text(latency_ms(which, percentile)(results, system)) for percentile in ("p50_ms", "p99_ms")
+        )
 
     return show
 

@@ -35,7 +35,9 @@ def ranking(rows: Iterable[Distance], *, by_visible: bool = False) -> dict[Place
     for row in rows:
         if row.protocol != WITHOUT_TRANSACTIONS:
             place = Place(row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
-            found.setdefault(place, []).append(Ranked(row.protocol, row.visible_ms if by_visible else row.commit_ms))
+            found.setdefault(place, []).append(
+                Ranked(row.protocol, row.visible_ms if by_visible else row.commit_ms)
+            )
     return {place: sorted(ranked, key=lambda each: each.milliseconds) for place, ranked in found.items()}
 
 

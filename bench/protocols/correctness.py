@@ -51,7 +51,9 @@ def check(address: str, seed: int, *, may_abort: bool = True) -> int:
     hanging.flush(30)
     note(sent, PRODUCERS, values)
     with ThreadPoolExecutor(PRODUCERS) as pool:
-        running = [pool.submit(run, address, topic, number, seed, sent, may_abort) for number in range(PRODUCERS)]
+        running = [
+            pool.submit(run, address, topic, number, seed, sent, may_abort) for number in range(PRODUCERS)
+        ]
         for producer in running:
             producer.result()
     hanging.commit_transaction(30)
@@ -139,7 +141,9 @@ def read_all(address: str, topic: str, expected: int) -> dict[int, list[bytes]]:
     deadline = time.monotonic() + READ_SECONDS_MAX
     ended: set[int] = set()
     # The last markers may come after the ack: an end counts only when all expected messages have arrived.
-    while (len(ended) < PARTITIONS or sum(map(len, read.values())) < expected) and time.monotonic() < deadline:
+    while (
+        len(ended) < PARTITIONS or sum(map(len, read.values())) < expected
+    ) and time.monotonic() < deadline:
         for message in consumer.consume(1_000, 0.5):
             error, partition, value = message.error(), message.partition(), message.value()
             assert partition is not None
@@ -170,6 +174,8 @@ def compare(sent: Sent, read: dict[int, list[bytes]]) -> None:
                     f"partition {partition} shows {len(found)} messages of producer {number}, not the {len(expected)} "
                     f"that it committed, once and in order"
                 )
-        strangers = len(values) - sum(len(sent.committed[partition, number]) for number in range(PRODUCERS + 1))
+        strangers = len(values) - sum(
+            len(sent.committed[partition, number]) for number in range(PRODUCERS + 1)
+        )
         if strangers:
             raise Incorrect(f"partition {partition} shows {strangers} messages that nobody sent")

@@ -103,7 +103,12 @@ class MarkedPartition(HostedPartition):
     # -- writing -------------------------------------------------------------------------------------------------
 
     def append_draft(
-        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+        self,
+        batch: Buffer,
+        header: BatchHeader | None,
+        records: int,
+        transaction: TransactionId,
+        done: Appended,
     ) -> None:
         """Append a batch of an open transaction; `done(base offset)` when it is durable."""
         assert header is not None

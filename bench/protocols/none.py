@@ -23,7 +23,12 @@ class PlainPartition(HostedPartition):
     """Takes every batch as a plain one."""
 
     def append_draft(
-        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+        self,
+        batch: Buffer,
+        header: BatchHeader | None,
+        records: int,
+        transaction: TransactionId,
+        done: Appended,
     ) -> None:
         self.append_plain(batch, header, records, done)
 

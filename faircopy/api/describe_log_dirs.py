@@ -36,7 +36,11 @@ api 35 DescribeLogDirs 1-4 flexible 2+
 async def describe_log_dirs(request: Message, context: Context) -> Body:
     """DescribeLogDirs: sizes of the visible logs."""
     directory = str(context.parts.directory.log)
-    wanted = {topic.topic: set(topic.partitions) for topic in request.topics} if request.topics is not None else None
+    wanted = (
+        {topic.topic: set(topic.partitions) for topic in request.topics}
+        if request.topics is not None
+        else None
+    )
     topics = [
         {
             "name": hosted.topic.name,

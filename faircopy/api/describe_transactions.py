@@ -38,7 +38,9 @@ def describe(parts: Parts, transactional_id: str) -> Body:
     """The latest transaction of a transactional id."""
     answer: Body = {"transactional_id": transactional_id, "topics": []}
     producer = (
-        parts.shards.coordinator_of(transactional_id).journal_of(transactional_id).table.producers.get(transactional_id)
+        parts.shards.coordinator_of(transactional_id)
+        .journal_of(transactional_id)
+        .table.producers.get(transactional_id)
     )
     if producer is None:
         nothing = {"transaction_state": "", "transaction_timeout_ms": 0, "transaction_start_time_ms": -1}

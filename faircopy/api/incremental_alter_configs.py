@@ -61,7 +61,9 @@ def changed(changes: list[Message], before: Mapping[str, str]) -> dict[str, str]
         if operation == DELETE:
             configs.pop(name, None)
         elif operation not in (SET, APPEND, SUBTRACT) or change.value is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"setting {name!r}: operation {operation} without a value")
+            raise Refused(
+                ErrorCode.INVALID_REQUEST, f"setting {name!r}: operation {operation} without a value"
+            )
         elif operation == SET:
             configs[name] = change.value
         else:
@@ -76,7 +78,9 @@ def changed_list(name: str, present: str | None, change: str, *, is_more: bool) 
         verb = "APPEND to" if is_more else "SUBTRACT from"
         raise Refused(ErrorCode.INVALID_CONFIG, f"can't {verb} setting {name!r}, which is not a list: SET it")
     parts = elements(config.default if present is None else present)
-    parts = [*parts, *elements(change)] if is_more else [part for part in parts if part not in elements(change)]
+    parts = (
+        [*parts, *elements(change)] if is_more else [part for part in parts if part not in elements(change)]
+    )
     return ",".join(dict.fromkeys(parts))
 
 

@@ -53,7 +53,9 @@ NEVER = 1 << 15
 
 async def list_offsets(request: Message, context: Context) -> Body:
     """ListOffsets."""
-    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    times = Counter(
+        (topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions
+    )
     repeated = {place for place, count in times.items() if count > 1}
     return {
         "topics": [

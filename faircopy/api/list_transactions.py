@@ -47,7 +47,9 @@ async def list_transactions(request: Message, context: Context) -> Body:
 
 def producers(parts: Parts) -> list[Producer]:
     """The producers of all transactional ids."""
-    return [producer for home in parts.shards.metadata_journals() for producer in home.table.producers.values()]
+    return [
+        producer for home in parts.shards.metadata_journals() for producer in home.table.producers.values()
+    ]
 
 
 def is_wanted(producer: Producer, request: Message, now_ms: int) -> bool:

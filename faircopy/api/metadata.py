@@ -72,10 +72,13 @@ async def metadata(request: Message, context: Context) -> Body:
         # As Kafka does, answer duplicates once: so a response is never larger than all metadata.
         different = {(asked.topic_id, asked.name): asked for asked in request.topics}
         asked_for = context.pace.over(different.values())
-        topics = [await describe_asked(context.parts, asked, may_create, nameless) async for asked in asked_for]
+        topics = [
+            await describe_asked(context.parts, asked, may_create, nameless) async for asked in asked_for
+        ]
     if request.include_topic_authorized_operations:
         topics = [
-            topic if topic["error_code"] else topic | {"topic_authorized_operations": ON_TOPICS} for topic in topics
+            topic if topic["error_code"] else topic | {"topic_authorized_operations": ON_TOPICS}
+            for topic in topics
         ]
     return {
         "brokers": [context.node | {"rack": None}],
@@ -116,7 +119,12 @@ def find(catalog: Catalog, asked: Message) -> HostedTopic | None:
 def describe(hosted: HostedTopic, node: int) -> Body:
     """A topic with its partitions, all led by one broker."""
     partitions = [
-        {"partition_index": number, **leader_of(partition, node), "replica_nodes": [node], "isr_nodes": [node]}
+        {
+            "partition_index": number,
+            **leader_of(partition, node),
+            "replica_nodes": [node],
+            "isr_nodes": [node],
+        }
         for number, partition in enumerate(hosted.partitions)
     ]
     return {

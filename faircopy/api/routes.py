@@ -53,7 +53,10 @@ FLEXIBLE_FROM: dict[int, int] = {api_key: route.schema.flexible_from for api_key
 def advertised(routes: Mapping[int, Route | HotRoute] = ROUTES) -> dict[int, range]:
     """The advertised versions, by API key."""
     public = (route for route in routes.values() if isinstance(route, HotRoute) or route.is_advertised)
-    return {route.schema.api_key: route.versions for route in sorted(public, key=lambda route: route.schema.api_key)}
+    return {
+        route.schema.api_key: route.versions
+        for route in sorted(public, key=lambda route: route.schema.api_key)
+    }
 
 
 def schema_of(api_key: int) -> Schema:

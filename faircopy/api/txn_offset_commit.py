@@ -54,7 +54,10 @@ async def txn_offset_commit(request: Message, context: Context) -> Body:
 async def commit_draft(request: Message, offsets: Offsets, context: Context) -> ErrorCode:
     """Put the offsets into the producer's open transaction."""
     shards = context.parts.shards
-    coordinator, journals = shards.coordinator_of(request.transactional_id), shards.offsets_of(request.group_id)
+    coordinator, journals = (
+        shards.coordinator_of(request.transactional_id),
+        shards.offsets_of(request.group_id),
+    )
     identity = (request.transactional_id, request.producer_id, request.producer_epoch)
     try:
         coordinator.admit_offsets(*identity, context.sent(content_of(request.group_id, offsets)))

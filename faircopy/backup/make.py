@@ -128,7 +128,9 @@ class Backup:
         source, target = self._snapshot / wanted.path, self._unfinished / wanted.path
         status = mounted().status(source)
         if status is None:
-            raise StorageFailure(f"{source} is gone: the broker has removed the snapshot. Start the backup again")
+            raise StorageFailure(
+                f"{source} is gone: the broker has removed the snapshot. Start the backup again"
+            )
         now = (wanted.size, status.modified_ns)
         if begun is not None and begun[:2] == now:
             return self._count("kept", begun)
@@ -138,7 +140,9 @@ class Backup:
             link_file(last / wanted.path, target)
             return self._count("kept", earlier)
         if wanted.is_sealed and status.size == wanted.size and try_link(source, target):
-            return self._count("linked", CopiedFile(*now, checksum_of_file(target, wanted.size, self._advance)))
+            return self._count(
+                "linked", CopiedFile(*now, checksum_of_file(target, wanted.size, self._advance))
+            )
         return self._count("copied", CopiedFile(*now, copy_file(source, target, wanted.size, self._advance)))
 
     def _count(self, how: str, copied: CopiedFile) -> CopiedFile:
@@ -156,7 +160,9 @@ class Backup:
         delete_tree(final)  # from the same second, and not finished: otherwise it would be the last one
         rename_file(self._unfinished, final)
         sync_directory(self._directory)
-        return Outcome(final, len(self._done), self._bytes["copied"], self._bytes["linked"], self._bytes["kept"])
+        return Outcome(
+            final, len(self._done), self._bytes["copied"], self._bytes["linked"], self._bytes["kept"]
+        )
 
 
 def try_link(source: Path, target: Path) -> bool:

@@ -43,7 +43,12 @@ class Manifest(NamedTuple):
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The content of the file."""
-    document = {"backup": VERSION, "cluster": manifest.cluster, "made": manifest.made, "files": dict(manifest.files)}
+    document = {
+        "backup": VERSION,
+        "cluster": manifest.cluster,
+        "made": manifest.made,
+        "files": dict(manifest.files),
+    }
     return json.dumps(document | {"crc32c": checksum_of(document)}).encode()
 
 
@@ -58,7 +63,9 @@ def decode_manifest(content: bytes) -> Manifest:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadBackup(f"its {FILE} can't be read: {error!r}") from error
     if version != VERSION:
-        raise BadBackup(f"its {FILE} has version {version}, and this faircopy knows {VERSION}: use another faircopy")
+        raise BadBackup(
+            f"its {FILE} has version {version}, and this faircopy knows {VERSION}: use another faircopy"
+        )
     if stored != checksum_of(document):
         raise BadBackup(f"its {FILE} does not match its checksum")
     return manifest

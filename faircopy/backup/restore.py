@@ -65,8 +65,13 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
                 make_directory(directory / part)
         target = directory / name
         make_directory(target.parent)
-        if copy_file(backup / name, target, manifest.files[name].size, advance) != manifest.files[name].checksum:
-            raise BadBackup(f"{backup / name} does not match its checksum. {directory} is not finished: delete it")
+        if (
+            copy_file(backup / name, target, manifest.files[name].size, advance)
+            != manifest.files[name].checksum
+        ):
+            raise BadBackup(
+                f"{backup / name} does not match its checksum. {directory} is not finished: delete it"
+            )
         sync_directory(target.parent)
 
 

@@ -216,7 +216,9 @@ class Broker:
             space=self.space,
             lost_power=not self._last_end.is_same_boot,
         )
-        placement = Placement(self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions)
+        placement = Placement(
+            self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions
+        )
         epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
         await epochs.raise_all()
         stopping = Stopping(self._disk_failed)
@@ -235,7 +237,13 @@ class Broker:
     def _partition_resources(self, options: JournalOptions, stopping: Stopping) -> PartitionResources:
         """What all partitions of topics use."""
         return PartitionResources(
-            self.store, self.disk, self.loop, self.clock.steady_ms, options, self.partition_type, stopping.stop
+            self.store,
+            self.disk,
+            self.loop,
+            self.clock.steady_ms,
+            options,
+            self.partition_type,
+            stopping.stop,
         )
 
     def _resources(self, options: JournalOptions) -> Resources:
@@ -362,7 +370,9 @@ class Broker:
     def _disk_failed(self, error: BaseException) -> None:
         """I10: after a failed write or fsync, nothing is known about the page cache; the broker must stop."""
         if not self.failed.done():
-            log.critical("%s. The broker stops, so that it acknowledges nothing that may be lost; restart it", error)
+            log.critical(
+                "%s. The broker stops, so that it acknowledges nothing that may be lost; restart it", error
+            )
             self.directory.mark_unclean()
             self.failed.set_result(error)
 

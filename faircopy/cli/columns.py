@@ -119,7 +119,9 @@ def cell(value: Any) -> str:
 def moment(time_ms: int) -> str:
     """A time as people write it, in UTC; the number if there is no such time."""
     try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+        return (
+            datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+        )
     except (ValueError, OverflowError, OSError):
         return str(time_ms)
 

@@ -32,7 +32,9 @@ class ConsumeFailed(FaircopyError):
 @click.option("-n", "--max", "count", type=click.IntRange(0), metavar="N", help="Stop after N messages.")
 @click.option("-e", "--exit", "stop_at_end", is_flag=True, help="Stop at the end of the topic.")
 @click.option("-g", "--group", metavar="GROUP", help="Read as a member of a consumer group, and commit.")
-@click.option("-f", "--format", "form", default="%s\\n", show_default=True, help="Output format, with kcat's letters.")
+@click.option(
+    "-f", "--format", "form", default="%s\\n", show_default=True, help="Output format, with kcat's letters."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per message.")
 @broker_option
 def consume(
@@ -113,14 +115,18 @@ class Reader:
             return
         numbers = self._numbers(partition)
         self._partitions = len(numbers)
-        self._consumer.assign([TopicPartition(self._topic, number, self._first(number, offset)) for number in numbers])
+        self._consumer.assign(
+            [TopicPartition(self._topic, number, self._first(number, offset)) for number in numbers]
+        )
 
     def _assigned(self, _consumer: Any, partitions: list[TopicPartition]) -> None:
         self._partitions = len(partitions)
         self._at_end.clear()
 
     def _numbers(self, partition: int | None) -> list[int]:
-        found = self._ask(lambda: self._consumer.list_topics(self._topic, METADATA_SECONDS)).topics[self._topic]
+        found = self._ask(lambda: self._consumer.list_topics(self._topic, METADATA_SECONDS)).topics[
+            self._topic
+        ]
         if found.error is not None:
             raise ConsumeFailed(
                 f"reading {self._topic!r}: {found.error.str()}: faircopy topics list shows what there is"
@@ -147,7 +153,9 @@ class Reader:
         if offset >= 0:
             return offset
         low, high = self._ask(
-            lambda: self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), METADATA_SECONDS)
+            lambda: self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, number), METADATA_SECONDS
+            )
         )
         return max(int(low), int(high) + offset)
 

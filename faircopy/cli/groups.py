@@ -12,7 +12,15 @@ from faircopy.api.list_groups import SCHEMA as LIST_GROUPS
 from faircopy.api.offset_commit import SCHEMA as OFFSET_COMMIT
 from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
-from faircopy.cli.topics import EARLIEST, LATEST, PartitionsStopped, Place, described_topics, end_offsets, metadata
+from faircopy.cli.topics import (
+    EARLIEST,
+    LATEST,
+    PartitionsStopped,
+    Place,
+    described_topics,
+    end_offsets,
+    metadata,
+)
 from faircopy.client.connection import BrokerConnection, ensure_ok
 from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
@@ -67,7 +75,9 @@ def describe(group: str, broker: str, as_json: bool) -> None:
             }
             for each in described.members
         ]
-        say({"group": group, "state": described.group_state, "members": members, "offsets": offsets}, True, "")
+        say(
+            {"group": group, "state": described.group_state, "members": members, "offsets": offsets}, True, ""
+        )
         return
     note(f"group {group}: {described.group_state}, {len(described.members)} member(s)")
     show(offsets, False, empty="no offsets committed")
@@ -94,7 +104,9 @@ def offset_rows(connection: BrokerConnection, group: str, owners: dict[Place, st
             "partition": place[1],
             "offset": committed.get(place),
             "end": ends.get(place),
-            "lag": end - committed[place] if (end := ends.get(place)) is not None and place in committed else None,
+            "lag": end - committed[place]
+            if (end := ends.get(place)) is not None and place in committed
+            else None,
             "owner": owners.get(place),
         }
         for place in sorted({*committed, *owners})
@@ -120,7 +132,13 @@ def fetch_offsets(connection: BrokerConnection, group: str) -> dict[Place, int]:
 @click.option("--new", "may_be_new", is_flag=True, help="Create the group if it does not exist.")
 @asks_broker
 def reset(
-    group: str, topic_name: str, partition: tuple[int, ...], target: str, may_be_new: bool, broker: str, as_json: bool
+    group: str,
+    topic_name: str,
+    partition: tuple[int, ...],
+    target: str,
+    may_be_new: bool,
+    broker: str,
+    as_json: bool,
 ) -> None:
     """Set a group's offsets. It must have no members.
 
@@ -148,7 +166,9 @@ def reset(
         answer = connection.ask(OFFSET_COMMIT, 6, body)
     for each in answer.topics[0].partitions:
         ensure_ok(each.error_code, None, f"setting {topic_name}-{each.partition_index} of group {group!r}")
-    outcome = [{"topic": topic_name, "partition": number, "offset": offset} for number, offset in wanted.items()]
+    outcome = [
+        {"topic": topic_name, "partition": number, "offset": offset} for number, offset in wanted.items()
+    ]
     if not as_json:
         note(f"group {group} now starts at")
     show(outcome, as_json, empty="")

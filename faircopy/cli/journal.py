@@ -29,9 +29,16 @@ def journal() -> None:
 @click.option(
     "-t", "--transaction", metavar="PID.EPOCH.NUMBER", help="Follow one transaction's list, last entry first."
 )
-@click.option("--from", "start", type=click.IntRange(min=0), metavar="POSITION", help="Start with the entry there.")
 @click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show this many entries."
+    "--from", "start", type=click.IntRange(min=0), metavar="POSITION", help="Start with the entry there."
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Show this many entries.",
 )
 @json_option
 def show_journal(path: Path, transaction: str | None, start: int | None, limit: int, as_json: bool) -> None:
@@ -95,7 +102,10 @@ def print_entries(entries: Iterable[ShownEntry], as_json: bool) -> None:
 
 def readable(row: dict[str, Any]) -> dict[str, Any]:
     """A row as people read it, without the file, which they have named themselves."""
-    parts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in row["says"].items()]
+    parts = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in row["says"].items()
+    ]
     return {name: value for name, value in row.items() if name != "file"} | {"says": " ".join(parts)}
 
 

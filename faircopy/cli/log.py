@@ -27,7 +27,9 @@ def log() -> None:
 @log.command(name="show")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("-r", "--records", is_flag=True, help="Show the messages in the batches.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show this many rows.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show this many rows."
+)
 @json_option
 def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
     """Print the batches of a data log, or its messages. PATH is one segment file, or the directory of a partition.

@@ -42,7 +42,9 @@ def headers(message: Any) -> bytes:
     pairs = header_pairs(message)
     if pairs is None:
         return b"(unreadable)"
-    return b",".join(name.encode() + b"=" + (value if value is not None else b"NULL") for name, value in pairs)
+    return b",".join(
+        name.encode() + b"=" + (value if value is not None else b"NULL") for name, value in pairs
+    )
 
 
 LETTERS: dict[str, Callable[[Any], bytes]] = {
@@ -114,7 +116,9 @@ def as_json_line(message: Any) -> bytes:
         "timestamp_ms": message.timestamp()[1],
         **encoded("key", message.key()),
         **encoded("value", message.value()),
-        "headers": None if pairs is None else [{"name": name, **encoded("value", value)} for name, value in pairs],
+        "headers": None
+        if pairs is None
+        else [{"name": name, **encoded("value", value)} for name, value in pairs],
     }
     return json.dumps(row).encode() + b"\n"
 

@@ -50,7 +50,9 @@ def asks_broker(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option that skips the question before data is deleted."""
-    return click.option("-y", "--yes", is_flag=True, help="Do not ask. With --json nothing is asked either.")(command)
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask. With --json nothing is asked either.")(
+        command
+    )
 
 
 def confirm(question: str) -> None:

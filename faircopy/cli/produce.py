@@ -25,10 +25,15 @@ class ProduceFailed(FaircopyError):
 @click.command()
 @click.argument("topic")
 @click.option("-K", "--key-separator", metavar="TEXT", help="The part of a line before TEXT is the key.")
-@click.option("-p", "--partition", type=int, default=-1, help="Write to this partition.  [default: by key, or spread]")
+@click.option(
+    "-p", "--partition", type=int, default=-1, help="Write to this partition.  [default: by key, or spread]"
+)
 @click.option("--transactional-id", metavar="ID", help="Write in transactions; ID before a / is the group.")
 @click.option(
-    "--commit-every", type=click.IntRange(1), metavar="N", help="Lines per transaction.  [default: all in one]"
+    "--commit-every",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Lines per transaction.  [default: all in one]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @broker_option
@@ -138,7 +143,9 @@ class Writer:
         while True:
             self._raise_failure()
             try:
-                self._producer.produce(self._topic, value, key, partition=self._partition, on_delivery=self._delivered)
+                self._producer.produce(
+                    self._topic, value, key, partition=self._partition, on_delivery=self._delivered
+                )
                 break
             except BufferError:
                 self._producer.poll(0.1)
@@ -165,7 +172,9 @@ class Writer:
         left = self._producer.flush(FLUSH_SECONDS)
         self._raise_failure()
         if left:
-            raise ProduceFailed(f"writing to {self._topic!r}: {left} message(s) were not acknowledged in time")
+            raise ProduceFailed(
+                f"writing to {self._topic!r}: {left} message(s) were not acknowledged in time"
+            )
 
     def give_up(self) -> None:
         """Abort the open transaction."""

@@ -29,7 +29,11 @@ log = logging.getLogger(__name__)
 
 def heard() -> list[signal.Signals]:
     """The signals that the process does not ignore."""
-    return [number for number in ENDING if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]
+    return [
+        number
+        for number in ENDING
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    ]
 
 
 def end_at_once(when: str, numbers: Iterable[signal.Signals], after: float = 0.0) -> None:

@@ -116,7 +116,9 @@ def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None 
     except (ConnectionFailed, RequestFailed):
         return
     stopped = [
-        number for (_, number), end in ends.items() if end is None and (partitions is None or number in partitions)
+        number
+        for (_, number), end in ends.items()
+        if end is None and (partitions is None or number in partitions)
     ]
     if stopped:
         raise PartitionsStopped(topic, stopped)
@@ -124,7 +126,9 @@ def raise_if_stopped(broker: str, topic: str, partitions: Container[int] | None 
 
 @topics.command()
 @click.argument("name")
-@click.option("-p", "--partitions", type=int, default=-1, help="Number of partitions.  [default: the broker's]")
+@click.option(
+    "-p", "--partitions", type=int, default=-1, help="Number of partitions.  [default: the broker's]"
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the topic.")
 @asks_broker
 def create(name: str, partitions: int, settings: tuple[str, ...], broker: str, as_json: bool) -> None:
@@ -189,7 +193,9 @@ def describe(name: str, broker: str, as_json: bool) -> None:
             "stopped": last is None,
             "first_offset": first[name, number],
             "end_offset": last,
-            "messages": last - begin if last is not None and (begin := first[name, number]) is not None else None,
+            "messages": last - begin
+            if last is not None and (begin := first[name, number]) is not None
+            else None,
             "bytes": sizes.get(number),
         }
         for (_, number), last in sorted(end.items())
@@ -200,7 +206,11 @@ def describe(name: str, broker: str, as_json: bool) -> None:
     note(f"topic {name}")
     show(rows, False, empty="")
     click.echo()
-    show([row for row in settings if row["own"] or not row["meaning"].startswith(WITHOUT_EFFECT)], False, empty="")
+    show(
+        [row for row in settings if row["own"] or not row["meaning"].startswith(WITHOUT_EFFECT)],
+        False,
+        empty="",
+    )
 
 
 def log_sizes(connection: BrokerConnection, name: str, partitions: list[int]) -> dict[int, int]:
@@ -221,7 +231,12 @@ def describe_settings(connection: BrokerConnection, name: str) -> list[dict[str,
     result = answer.results[0]
     ensure_ok(result.error_code, result.error_message, f"settings of topic {name!r}")
     return [
-        {"setting": each.name, "value": each.value, "own": each.config_source == 1, "meaning": each.documentation}
+        {
+            "setting": each.name,
+            "value": each.value,
+            "own": each.config_source == 1,
+            "meaning": each.documentation,
+        }
         for each in result.configs
     ]
 
@@ -233,10 +248,17 @@ def describe_settings(connection: BrokerConnection, name: str) -> list[dict[str,
 @click.option("--unset", "unset", multiple=True, metavar="KEY", help="Give a setting its default back.")
 @asks_broker
 def alter(
-    name: str, partitions: int | None, settings: tuple[str, ...], unset: tuple[str, ...], broker: str, as_json: bool
+    name: str,
+    partitions: int | None,
+    settings: tuple[str, ...],
+    unset: tuple[str, ...],
+    broker: str,
+    as_json: bool,
 ) -> None:
     """Change a topic's settings or number of partitions."""
-    changes = [{"name": key, "config_operation": SET, "value": value} for key, value in parse_settings(settings)]
+    changes = [
+        {"name": key, "config_operation": SET, "value": value} for key, value in parse_settings(settings)
+    ]
     changes += [{"name": key, "config_operation": DELETE, "value": None} for key in unset]
     if not changes and partitions is None:
         raise click.UsageError("nothing to change: give --partitions, --set or --unset")
@@ -276,5 +298,6 @@ def delete(names: tuple[str, ...], yes: bool, broker: str, as_json: bool) -> Non
         say({"deleted": gone}, as_json, f"deleted {', '.join(gone)}")
     if failed:
         raise RequestFailed(
-            ErrorCode(failed[0].error_code), "; ".join(f"topic {each.name!r}: {each.error_message}" for each in failed)
+            ErrorCode(failed[0].error_code),
+            "; ".join(f"topic {each.name!r}: {each.error_message}" for each in failed),
         )

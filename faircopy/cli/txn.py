@@ -36,7 +36,9 @@ def running(connection: BrokerConnection) -> list[dict[str, Any]]:
 
 
 @txn.command(name="list")
-@click.option("-a", "--all", "show_all", is_flag=True, help="Also transactional ids without a running transaction.")
+@click.option(
+    "-a", "--all", "show_all", is_flag=True, help="Also transactional ids without a running transaction."
+)
 @asks_broker
 def list_transactions(show_all: bool, broker: str, as_json: bool) -> None:
     """Show running transactions: state, age, group, partitions, bytes journaled."""
@@ -56,7 +58,9 @@ COLUMNS = ("transactional_id", "state", "age_ms", "group", "partitions", "messag
 def row_of(row: dict[str, Any]) -> dict[str, Any]:
     """A transaction as a row of the table, with the number of its partitions."""
     partitions = row["partitions"]
-    return {name: row[name] for name in COLUMNS} | {"partitions": None if partitions is None else len(partitions)}
+    return {name: row[name] for name in COLUMNS} | {
+        "partitions": None if partitions is None else len(partitions)
+    }
 
 
 def idle_ids(connection: BrokerConnection, busy: set[str]) -> list[dict[str, Any]]:
@@ -137,7 +141,15 @@ def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
             {"transactional_id": transactional_id, "transaction_timeout_ms": timeout_ms},
         )
         ensure_ok(fenced.error_code, None, f"aborting {transactional_id!r}")
-    outcome = {"transactional_id": transactional_id, "was": state.transaction_state, "epoch": fenced.producer_epoch}
+    outcome = {
+        "transactional_id": transactional_id,
+        "was": state.transaction_state,
+        "epoch": fenced.producer_epoch,
+    }
     was_open = state.transaction_state == "Ongoing"
-    done = "aborted its open transaction and fenced its producer" if was_open else "had none open; fenced its producer"
+    done = (
+        "aborted its open transaction and fenced its producer"
+        if was_open
+        else "had none open; fenced its producer"
+    )
     say(outcome, as_json, f"{transactional_id}: {done} (epoch {fenced.producer_epoch})")

@@ -22,7 +22,9 @@ DATA_DIRECTORY = "./faircopy-data"
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=DATA_DIRECTORY)
+@click.argument(
+    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=DATA_DIRECTORY
+)
 @json_option
 def verify(directory: Path, as_json: bool) -> None:
     """Check a data directory, DIRECTORY [default: ./faircopy-data], that no broker uses. Nothing is changed.
@@ -95,7 +97,14 @@ def progress(total: int, *, is_shown: bool) -> Iterator[Bar]:
         yield Bar()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),

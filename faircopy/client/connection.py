@@ -70,7 +70,9 @@ class BrokerConnection:
                 raise ConnectionFailed(f"{self._address} does not answer like a Kafka broker")
             frame = self._receive(size)
         except OSError as error:
-            raise ConnectionFailed(f"the connection to {self._address} broke: {error.strerror or error}") from error
+            raise ConnectionFailed(
+                f"the connection to {self._address} broke: {error.strerror or error}"
+            ) from error
         return decode_response(schema, version, memoryview(frame))[1]
 
     def _receive(self, size: int) -> bytes:
@@ -78,7 +80,9 @@ class BrokerConnection:
         while len(received) < size:
             piece = self._socket.recv(min(size - len(received), 1 << 20))
             if not piece:
-                raise ConnectionFailed(f"{self._address} closed the connection: does a Kafka broker listen there?")
+                raise ConnectionFailed(
+                    f"{self._address} closed the connection: does a Kafka broker listen there?"
+                )
             received += piece
         return bytes(received)
 

@@ -107,5 +107,7 @@ class DynamicSettings:
                     value = parse(name, values[name], "set while a broker ran")
                 except BadSetting as error:
                     log.error("%s. It is as it was at the start", error)
-            object.__setattr__(self.settings, field, min(value, self._most[name]) if name in self._most else value)
+            object.__setattr__(
+                self.settings, field, min(value, self._most[name]) if name in self._most else value
+            )
         self.on_change()

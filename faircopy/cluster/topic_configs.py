@@ -94,7 +94,9 @@ def elements(text: str) -> list[str]:
 
 def list_of(*choices: str) -> Check:
     """A check for a comma-separated list of at least one of these words."""
-    return Check(lambda text: bool(elements(text)) and set(elements(text)) <= set(choices), " or ".join(choices))
+    return Check(
+        lambda text: bool(elements(text)) and set(elements(text)) <= set(choices), " or ".join(choices)
+    )
 
 
 BOOLEAN = Check(lambda text: text.lower() in ("true", "false"), "true or false")
@@ -183,7 +185,11 @@ def check_configs(configs: Mapping[str, str | None]) -> None:
             raise InvalidTopicConfig(f"unknown topic setting {name!r}; known are {', '.join(CONFIGS)}")
         if value is None or not config.check.passes(value):
             hint = f"; {config.hint}" if config.hint else ""
-            raise InvalidTopicConfig(f"topic setting {name} can't be {value!r}: give {config.check.expected}{hint}")
+            raise InvalidTopicConfig(
+                f"topic setting {name} can't be {value!r}: give {config.check.expected}{hint}"
+            )
     least, most = (configs.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
     if int(least or 0) > int(most or INT64_MAX):
-        raise InvalidTopicConfig(f"min.compaction.lag.ms ({least}) is more than max.compaction.lag.ms ({most})")
+        raise InvalidTopicConfig(
+            f"min.compaction.lag.ms ({least}) is more than max.compaction.lag.ms ({most})"
+        )

@@ -105,7 +105,9 @@ def changes_of(identity: bytes, state: PartitionState, changed: Changed) -> list
 def _producer_change(identity: bytes, producer_id: int, state: PartitionState) -> Change:
     key = identity + _PRODUCER_KEY.pack(producer_id)
     producer = state.producers.get(producer_id)
-    return Put("producers", key, encode_producer(producer)) if producer is not None else Delete("producers", key)
+    return (
+        Put("producers", key, encode_producer(producer)) if producer is not None else Delete("producers", key)
+    )
 
 
 def _transaction_change(identity: bytes, transaction_id: TransactionId, state: PartitionState) -> Change:
@@ -176,7 +178,9 @@ def restore(
 
 def encode_span(identity: bytes, span: Span) -> Put:
     """The change that stores a transaction's place in the log."""
-    return Put("spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction))
+    return Put(
+        "spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction)
+    )
 
 
 def decode_span(key: bytes, value: bytes) -> Span:
@@ -192,5 +196,13 @@ def span_key(identity: bytes, offset: int) -> bytes:
 
 def delete_partition(identity: bytes) -> list[Change]:
     """The changes that delete everything stored for a partition."""
-    tables = ("checkpoints", "producers", "transactions", "spans", "offset_index", "time_index", "log_segments")
+    tables = (
+        "checkpoints",
+        "producers",
+        "transactions",
+        "spans",
+        "offset_index",
+        "time_index",
+        "log_segments",
+    )
     return [DeletePrefix(table, identity) for table in tables]

@@ -74,10 +74,15 @@ def all_drafts(walk: ReverseWalk, effect: CopyTransaction, recent: list[Draft]) 
 
 def with_payloads(walk: ReverseWalk, piece: Iterable[Draft]) -> list[Draft]:
     """The drafts of a piece. Payloads that the first pass did not keep are read again. Blocks."""
-    return [draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry)) for draft in piece]
+    return [
+        draft if draft.payload is not None else Draft(draft.entry, walk.payload(draft.entry))
+        for draft in piece
+    ]
 
 
-def placed_in_order(drafts: Iterable[Draft], base_offset: int, leader_epoch: int, place: Place) -> list[PlacedBatch]:
+def placed_in_order(
+    drafts: Iterable[Draft], base_offset: int, leader_epoch: int, place: Place
+) -> list[PlacedBatch]:
     """Place loaded drafts one after another from `base_offset` on, all under one leader epoch."""
     placed = []
     for draft in drafts:

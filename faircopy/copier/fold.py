@@ -164,7 +164,9 @@ class PartitionState:
         if transaction is None:
             transaction = self.transactions[entry.transaction] = Branch(first=entry.position)
         invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
-        invariant(entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before")
+        invariant(
+            entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before"
+        )
         expected_offset = self.next_offset + transaction.records
         transaction.head = entry.position
         transaction.drafts += 1
@@ -271,7 +273,9 @@ class PartitionState:
         known = self.producers.get(producer_id)
         if known is not None:
             return known
-        return ProducerState(epoch, last_position=self.position, is_forgotten=producer_id <= self.forgotten_producer_id)
+        return ProducerState(
+            epoch, last_position=self.position, is_forgotten=producer_id <= self.forgotten_producer_id
+        )
 
     def _producer(self, producer_id: int, epoch: int) -> ProducerState:
         producer = self.producers.get(producer_id)

@@ -278,7 +278,11 @@ class LogCopier:
         base = checkpoint.log_segment_base
         end = LogEnd(base, checkpoint.log_byte) if base is not None else None
         self.log.open(
-            end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.greatest_time_ms, checkpoint.epochs
+            end,
+            checkpoint.start_offset,
+            checkpoint.next_offset,
+            checkpoint.greatest_time_ms,
+            checkpoint.epochs,
         )
 
     def recover(self, effect: Effect, recovered: Recovered) -> None:
@@ -313,7 +317,9 @@ class LogCopier:
                 self._postpone(effect, partial(self._carry_out_slowly, steps, step))
                 return
 
-    def _postpone(self, effect: CopyBatch | CopyTransaction, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _postpone(
+        self, effect: CopyBatch | CopyTransaction, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         """On a full disk, leave the rest until the broker runs, so that it can start and free space."""
         self.waits_for_space = True
         self._jobs.append(lambda: self._go_slow(work()))

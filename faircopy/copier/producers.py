@@ -55,7 +55,12 @@ class ProducerState:
     __slots__ = ("decided", "epoch", "is_forgotten", "last_position", "seen")
 
     def __init__(
-        self, epoch: int, seen: tuple[SeenBatch, ...] = (), last_position: int = 0, *, is_forgotten: bool = False
+        self,
+        epoch: int,
+        seen: tuple[SeenBatch, ...] = (),
+        last_position: int = 0,
+        *,
+        is_forgotten: bool = False,
     ) -> None:
         self.epoch = epoch
         self.seen = seen

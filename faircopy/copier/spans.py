@@ -43,7 +43,10 @@ class Spans:
     def checkpoint(self) -> list[Change]:
         """The changes that a checkpoint has to store."""
         first, end = span_key(self._identity, 0), span_key(self._identity, self._wanted_from)
-        return [DeleteRange("spans", first, end), *(encode_span(self._identity, span) for span in self._recent)]
+        return [
+            DeleteRange("spans", first, end),
+            *(encode_span(self._identity, span) for span in self._recent),
+        ]
 
     def stored(self, end_offset: int) -> None:
         """The spans of transactions before this offset are in the store."""

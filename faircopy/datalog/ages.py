@@ -52,7 +52,11 @@ class SegmentAges:
         self._storing |= self._unstored
         self._unstored = {}
         return [
-            Put(TABLE, self._identity + _BASE.pack(base), _AGE.pack(segment.began_ms or 0, segment.written_ms or 0))
+            Put(
+                TABLE,
+                self._identity + _BASE.pack(base),
+                _AGE.pack(segment.began_ms or 0, segment.written_ms or 0),
+            )
             for base, segment in self._storing.items()
         ]
 

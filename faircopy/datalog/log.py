@@ -123,7 +123,9 @@ class DataLog:
         kept = [*self._gone, *self.segments]
         paths = {segment.path for segment in kept}
         dropped = [path for path in self._found_paths if path not in paths]
-        return Leftovers(self.directory, self.end_offset, kept[-1] if kept else None, list(self.segments), dropped)
+        return Leftovers(
+            self.directory, self.end_offset, kept[-1] if kept else None, list(self.segments), dropped
+        )
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -160,7 +162,9 @@ class DataLog:
     def show(self, batches: list[PlacedBatch]) -> None:
         """Make written batches visible: move the high watermark past them, and wake the watchers."""
         for batch in batches:
-            self.index.add(batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms)
+            self.index.add(
+                batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms
+            )
             self.shown_bytes += batch.size
             self._recent.append(Place(batch.base_offset, batch.segment.base_offset, batch.byte))
         last = batches[-1]
@@ -254,7 +258,9 @@ class DataLog:
             return place
         first = self.segments[0].base_offset
         if first > offset:
-            raise DamagedLog(f"{self.directory} should hold offset {offset}, but starts with {first}: restore it")
+            raise DamagedLog(
+                f"{self.directory} should hold offset {offset}, but starts with {first}: restore it"
+            )
         return Place(first, first, 0)
 
     def place_of_end(self) -> Place:

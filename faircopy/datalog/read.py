@@ -49,7 +49,9 @@ def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
     Raises DamagedLog, StorageFailure; NotCached as `read_at` does.
     """
     place = locate(plan, read_at)
-    data = read_at(plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - place.byte), place.byte)
+    data = read_at(
+        plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - place.byte), place.byte
+    )
     first = first_batch_bytes(plan, place, data)
     return data if first <= len(data) else read_at(plan.segment, first, place.byte)
 
@@ -58,7 +60,9 @@ def find_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> FileRange:
     """The file range that `read_batches` would read. Raises the same errors."""
     place = locate(plan, read_at)
     first = first_batch_bytes(plan, place, read_at(plan.segment, PLACE.size, place.byte))
-    return FileRange(plan.segment.file, place.byte, max(min(max_bytes, plan.visible_bytes - place.byte), first))
+    return FileRange(
+        plan.segment.file, place.byte, max(min(max_bytes, plan.visible_bytes - place.byte), first)
+    )
 
 
 def first_batch_bytes(plan: ReadPlan, place: Place, data: bytes) -> int:
@@ -78,7 +82,9 @@ def locate(plan: ReadPlan, read_at: ReadAt) -> Place:
     for place, header in walk(plan, read_at):
         if plan.offset <= header.last_offset:
             return place
-    raise DamagedLog(f"{plan.segment.path} ends before offset {plan.offset}: restore it from a backup or a replica")
+    raise DamagedLog(
+        f"{plan.segment.path} ends before offset {plan.offset}: restore it from a backup or a replica"
+    )
 
 
 def walk(plan: ReadPlan, read_at: ReadAt) -> Iterator[tuple[Place, BatchHeader]]:

@@ -235,7 +235,9 @@ class GroupCoordinator:
             return group.check_commit(identity, self._now_ms(), is_transactional)
         return ErrorCode.NONE if identity.is_anonymous else ErrorCode.ILLEGAL_GENERATION
 
-    async def fetch_offsets(self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace) -> Body:
+    async def fetch_offsets(
+        self, group_id: str, topics: Sequence[Message] | None, stable: bool, pace: Pace
+    ) -> Body:
         """The answer of OffsetFetch for one group: the offsets of these topics, or of all."""
         is_settled = await self._offsets.settle(group_id)
         if self._closed:

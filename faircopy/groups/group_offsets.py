@@ -103,7 +103,9 @@ class GroupOffsets:
         self._unstable: dict[TransactionId, set[tuple[str, TopicIdPartition]]] = {}
         self._kept: dict[str, KeptGroup] = {}
         self._under_way: dict[str, deque[UnderWay]] = {}  # appended without a transaction, not applied yet
-        self._changed: set[tuple[str, TopicIdPartition | None]] = set()  # None in place of a partition: the members
+        self._changed: set[tuple[str, TopicIdPartition | None]] = (
+            set()
+        )  # None in place of a partition: the members
         self._storing: set[tuple[str, TopicIdPartition | None]] = set()
 
     # -- the table -----------------------------------------------------------------------------------------------
@@ -222,7 +224,9 @@ class GroupOffsets:
 
     def recover_open(self, transaction: TransactionId, head: int) -> None:
         """Note the drafts of a transaction that is still open after recovery. Raises DamagedJournal."""
-        for draft in ReverseWalk(self._journal, transaction, read_from_disk).collect(head, keep_bytes=1 << 30):
+        for draft in ReverseWalk(self._journal, transaction, read_from_disk).collect(
+            head, keep_bytes=1 << 30
+        ):
             assert draft.payload is not None
             try:
                 self.note_draft(transaction, draft.payload)

@@ -112,7 +112,9 @@ class Group:
     def metadata(self) -> GroupMetadata:
         """What survives a restart of the broker."""
         members = tuple(member.stored for member in self.roster.all)
-        return GroupMetadata(self.generation, self.protocol_type, self.protocol_name, self.roster.leader_id, members)
+        return GroupMetadata(
+            self.generation, self.protocol_type, self.protocol_name, self.roster.leader_id, members
+        )
 
     # -- JoinGroup -----------------------------------------------------------------------------------------------
 
@@ -229,7 +231,11 @@ class Group:
 
     def _complete_if_all_joined(self, now_ms: int) -> None:
         is_waiting = self._initial_left_ms is not None or self.roster.pending
-        if self.state is GroupState.PREPARING and not is_waiting and len(self.roster.joined) == len(self.members):
+        if (
+            self.state is GroupState.PREPARING
+            and not is_waiting
+            and len(self.roster.joined) == len(self.members)
+        ):
             self._complete_join(now_ms)
 
     def _join_time_is_up(self, now_ms: int) -> None:

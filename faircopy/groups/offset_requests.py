@@ -46,7 +46,9 @@ class SortedOffsets(NamedTuple):
         return {"topics": bodies}
 
 
-async def sort_offsets(topics: Iterable[Message], topic_ids: TopicIds, committed_ms: int, pace: Pace) -> SortedOffsets:
+async def sort_offsets(
+    topics: Iterable[Message], topic_ids: TopicIds, committed_ms: int, pace: Pace
+) -> SortedOffsets:
     """Separate what may be committed from what may not. For a partition named twice, the last offset counts."""
     offsets = SortedOffsets({}, {})
     async for topic in pace.over(topics):
@@ -55,7 +57,9 @@ async def sort_offsets(topics: Iterable[Message], topic_ids: TopicIds, committed
     return offsets
 
 
-def _sort(offsets: SortedOffsets, name: TopicPartition, topic_ids: TopicIds, p: Message, committed_ms: int) -> None:
+def _sort(
+    offsets: SortedOffsets, name: TopicPartition, topic_ids: TopicIds, p: Message, committed_ms: int
+) -> None:
     place, metadata = topic_ids.find_id(*name), p.committed_metadata or ""
     offsets.refused.pop(name, None)
     if place is not None:
@@ -65,7 +69,9 @@ def _sort(offsets: SortedOffsets, name: TopicPartition, topic_ids: TopicIds, p: 
     elif place is None:
         offsets.refused[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
-        offsets.accepted[place] = CommittedOffset(p.committed_offset, p.committed_leader_epoch, metadata, committed_ms)
+        offsets.accepted[place] = CommittedOffset(
+            p.committed_offset, p.committed_leader_epoch, metadata, committed_ms
+        )
 
 
 def _error_body(partition: int, error: ErrorCode) -> Body:
@@ -96,7 +102,8 @@ async def fetch_offsets(
         {
             "name": topic,
             "partitions": [
-                _offset_body(offsets, unstable, p, topic_ids.find_id(topic, p)) async for p in pace.over(partitions)
+                _offset_body(offsets, unstable, p, topic_ids.find_id(topic, p))
+                async for p in pace.over(partitions)
             ],
         }
         async for topic, partitions in pace.over(asked)
@@ -147,7 +154,9 @@ def _offset_body(
 
 async def asked_for(topics: Iterable[Message], pace: Pace) -> set[TopicPartition]:
     """The partitions that an OffsetDelete names."""
-    return {(t.name, p.partition_index) async for t in pace.over(topics) async for p in pace.over(t.partitions)}
+    return {
+        (t.name, p.partition_index) async for t in pace.over(topics) async for p in pace.over(t.partitions)
+    }
 
 
 async def delete_offsets(
@@ -173,7 +182,9 @@ async def delete_offsets(
     bodies = [
         {
             "name": t.name,
-            "partitions": [_error_body(p.partition_index, errors[t.name]) async for p in pace.through(t.partitions)],
+            "partitions": [
+                _error_body(p.partition_index, errors[t.name]) async for p in pace.through(t.partitions)
+            ],
         }
         async for t in pace.through(request.topics)
     ]

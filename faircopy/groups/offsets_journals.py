@@ -44,7 +44,9 @@ class TopicGone(FaircopyError):
 class OffsetsPartition(Partition):
     """One journal of group offsets, and the table that is built from it."""
 
-    def __init__(self, number: int, journal: Journal, table: GroupOffsets, store: StateStore, disk: DiskPool) -> None:
+    def __init__(
+        self, number: int, journal: Journal, table: GroupOffsets, store: StateStore, disk: DiskPool
+    ) -> None:
         name, partition_id = PartitionName(OFFSETS_TOPIC, number), TopicIdPartition(OFFSETS_TOPIC_ID, number)
         super().__init__(name, partition_id, journal, table, store, disk, has_batches=False)
         self.table = table
@@ -162,7 +164,9 @@ class OffsetsJournals:
         places = self.partition_of(group).table.places(group)
         await self._withdraw(group, [place for place in places if partitions is None or place in partitions])
 
-    async def _withdraw(self, group: str, places: Iterable[TopicIdPartition], *, deletes_group: bool = False) -> None:
+    async def _withdraw(
+        self, group: str, places: Iterable[TopicIdPartition], *, deletes_group: bool = False
+    ) -> None:
         await self._append(group, dict.fromkeys(places), deletes_group=deletes_group)
 
     # -- forgetting ----------------------------------------------------------------------------------------------
@@ -222,7 +226,9 @@ class OffsetsJournals:
 
     def _ensure_exist(self, offsets: Offsets) -> None:
         if not all(map(self._exists, offsets)):
-            raise TopicGone("a topic was deleted while its offsets were being committed: commit those of the others")
+            raise TopicGone(
+                "a topic was deleted while its offsets were being committed: commit those of the others"
+            )
 
     async def _append(self, group: str, changes: OffsetChanges, *, deletes_group: bool = False) -> None:
         if changes or deletes_group:

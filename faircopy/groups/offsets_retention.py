@@ -15,7 +15,9 @@ from faircopy.settings.table import Settings
 class OffsetsRetention:
     """Checks from time to time which groups are not in use, and expires what is too old."""
 
-    def __init__(self, offsets: OffsetsJournals, is_active: Callable[[str], bool], settings: Settings) -> None:
+    def __init__(
+        self, offsets: OffsetsJournals, is_active: Callable[[str], bool], settings: Settings
+    ) -> None:
         self._offsets = offsets
         self._is_active = is_active
         self._retention_ms = settings.offsets_retention_ms

@@ -45,7 +45,9 @@ class DiskStaysFull(FaircopyError):
 class Checkpoints:
     """The checkpoints of everything that `candidates` returns."""
 
-    def __init__(self, candidates: Callable[[], Sequence[HasCheckpoints]], space: SpaceWatch, clock: Clock) -> None:
+    def __init__(
+        self, candidates: Callable[[], Sequence[HasCheckpoints]], space: SpaceWatch, clock: Clock
+    ) -> None:
         self._candidates = candidates
         self._space = space
         self._clock = clock
@@ -119,7 +121,9 @@ async def checkpoint_some_at_a_time(due: Iterable[HasCheckpoints], at_once: int)
         raise full[0]
 
 
-async def run_some_at_a_time(items: Iterable[Item], at_once: int, work: Callable[[Item], Awaitable[None]]) -> None:
+async def run_some_at_a_time(
+    items: Iterable[Item], at_once: int, work: Callable[[Item], Awaitable[None]]
+) -> None:
     """Call `work` for each item, `at_once` items at a time. The first error cancels the rest."""
     left = iter(items)
 

@@ -234,13 +234,17 @@ class PlainTables:
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
-        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts), self._upkeep))
+        published = await self._publisher.publish(
+            Publish(table.name, str(table.directory), tuple(parts), self._upkeep)
+        )
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
         table.forget_spans()
         table.published_bytes = shown_bytes
         table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)
         if published.skipped_records:
-            log.warning("plain table %s: %d records could not be decoded", table.name, published.skipped_records)
+            log.warning(
+                "plain table %s: %d records could not be decoded", table.name, published.skipped_records
+            )
 
     async def _reached(self, partition: HostedPartition, end_offset: int) -> None:
         """Wait until everything below `end_offset` is visible and fsynced."""

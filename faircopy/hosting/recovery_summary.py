@@ -43,12 +43,16 @@ class RecoverySummary(NamedTuple):
 
 def states_of(homes: Iterable[MetadataJournal]) -> States:
     """The states of all transactions that are not over."""
-    return {txid: transaction.state for home in homes for txid, transaction in home.table.transactions.items()}
+    return {
+        txid: transaction.state for home in homes for txid, transaction in home.table.transactions.items()
+    }
 
 
 def when_folded(partitions: Iterable[Partition], homes: Sequence[MetadataJournal]) -> Folded:
     """The findings. The bytes read are those after each checkpoint."""
-    read_bytes = sum(partition.bytes_since_checkpoint for partition in partitions if partition.failure is None)
+    read_bytes = sum(
+        partition.bytes_since_checkpoint for partition in partitions if partition.failure is None
+    )
     return Folded(states_of(homes), read_bytes + sum(home.bytes_since_checkpoint for home in homes))
 
 

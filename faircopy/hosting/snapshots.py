@@ -30,7 +30,15 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import FORMAT_FILE, DataDirectory
 from faircopy.storage.disk_pool import DiskPool
-from faircopy.storage.paths import delete_tree, exists, link_file, list_directory, make_directory, size_of, write_file
+from faircopy.storage.paths import (
+    delete_tree,
+    exists,
+    link_file,
+    list_directory,
+    make_directory,
+    size_of,
+    write_file,
+)
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mounted
 

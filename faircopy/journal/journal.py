@@ -13,7 +13,15 @@ from pathlib import Path
 
 from faircopy.errors import InvariantViolation
 from faircopy.journal import recovery
-from faircopy.journal.entry import HEADER_BYTES, MAX_LENGTH, NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
+from faircopy.journal.entry import (
+    HEADER_BYTES,
+    MAX_LENGTH,
+    NO_TRANSACTION,
+    NOWHERE,
+    Entry,
+    Kind,
+    TransactionId,
+)
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.format_4 import encode_header
 from faircopy.journal.group_commit import Callback, GroupCommit
@@ -73,7 +81,9 @@ class Journal:
         """Find the segments of an existing journal. Blocks. Raises DamagedJournal, StorageFailure."""
         self.segments.open(self._identity)
 
-    def recover(self, start: int, fold: recovery.Fold, ensure_whole: Callable[[], None] = lambda: None) -> None:
+    def recover(
+        self, start: int, fold: recovery.Fold, ensure_whole: Callable[[], None] = lambda: None
+    ) -> None:
         """Feed the sound entries from `start` on to `fold`, cut a torn tail, and be ready to append. Blocks.
 
         See `recovery.recover`. Raises DamagedJournal, StorageFailure.

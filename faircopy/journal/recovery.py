@@ -60,7 +60,9 @@ def ensure_reaches(segments: Segments, checkpoint: int) -> None:
             raise DamagedJournal(f"{where} has no segments, but was checkpointed at {checkpoint}: restore it")
         return
     if segments[0].base > checkpoint:
-        raise DamagedJournal(f"{where} begins at {segments[0].base}, after its checkpoint at {checkpoint}: restore it")
+        raise DamagedJournal(
+            f"{where} begins at {segments[0].base}, after its checkpoint at {checkpoint}: restore it"
+        )
     holder = segments.holding(checkpoint)
     if holder.allocated < holder.at(checkpoint):
         raise DamagedJournal(

@@ -95,7 +95,9 @@ class ReverseWalk:
     def _header(self, position: int) -> Entry:
         segment = self._segments.holding(position)
         try:
-            entry = segment.format.decode_header(self._view(segment, position, HEADER_BYTES), 0, position, segment.seed)
+            entry = segment.format.decode_header(
+                self._view(segment, position, HEADER_BYTES), 0, position, segment.seed
+            )
         except BadEntry as error:
             raise self._damaged(position, str(error)) from None
         # A damaged length must not make us read (and allocate) more than the file has.

@@ -53,7 +53,9 @@ def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int,
         raise DamagedJournal(f"{path} is cut short in its header: restore it from a backup", path, len(head))
     magic, base, salt, owner, crc = HEADER.unpack(head[:HEADER_BYTES])
     if magic not in FORMATS or crc32c(head[:60]) != crc:
-        raise DamagedJournal(f"{path} does not begin with a sound segment header: restore it from a backup", path, 0)
+        raise DamagedJournal(
+            f"{path} does not begin with a sound segment header: restore it from a backup", path, 0
+        )
     if owner != journal:
         raise DamagedJournal(f"{path} belongs to another journal: put it back where it was", path, 24)
     return base, salt, FORMATS[magic]
@@ -67,7 +69,13 @@ class Segment:
     __slots__ = ("allocated", "base", "file", "format", "path", "salt", "seed", "takes_more")
 
     def __init__(
-        self, path: Path, base: int, salt: int, file: File | None, allocated: int, format: EntryFormat = WRITTEN
+        self,
+        path: Path,
+        base: int,
+        salt: int,
+        file: File | None,
+        allocated: int,
+        format: EntryFormat = WRITTEN,
     ) -> None:
         self.path = path
         self.base = base
@@ -93,7 +101,9 @@ class Segment:
         """The segment in an open file. Raises DamagedJournal, StorageFailure."""
         base, salt, format = decode_segment_header(file.read(HEADER_BYTES, 0), path, journal)
         if path.name != file_name(base):
-            raise DamagedJournal(f"{path} holds the segment {file_name(base)}: give it that name again", path, 8)
+            raise DamagedJournal(
+                f"{path} holds the segment {file_name(base)}: give it that name again", path, 8
+            )
         return cls(path, base, salt, file, file.size(), format)
 
     def make(self, journal: bytes, limit: int) -> None:

@@ -68,7 +68,9 @@ class Segments(Sequence[Segment]):
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def for_append(self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]) -> Segment:
+    def for_append(
+        self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]
+    ) -> Segment:
         """The segment for an entry of `length` bytes at `position`, the journal's end. It is the last one, or
         a new one if the last would get larger than `segment_bytes` or has a format that is only read. An
         entry that is larger than that gets a segment of its own.

@@ -15,7 +15,9 @@ from faircopy.journal.reading import WINDOW_BYTES, Window
 from faircopy.journal.segment import Segment
 
 
-def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True) -> None:
+def ensure_torn(
+    segments: Sequence[Segment], end: int, known_durable: int, *, lost_power: bool = True
+) -> None:
     """Raise DamagedJournal unless all bytes after `end` are a torn tail, which may be cut. Blocks.
 
     `known_durable` is the checkpoint's position. If the machine has not lost power, the written bytes have no
@@ -27,8 +29,14 @@ def ensure_torn(segments: Sequence[Segment], end: int, known_durable: int, *, lo
     for segment in segments:
         for entry in sound_entries_after(segment, end):
             if entry.durable > end or not lost_power:
-                was = "was durable" if entry.durable > end else "was written, and the machine has not lost power since"
-                raise damaged(where, end, f": it {was}, as the entry at position {entry.position} tells. Restore")
+                was = (
+                    "was durable"
+                    if entry.durable > end
+                    else "was written, and the machine has not lost power since"
+                )
+                raise damaged(
+                    where, end, f": it {was}, as the entry at position {entry.position} tells. Restore"
+                )
 
 
 def damaged(segment: Segment, position: int, what: str) -> DamagedJournal:

@@ -39,7 +39,9 @@ class Watermarks:
 
     def note_written(self, up_to: int) -> None:
         """The files have everything up to here. Raises InvariantViolation if that was never appended."""
-        invariant(self.written <= up_to <= self.appended, "a journal's written position lies below what is appended")
+        invariant(
+            self.written <= up_to <= self.appended, "a journal's written position lies below what is appended"
+        )
         self.written = up_to
         if not self._is_synced_first:
             self.durable = up_to

@@ -69,7 +69,9 @@ def parse_named(text: str, key: str) -> dict[str, Address]:
         before, slashes, after = part.strip().partition("://")
         name, address = (before.lower(), after) if slashes else (NAMELESS, before)
         if not _NAME.fullmatch(name):
-            raise BadSetting(f"{key} is {text!r}: a name has letters, digits, dots, dashes and underscores only")
+            raise BadSetting(
+                f"{key} is {text!r}: a name has letters, digits, dots, dashes and underscores only"
+            )
         try:
             parsed = parse_address(address)
         except BadAddress as error:
@@ -117,7 +119,9 @@ def bind(listener: Listener) -> tuple[Listener, socket.socket]:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise CannotListen(f"can't listen on {listener.address}: {error}. Check the host of --listen") from error
+        raise CannotListen(
+            f"can't listen on {listener.address}: {error}. Check the host of --listen"
+        ) from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)

@@ -73,7 +73,9 @@ class Server:
             connection.abort()
             return
         self.admission.open(connection, connection.peer)
-        log.debug("connection %d of %s opened, by %s", connection.number, connection.peer, connection.listener)
+        log.debug(
+            "connection %d of %s opened, by %s", connection.number, connection.peer, connection.listener
+        )
 
     def closed(self, connection: Connection) -> None:
         """A client has disconnected."""

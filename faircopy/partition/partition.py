@@ -220,7 +220,12 @@ class Partition:
         self.journal.when_durable(durable)
 
     def append_draft(
-        self, batch: Buffer, header: BatchHeader | None, records: int, transaction: TransactionId, done: Appended
+        self,
+        batch: Buffer,
+        header: BatchHeader | None,
+        records: int,
+        transaction: TransactionId,
+        done: Appended,
     ) -> None:
         """Append a batch of an open transaction. Calls `done(expected base offset)` when it is written to the
         file, before it is durable: PREPARED makes that safe. Raises RejectedBatch.
@@ -232,7 +237,9 @@ class Partition:
                 return
         known = self.state.transactions.get(transaction)
         previous = known.head if known is not None else NOWHERE
-        entry = self.journal.append(Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction)
+        entry = self.journal.append(
+            Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction
+        )
         expected_offset = self.state.fold_draft(entry, header)
         if self._has_batches:
             self.journal.keep_draft(entry, batch)
@@ -252,7 +259,9 @@ class Partition:
         """Accept the coordinator's word: drafts of this producer belong to this transaction from now on."""
         self._told[transaction.producer_id] = Told(transaction, transactional_id)
 
-    def open_transaction_of(self, transactional_id: str | None, producer_id: int, producer_epoch: int) -> TransactionId:
+    def open_transaction_of(
+        self, transactional_id: str | None, producer_id: int, producer_epoch: int
+    ) -> TransactionId:
         """The id of the transaction that a draft of this producer belongs to. Raises NoOpenTransaction."""
         told = self._told.get(producer_id)
         if (
@@ -360,7 +369,14 @@ class Partition:
         state = self.state
         position = state.position
         folded = Checkpoint(
-            position, state.start_offset, state.next_offset, None, 0, 0, state.forgotten_producer_id, state.epochs
+            position,
+            state.start_offset,
+            state.next_offset,
+            None,
+            0,
+            0,
+            state.forgotten_producer_id,
+            state.epochs,
         )
         needed = min(position, state.first_needed_position)
         changed = take_changed(state)
@@ -370,7 +386,9 @@ class Partition:
             await self.journal.sync()
             await self.sink.sync()
             checkpoint = folded._replace(
-                log_segment_base=end.log_segment_base, log_byte=end.log_byte, greatest_time_ms=end.greatest_time_ms
+                log_segment_base=end.log_segment_base,
+                log_byte=end.log_byte,
+                greatest_time_ms=end.greatest_time_ms,
             )
             await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
         except BaseException:

@@ -211,7 +211,10 @@ class _Running:
 async def _start(command: Sequence[str]) -> _Running:
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_REPLY_BYTES_AT_MOST
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_REPLY_BYTES_AT_MOST,
         )
     except OSError as error:
         raise PublishError(f"starting the publisher: {error}", retry=True) from error

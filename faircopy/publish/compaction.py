@@ -19,7 +19,11 @@ from faircopy.publish.spark_log import DataFile
 MEBIBYTE = 1024 * 1024
 DAY_MS = 86_400_000
 
-TIER_BYTES = (1 * MEBIBYTE, 16 * MEBIBYTE, 128 * MEBIBYTE)  # a file as large as the last is never merged again
+TIER_BYTES = (
+    1 * MEBIBYTE,
+    16 * MEBIBYTE,
+    128 * MEBIBYTE,
+)  # a file as large as the last is never merged again
 MANY_FILES = 64
 BYTES_AT_ONCE = 512 * MEBIBYTE  # publications wait while files are merged
 

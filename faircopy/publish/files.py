@@ -82,7 +82,9 @@ class Lock:
             os.lockf(self._descriptor, os.F_TLOCK, 0)
         except (BlockingIOError, PermissionError):
             self.close()
-            raise LockedError(f"locking {path}: another process has it; it ends once its broker has") from None
+            raise LockedError(
+                f"locking {path}: another process has it; it ends once its broker has"
+            ) from None
 
     def close(self) -> None:
         if self._descriptor >= 0:

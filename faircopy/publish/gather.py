@@ -35,7 +35,9 @@ def _gather(data: pa.Buffer, at: pa.Array, length: pa.Array) -> pa.Array:
     count = len(at)
     stops = pc.add(at, pc.max_element_wise(length, 0))
     starts_then_stops = pc.cast(pa.concat_arrays([at, stops]), pa.int32())
-    turns = pc.add(_HALVES.slice(0, 2 * count), pc.multiply(_ODDITY.slice(0, 2 * count), pa.scalar(count, pa.int32())))
+    turns = pc.add(
+        _HALVES.slice(0, 2 * count), pc.multiply(_ODDITY.slice(0, 2 * count), pa.scalar(count, pa.int32()))
+    )
     offsets = pc.take(starts_then_stops, turns)
     pieces = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, offsets.buffers()[1], data])
     return pc.take(pieces, pc.if_else(pc.equal(length, -1), _NULL_INDEX, _EVEN.slice(0, count)))

@@ -51,7 +51,9 @@ def header_lists(data: pa.Buffer, fields: Fields) -> tuple[pa.Array, pa.Array]:
     sizes = pc.if_else(whole, count, 0)
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(sizes)])
     pairs = pa.StructArray.from_arrays([_keys(data, found), _values(data, found)], fields=list(HEADER_TYPE))
-    lists = pa.ListArray.from_arrays(pc.cast(offsets, pa.int32()), pairs, type=HEADERS_TYPE, mask=pc.invert(whole))
+    lists = pa.ListArray.from_arrays(
+        pc.cast(offsets, pa.int32()), pairs, type=HEADERS_TYPE, mask=pc.invert(whole)
+    )
     return lists, pc.and_(fields.good, pc.or_(whole, pc.equal(count, 0)))
 
 

@@ -26,7 +26,11 @@ def live_files(files: Files, directory: Path) -> list[Path]:
     compacts = [number for number, entry in enumerate(entries) if is_compact(entry)]
     if not compacts:
         raise NoTableError(f"{directory} is not a plain table, or not one yet: {log} lists nothing")
-    return [path for entry in entries[compacts[-1] :] for path in _listed(files, directory, log / entry_name(entry))]
+    return [
+        path
+        for entry in entries[compacts[-1] :]
+        for path in _listed(files, directory, log / entry_name(entry))
+    ]
 
 
 def _listed(files: Files, directory: Path, entry: Path) -> list[Path]:

@@ -87,7 +87,9 @@ def _batches(files: Files, chunk: Chunk) -> Iterator[tuple[int, BatchHeader, byt
             at += size
         position += at
         if len(data) < min(want, end - position + at) or size > end - position > 0:
-            raise _mismatch(chunk, position, f"the batch there goes beyond the chunk or the file: {size} bytes")
+            raise _mismatch(
+                chunk, position, f"the batch there goes beyond the chunk or the file: {size} bytes"
+            )
         want = max(PIECE_BYTES, size)
 
 

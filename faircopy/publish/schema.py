@@ -91,4 +91,6 @@ def parse_footer(metadata: Mapping[bytes, bytes] | None, file: str) -> Footer:
         slices = json.loads(found[_SLICES_KEY.encode()])
         return Footer(held_from_json(held), [Slice(str(t), int(p), int(n)) for t, p, n in slices])
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise FooterError(f"reading the footer of {file}: faircopy's part is missing or damaged ({error})") from None
+        raise FooterError(
+            f"reading the footer of {file}: faircopy's part is missing or damaged ({error})"
+        ) from None

@@ -16,13 +16,24 @@ import pyarrow as pa
 from faircopy.errors import FaircopyError
 from faircopy.publish.drop import drop_table
 from faircopy.publish.files import Files, FsyncError, LockedError
-from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_reply, parse_request, request_id
+from faircopy.publish.requests import (
+    Drop,
+    Open,
+    Publish,
+    Published,
+    Request,
+    format_reply,
+    parse_request,
+    request_id,
+)
 from faircopy.publish.spark_log import is_compact
 from faircopy.publish.table import Table
 
 log = logging.getLogger(__name__)
 
-MANY_ROWS = 20_000  # after this many, and after merges, memory is given back to the system; it costs a millisecond
+MANY_ROWS = (
+    20_000  # after this many, and after merges, memory is given back to the system; it costs a millisecond
+)
 
 Reply = tuple[str, dict[str, Any]]  # verb and body
 
@@ -93,7 +104,9 @@ def _failure_of(request: Request, error: Exception) -> Reply:
     if isinstance(error, OSError):
         return _failed(f"plain table {request.table}: {error}", retry=True)
     if isinstance(error, FaircopyError):
-        return _failed(f"plain table {request.table}: {error}", retry=isinstance(error, FsyncError | LockedError))
+        return _failed(
+            f"plain table {request.table}: {error}", retry=isinstance(error, FsyncError | LockedError)
+        )
     log.exception("plain table %s: a bug in faircopy", request.table)
     return _failed(f"plain table {request.table}: {error!r}, a bug in faircopy", retry=False)
 

@@ -35,12 +35,16 @@ def present(parts: Parts, resource: Message) -> Mapping[str, str]:
     return parts.dynamic_settings.of(broker_resource(parts.settings, resource))
 
 
-async def replace(parts: Parts, resource: Message, configs: Mapping[str, str | None], *, validate_only: bool) -> Body:
+async def replace(
+    parts: Parts, resource: Message, configs: Mapping[str, str | None], *, validate_only: bool
+) -> Body:
     """Replace all settings of a resource. Returns its part of the response."""
     values = {name: value for name, value in configs.items() if value is not None}
     try:
         if resource.resource_type == TOPIC:
-            await replace_of_topic(parts, resource.resource_name, configs, values, validate_only=validate_only)
+            await replace_of_topic(
+                parts, resource.resource_name, configs, values, validate_only=validate_only
+            )
         else:
             name = broker_resource(parts.settings, resource)
             await parts.dynamic_settings.replace(name, values, validate_only=validate_only)
@@ -54,7 +58,12 @@ async def replace(parts: Parts, resource: Message, configs: Mapping[str, str | N
 
 
 async def replace_of_topic(
-    parts: Parts, topic: str, configs: Mapping[str, str | None], values: Mapping[str, str], *, validate_only: bool
+    parts: Parts,
+    topic: str,
+    configs: Mapping[str, str | None],
+    values: Mapping[str, str],
+    *,
+    validate_only: bool,
 ) -> None:
     """Replace all settings of a topic. Raises UnknownTopic, InvalidTopicConfig."""
     parts.catalog.known(topic)

@@ -33,7 +33,9 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     """Gives each request to the handler of its API. Hot handlers answer by themselves."""
 
-    def __init__(self, routes: Mapping[int, Route | HotRoute], flexible_from: Mapping[int, int], parts: Parts) -> None:
+    def __init__(
+        self, routes: Mapping[int, Route | HotRoute], flexible_from: Mapping[int, int], parts: Parts
+    ) -> None:
         self._routes = routes
         self._hot = {key: route.make(parts) for key, route in routes.items() if isinstance(route, HotRoute)}
         self._flexible_from = flexible_from
@@ -60,12 +62,16 @@ class Dispatcher:
         except Exception as error:
             self._fail(exchange, error)
 
-    def _handle_hot(self, hot: HotHandler, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+    def _handle_hot(
+        self, hot: HotHandler, exchange: Exchange, header: RequestHeader, frame: memoryview
+    ) -> None:
         rest = hot(exchange, header, frame)
         if rest is not None:
             self._start(self._finish(rest, exchange))
 
-    def _handle_cold(self, route: Route, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+    def _handle_cold(
+        self, route: Route, exchange: Exchange, header: RequestHeader, frame: memoryview
+    ) -> None:
         if header.api_version not in route.versions:
             raise unknown(header)
         connection = exchange.connection

@@ -20,10 +20,16 @@ ENVIRONMENT_PREFIX = "FAIRCOPY_"
 # Kubernetes gives each container such variables for each service of its namespace, as Docker did for links.
 # The variables of a service `faircopy` or `faircopy-ui` look like settings. The name FAIRCOPY_PORT alone does
 # not decide it, so the value is checked too.
-SERVICE_VARIABLE = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
+SERVICE_VARIABLE = re.compile(
+    r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?"
+)
 SERVICE_PORT_VARIABLE = re.compile(r"\w+_PORT")
 SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
-OTHER_VARIABLES = {"FAIRCOPY_BROKER", "FAIRCOPY_REQUIRE_ALL", "FAIRCOPY_SEED"}  # the commands' and the tests' own
+OTHER_VARIABLES = {
+    "FAIRCOPY_BROKER",
+    "FAIRCOPY_REQUIRE_ALL",
+    "FAIRCOPY_SEED",
+}  # the commands' and the tests' own
 
 
 def load_settings(

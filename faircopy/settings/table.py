@@ -13,7 +13,9 @@ from typing import Any
 from faircopy.errors import FaircopyError
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-BOOLEAN_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
+BOOLEAN_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
+    ("false", "0", "no", "off"), False
+)
 
 
 class BadSetting(FaircopyError):
@@ -76,16 +78,24 @@ class Settings:
     checkpoint_interval_ms: int = setting(60_000, "time after which changes are checkpointed", least=100)
 
     recent_drafts_max_bytes: int = setting(
-        64 << 20, "memory for messages of open transactions, so that copying does not have to read them back", least=0
+        64 << 20,
+        "memory for messages of open transactions, so that copying does not have to read them back",
+        least=0,
     )
 
     auto_create_topics: bool = setting(True, "create a topic when a client first asks for it")
-    topic_partitions: int = setting(1, "partitions of a topic if its creator names no number", least=1, most=10_000)
-    topic_retention_ms: int = setting(604_800_000, "default of a topic's retention.ms; -1 keeps for ever", least=-1)
+    topic_partitions: int = setting(
+        1, "partitions of a topic if its creator names no number", least=1, most=10_000
+    )
+    topic_retention_ms: int = setting(
+        604_800_000, "default of a topic's retention.ms; -1 keeps for ever", least=-1
+    )
     topic_retention_bytes: int = setting(
         -1, "default of a topic's retention.bytes, for each partition; -1 has no limit", least=-1
     )
-    topic_segment_bytes: int = setting(256 << 20, "default of a topic's segment.bytes", least=1 << 14, most=2**31 - 1)
+    topic_segment_bytes: int = setting(
+        256 << 20, "default of a topic's segment.bytes", least=1 << 14, most=2**31 - 1
+    )
     topic_max_message_bytes: int = setting(
         1_048_588, "default of a topic's max.message.bytes (one record batch)", least=1
     )
@@ -107,7 +117,9 @@ class Settings:
     )
     producer_id_block: int = setting(1_000, "producer ids that are reserved at a time", least=1)
 
-    group_initial_rebalance_delay_ms: int = setting(100, "how long a new group waits for more members", least=0)
+    group_initial_rebalance_delay_ms: int = setting(
+        100, "how long a new group waits for more members", least=0
+    )
     group_min_session_timeout_ms: int = setting(6_000, "shortest session timeout of a member", least=1)
     group_max_session_timeout_ms: int = setting(1_800_000, "longest session timeout of a member", least=1)
     group_max_size: int = setting(1_000, "largest number of members of a group", least=1)
@@ -127,9 +139,13 @@ class Settings:
     connections_max: int = setting(4_096, "connections in all", least=1)
     max_connections_per_ip: int = setting(2**31 - 1, "connections from one address", least=1)
     connections_idle_ms: int = setting(600_000, "idle time after which a connection is closed", least=1_000)
-    fetch_max_bytes: int = setting(55 << 20, "most bytes in the response to a fetch", least=1 << 10, most=2**31 - 1)
+    fetch_max_bytes: int = setting(
+        55 << 20, "most bytes in the response to a fetch", least=1 << 10, most=2**31 - 1
+    )
 
-    plain_enabled: bool = setting(True, "default of a topic's plain.enabled: publish it as a plain Parquet table")
+    plain_enabled: bool = setting(
+        True, "default of a topic's plain.enabled: publish it as a plain Parquet table"
+    )
     plain_readers: str = setting(
         "owner",
         "who may read plain tables: only the broker's own user, the group of the data directory, or everyone",
@@ -140,10 +156,14 @@ class Settings:
         256 << 20, "default of a topic's plain.max.bytes: publish earlier when this much is waiting", least=1
     )
     plain_horizon_ms: int = setting(
-        86_400_000, "age at which small files of plain tables are merged; no stream may lag by more", least=1_000
+        86_400_000,
+        "age at which small files of plain tables are merged; no stream may lag by more",
+        least=1_000,
     )
     plain_grace_ms: int = setting(
-        259_200_000, "how long merged files of plain tables stay on disk, for readers that started before", least=1_000
+        259_200_000,
+        "how long merged files of plain tables stay on disk, for readers that started before",
+        least=1_000,
     )
     plain_idle_ms: int = setting(30_000, "idle time after which the publisher's process is ended", least=100)
 

@@ -32,7 +32,9 @@ class LeaderEpochs:
     async def _raise(self, shards: range) -> None:
         found = {shard: self._store.get(f"{SHARD_PREFIX}{shard}") for shard in shards}
         raised = {shard: max(epoch_in(stored) + 1, self._incarnation) for shard, stored in found.items()}
-        versions = {f"{SHARD_PREFIX}{shard}": stored.version if stored else ABSENT for shard, stored in found.items()}
+        versions = {
+            f"{SHARD_PREFIX}{shard}": stored.version if stored else ABSENT for shard, stored in found.items()
+        }
         records = {f"{SHARD_PREFIX}{shard}": encode_epoch(epoch) for shard, epoch in raised.items()}
         await self._store.transact(versions, records)
         for shard, epoch in raised.items():

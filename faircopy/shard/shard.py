@@ -84,7 +84,9 @@ class Shard:
     def _metadata_journal(self, number: int) -> MetadataJournal:
         using = self._resources
         path = using.journals / METADATA_DIRECTORY / str(number)
-        journal = Journal(path, journal_identity(number), using.disk, using.loop, using.journal_options, self.epoch)
+        journal = Journal(
+            path, journal_identity(number), using.disk, using.loop, using.journal_options, self.epoch
+        )
         return MetadataJournal(number, journal, using.store, using.disk)
 
     def _offsets_journals(self) -> OffsetsJournals:

@@ -36,7 +36,9 @@ class Shards:
 
     def _shard(self, number: int) -> Shard:
         """A shard, not opened yet, in its newest epoch."""
-        return Shard(number, self._epochs.of_shard(number), self._placement, self.participant, self._resources)
+        return Shard(
+            number, self._epochs.of_shard(number), self._placement, self.participant, self._resources
+        )
 
     def __iter__(self) -> Iterator[Shard]:
         """The shards that are led, in order."""
@@ -157,7 +159,9 @@ class Shards:
             await shard.open()
             opened = await self._catalog.open_again(self._is_in(number))
             # Other shards are asked for their promises next, which must be durable by then.
-            await asyncio.gather(*(each.journal.durable() for each in self.partitions() if each.state.prepared))
+            await asyncio.gather(
+                *(each.journal.durable() for each in self.partitions() if each.state.prepared)
+            )
             self._shards[number] = shard
             self._catalog.host_again(opened)
             self._meet(shard)
@@ -173,15 +177,23 @@ class Shards:
         reunions = [(coordinator, coordinator.reunion(self._is_in(shard.number))) for coordinator in others]
         for _, reunion in reunions:
             reunion.tell()
-        promised = [(shard.coordinator, commit) for commit in shard.coordinator.settle(is_clean=True, lost_power=False)]
-        promised += [(coordinator, commit) for coordinator, reunion in reunions for commit in reunion.decide()]
+        promised = [
+            (shard.coordinator, commit)
+            for commit in shard.coordinator.settle(is_clean=True, lost_power=False)
+        ]
+        promised += [
+            (coordinator, commit) for coordinator, reunion in reunions for commit in reunion.decide()
+        ]
         # In each group, missed commits were decided before promised ones.
         rows = [
             (each.commit.group, each.commit.rank, partial(coordinator.apply_again, each))
             for coordinator, reunion in reunions
             for each in reunion.missed()
         ]
-        rows += [(commit.group, commit.rank, partial(coordinator.go_on, commit)) for coordinator, commit in promised]
+        rows += [
+            (commit.group, commit.rank, partial(coordinator.go_on, commit))
+            for coordinator, commit in promised
+        ]
         for go_on in by_rank(rows):
             go_on()
         if self.are_all_led:

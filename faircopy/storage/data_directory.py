@@ -122,7 +122,9 @@ class DataDirectory:
         if self._format.version < FORMAT:
             found, self._format = self._format, self._format._replace(version=FORMAT)
             write_file(self.path / FORMAT_FILE, self._format.encode())
-            log.warning("the data directory %s was upgraded from format %d to %d", self.path, found.version, FORMAT)
+            log.warning(
+                "the data directory %s was upgraded from format %d to %d", self.path, found.version, FORMAT
+            )
 
     # -- unclean ends ----------------------------------------------------------------------------------------
 
@@ -158,7 +160,9 @@ class DataDirectory:
     def _prepare(self) -> None:
         try:
             if is_directory(self.path) and not exists(self.path / FORMAT_FILE):
-                strange = [child.name for child in list_directory(self.path) if not self._is_unfinished(child)]
+                strange = [
+                    child.name for child in list_directory(self.path) if not self._is_unfinished(child)
+                ]
                 if strange:
                     raise DataDirectoryError(
                         f"{self.path} is not empty and not a faircopy data directory (it holds {strange[0]!r}): "
@@ -181,7 +185,9 @@ class DataDirectory:
         except BlockingIOError:
             raise in_use(self.path) from None
         except OSError as error:
-            raise DataDirectoryError(f"can't write to the data directory {self.path}: {error.strerror}") from error
+            raise DataDirectoryError(
+                f"can't write to the data directory {self.path}: {error.strerror}"
+            ) from error
         with contextlib.suppress(OSError):  # the process id is a hint for people, and the disk may be full
             self._system.truncate(lock, 0)
             self._system.write(lock, [str(os.getpid()).encode()], 0)
@@ -253,7 +259,9 @@ def read_format(path: Path) -> DirectoryFormat:
             f"made it"
         )
     if content != expected:
-        raise DataDirectoryError(f"{path} is damaged: it does not match its checksum. Restore it from a backup")
+        raise DataDirectoryError(
+            f"{path} is damaged: it does not match its checksum. Restore it from a backup"
+        )
     return sound
 
 

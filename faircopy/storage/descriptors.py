@@ -93,7 +93,11 @@ class Descriptors:
 
     def unlimit(self) -> None:
         """Remove the limit."""
-        self.files_max, self._in_background, self._on_failure = UNLIMITED, lambda work: work(), lambda error: None
+        self.files_max, self._in_background, self._on_failure = (
+            UNLIMITED,
+            lambda work: work(),
+            lambda error: None,
+        )
         while self._spare:
             os.close(self._spare.pop())
 

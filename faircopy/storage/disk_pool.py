@@ -28,7 +28,8 @@ class DiskPool:
         self._finished: deque[tuple[Done, Any, BaseException | None]] = deque()
         self._wake_is_due = False
         self._threads = [
-            threading.Thread(target=self._work, name=f"disk-{number}", daemon=True) for number in range(threads)
+            threading.Thread(target=self._work, name=f"disk-{number}", daemon=True)
+            for number in range(threads)
         ]
         for thread in self._threads:
             thread.start()

@@ -51,4 +51,6 @@ def write_failure(doing: str, error: OSError) -> StorageFailure:
 
 def no_descriptors(doing: str, error: OSError) -> NoDescriptors:
     """The error to raise when there are no more descriptors."""
-    return NoDescriptors(f"{doing}: {error.strerror}: raise the limit of open files (ulimit -n), or close some")
+    return NoDescriptors(
+        f"{doing}: {error.strerror}: raise the limit of open files (ulimit -n), or close some"
+    )

@@ -17,7 +17,9 @@ from typing import NamedTuple
 from faircopy.storage.failures import NoSpace, Shortage
 from faircopy.storage.reserve import Reserve
 
-ADVICE = "No messages and no topics are taken until there is some: delete records or topics, or enlarge the disk"
+ADVICE = (
+    "No messages and no topics are taken until there is some: delete records or topics, or enlarge the disk"
+)
 WAITING = "Until then no messages and no topics are taken"
 MIB = 1 << 20
 
@@ -84,7 +86,9 @@ class SpaceWatch:
             if reserve is not None and reserve.is_there and isinstance(error, NoSpace):
                 reserve.give_up()
                 size = max(reserve.size_bytes // MIB, 1)
-                log.error("%s. The reserve of %d MiB is given up for what frees space. %s", error, size, ADVICE)
+                log.error(
+                    "%s. The reserve of %d MiB is given up for what frees space. %s", error, size, ADVICE
+                )
                 return True
             if not is_known:
                 log.error("%s. %s", error, ADVICE if isinstance(error, NoSpace) else WAITING)

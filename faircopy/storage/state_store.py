@@ -131,7 +131,12 @@ class StateStore:
         self.damaged = ensure_sound_pages(path, check_store(path, TABLES)).damaged
         try:
             self._environment: Any = lmdb.open(
-                str(path), map_size=MAP_BYTES, max_dbs=len(TABLES), subdir=True, max_spare_txns=4, mode=PRIVATE_FILE
+                str(path),
+                map_size=MAP_BYTES,
+                max_dbs=len(TABLES),
+                subdir=True,
+                max_spare_txns=4,
+                mode=PRIVATE_FILE,
             )
             self._tables = self._open_tables()
             # LMDB fsyncs its file, but not the file's name: a power failure could lose the name, and all
@@ -155,7 +160,9 @@ class StateStore:
         store = cls.__new__(cls)
         store._path = path
         try:
-            store._environment = lmdb.open(str(path), readonly=True, lock=False, create=False, max_dbs=len(TABLES))
+            store._environment = lmdb.open(
+                str(path), readonly=True, lock=False, create=False, max_dbs=len(TABLES)
+            )
             store._tables = {name: store._environment.open_db(name.encode(), create=False) for name in TABLES}
         except lmdb.Error as error:
             raise StateStoreFailure(f"opening the state store {path} to read: {error}") from error
@@ -195,7 +202,9 @@ class StateStore:
             found = cursor.set_range(key)
             if not (found and cursor.key() == key):
                 found = cursor.prev() if found else cursor.last()
-            return self._unsealed(table, *cursor.item()) if found and cursor.key().startswith(prefix) else None
+            return (
+                self._unsealed(table, *cursor.item()) if found and cursor.key().startswith(prefix) else None
+            )
 
     def ensure_sound(self, prefix: bytes) -> None:
         """Raise DamagedState if a record whose key begins with `prefix` was damaged when the store was opened."""

@@ -107,7 +107,9 @@ class StorePages:
     def _heads(self) -> tuple[Head, Head]:
         """The older and the newer head."""
         self._page_bytes = page_bytes_of(self._file.read(4096, 0))
-        older, newest = sorted((self._head(number) for number in range(HEADS)), key=lambda head: head.transaction)
+        older, newest = sorted(
+            (self._head(number) for number in range(HEADS)), key=lambda head: head.transaction
+        )
         is_new = newest.transaction == 0
         follows = newest.transaction == older.transaction + 1 and newest.transaction % HEADS == newest.number
         if not (is_new or follows):
@@ -127,7 +129,9 @@ class StorePages:
 
     def _check_stamp(self, head: Head, beside: list[StoredRecord]) -> None:
         """Check the stamp: a head with too low a number would make the older state the valid one."""
-        stamps = [NUMBER.unpack(record.value[-NUMBER.size :])[0] for record in beside if record.key == self._stamp]
+        stamps = [
+            NUMBER.unpack(record.value[-NUMBER.size :])[0] for record in beside if record.key == self._stamp
+        ]
         if head.transaction and stamps != [head.transaction]:
             self.flaws.append(
                 Flaw(
@@ -164,7 +168,9 @@ class StorePages:
         numbers = [number for (number,) in NUMBER.iter_unpack(record.value[: len(record.value) & ~7])]
         is_new = BIG_ENDIAN.unpack(record.key)[0] > head.transaction
         if is_new or not numbers or (numbers[0] != len(numbers) - 1 and any(numbers)):
-            self.flaws.append(Flaw(record.byte, "a list of free pages is longer, shorter, or newer than can be"))
+            self.flaws.append(
+                Flaw(record.byte, "a list of free pages is longer, shorter, or newer than can be")
+            )
             return
         listed = numbers[1:] if numbers[0] else []
         if sorted(listed, reverse=True) != listed:
@@ -215,14 +221,20 @@ class StorePages:
     def note(self, number: int, link_at: int, bad: BadPage) -> None:
         """Page `number`, or the link to it at byte `link_at`, is damaged."""
         is_link = isinstance(bad, BadLink)
-        number, at = (link_at // self._page_bytes, link_at) if is_link else (number, self.byte_of(number, bad.byte))
-        self.flaws.append(Flaw(min(at, self._file.size()), f"page {number} of the state store is damaged: {bad}"))
+        number, at = (
+            (link_at // self._page_bytes, link_at) if is_link else (number, self.byte_of(number, bad.byte))
+        )
+        self.flaws.append(
+            Flaw(min(at, self._file.size()), f"page {number} of the state store is damaged: {bad}")
+        )
 
 
 class TreeWalk:
     """A walk through one tree, left to right. Faults go to the flaws; the pages below them are skipped."""
 
-    def __init__(self, pages: StorePages, table: bytes, tree: Tree, root_at: int, *, is_current: bool = True) -> None:
+    def __init__(
+        self, pages: StorePages, table: bytes, tree: Tree, root_at: int, *, is_current: bool = True
+    ) -> None:
         """`root_at` is the byte of the file that names the tree's root."""
         self._pages = pages
         self._root_at = root_at
@@ -247,7 +259,9 @@ class TreeWalk:
         told = (*self._tree[3:7], not self._tree.depth)
         found = (self._branches, self._leaves, self._overflows, self._entries, is_empty)
         if told != found and len(self._pages.flaws) == flaws:
-            bad = BadLink(0, f"{self._table!r} has {found} branches, leaves, runs and entries, and should have {told}")
+            bad = BadLink(
+                0, f"{self._table!r} has {found} branches, leaves, runs and entries, and should have {told}"
+            )
             self._pages.note(self._tree.root, self._root_at, bad)
 
     def order(self, node: Node) -> Node:
@@ -273,7 +287,9 @@ class TreeWalk:
             bounds = [low, *(node.key for node in nodes[1:]), high]
             for node, first, end in zip(nodes, bounds, bounds[1:], strict=False):
                 assert first is not None
-                yield from self._below(node.link, self._pages.byte_of(number, node.byte), depth - 1, first, end)
+                yield from self._below(
+                    node.link, self._pages.byte_of(number, node.byte), depth - 1, first, end
+                )
             return
         self._leaves += 1
         for node in nodes:

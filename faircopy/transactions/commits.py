@@ -40,7 +40,9 @@ class Commit:
 
     __slots__ = ("ack", "answers", "home", "is_applying", "rank", "transaction")
 
-    def __init__(self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None] | None) -> None:
+    def __init__(
+        self, home: MetadataJournal, transaction: Transaction, ack: asyncio.Future[None] | None
+    ) -> None:
         self.home = home
         self.transaction = transaction
         self.ack = ack
@@ -76,12 +78,16 @@ class Commit:
         if not participants:
             applied()
 
-    def apply_in(self, participants: Iterable[TopicIdPartition], find_participant: Participants, finished: int) -> None:
+    def apply_in(
+        self, participants: Iterable[TopicIdPartition], find_participant: Participants, finished: int
+    ) -> None:
         """Send APPLY to these participants; those that already have it just answer."""
         answers = self.answers
         assert answers is not None
         for each in participants:
-            find_participant(each).apply(self.transaction.id, finished, self.rank, partial(answers.note, each))
+            find_participant(each).apply(
+                self.transaction.id, finished, self.rank, partial(answers.note, each)
+            )
 
     def give_up(self, error: FaircopyError) -> None:
         """Another coordinator takes over: fail the waiting client with `error`."""

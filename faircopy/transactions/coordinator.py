@@ -81,7 +81,9 @@ class TransactionCoordinator:
         self._numbers = Numbers(epoch)
         self._finished = FinishedNumbers()
         self._endings = self.endings_type(find_participant, self._finished, loop)
-        self._commits = self.commits_type(find_participant, self._finished, ranks, self._endings.committed, loop)
+        self._commits = self.commits_type(
+            find_participant, self._finished, ranks, self._endings.committed, loop
+        )
         self._connections = connections
         self._timeouts = Timeouts()
         self._unwritten = UnwrittenTransactions()
@@ -115,7 +117,9 @@ class TransactionCoordinator:
         await self._wait_for_endings(home, transactional_id)
         return identity
 
-    def _fence(self, transactional_id: str, timeout_ms: int, caller: tuple[int, int], fresh_id: int) -> tuple[int, int]:
+    def _fence(
+        self, transactional_id: str, timeout_ms: int, caller: tuple[int, int], fresh_id: int
+    ) -> tuple[int, int]:
         """Raise the epoch, and abort what is open."""
         # Look again: while the producer id was fetched, another request may have come, or another leader.
         home = self.journal_of(transactional_id)
@@ -383,4 +387,6 @@ class TransactionCoordinator:
 
 def deposed() -> TransactionRefused:
     """The answer of a coordinator that leads no more."""
-    return TransactionRefused(ErrorCode.NOT_COORDINATOR, "another coordinator leads now: ask for it, and try again")
+    return TransactionRefused(
+        ErrorCode.NOT_COORDINATOR, "another coordinator leads now: ask for it, and try again"
+    )

@@ -114,7 +114,12 @@ def new_instance(
 
 
 def fence(
-    transactional_id: str, producer_id: int, epoch: int, timeout_ms: int, now_ms: int, previous_epoch: int = NOBODY
+    transactional_id: str,
+    producer_id: int,
+    epoch: int,
+    timeout_ms: int,
+    now_ms: int,
+    previous_epoch: int = NOBODY,
 ) -> NewEntry:
     """The entry that gives a transactional id its next producer id and epoch, and aborts what is open."""
     payload = {
@@ -128,13 +133,17 @@ def expire(producer: Producer, now_ms: int) -> NewEntry:
     unaware of the abort. The producer may come back if no other instance has come since (KIP-588).
     """
     epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
-    return fence(producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, now_ms, producer.epoch)
+    return fence(
+        producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, now_ms, producer.epoch
+    )
 
 
 # -- an open transaction -----------------------------------------------------------------------------------------
 
 
-def add(producer: Producer, leader_epochs: Mapping[TopicIdPartition, int], number: int, now_ms: int) -> list[NewEntry]:
+def add(
+    producer: Producer, leader_epochs: Mapping[TopicIdPartition, int], number: int, now_ms: int
+) -> list[NewEntry]:
     """The entries that add partitions, each with its leader's epoch; the first ones begin transaction `number`.
     A partition that takes part already keeps the epoch under which it was added first.
 

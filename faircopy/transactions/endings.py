@@ -38,7 +38,9 @@ class Endings:
         """End a transaction that every participant has applied."""
         self._end(home, transaction, Kind.COMMITTED)
 
-    def abort(self, home: MetadataJournal, transaction: Transaction, fence_epoch: int, *, untold: bool = False) -> None:
+    def abort(
+        self, home: MetadataJournal, transaction: Transaction, fence_epoch: int, *, untold: bool = False
+    ) -> None:
         """Decide to abort, and tell the participants. Nothing waits: what a crash forgets is aborted too."""
         home.append(prepare_abort(transaction, fence_epoch, untold=untold))
         self.discard(home, transaction)
@@ -57,7 +59,9 @@ class Endings:
         finished = self._finished.of(transaction.id.producer_id)
         for each in participants:
             participant = self._find_participant(each)
-            participant.discard(transaction.id, transaction.fence_epoch, finished, partial(answers.note, each))
+            participant.discard(
+                transaction.id, transaction.fence_epoch, finished, partial(answers.note, each)
+            )
 
     def _discarded(self, home: MetadataJournal, transaction: Transaction) -> None:
         """End a transaction that every participant has discarded."""

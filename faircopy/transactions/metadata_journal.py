@@ -63,7 +63,9 @@ class MetadataJournal:
 
     def _fold(self, recovered: Recovered) -> None:
         entry = recovered.entry
-        self.table.fold(NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position)
+        self.table.fold(
+            NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position
+        )
 
     async def retire(self) -> None:
         """Stop leading, in order: when this returns, every entry is durable, and nothing is at work here."""
@@ -149,7 +151,9 @@ def encode_transaction(transaction: Transaction) -> dict[str, Any]:
         "timeout_ms": transaction.timeout_ms,
         "started_ms": transaction.started_ms,
         "phase": transaction.state.value,
-        "partitions": [[*participant.listed, leader_epoch] for participant, leader_epoch in transaction.epochs.items()],
+        "partitions": [
+            [*participant.listed, leader_epoch] for participant, leader_epoch in transaction.epochs.items()
+        ],
         "prepared_position": transaction.prepared_position,
         "fence_epoch": transaction.fence_epoch,
     }
@@ -165,5 +169,8 @@ def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transac
         TopicIdPartition.read(topic_id, partition): leader_epoch
         for topic_id, partition, leader_epoch in stored["partitions"]
     }
-    transaction.prepared_position, transaction.fence_epoch = stored["prepared_position"], stored["fence_epoch"]
+    transaction.prepared_position, transaction.fence_epoch = (
+        stored["prepared_position"],
+        stored["fence_epoch"],
+    )
     return transaction

@@ -30,6 +30,8 @@ class Numbers:
         """The next number. Raises NumbersUsedUp."""
         number = self._next
         if number == self._end:
-            raise NumbersUsedUp("all numbers of this epoch are used up: restart the broker to begin another epoch")
+            raise NumbersUsedUp(
+                "all numbers of this epoch are used up: restart the broker to begin another epoch"
+            )
         self._next = number + 1
         return number

@@ -27,7 +27,9 @@ class Recovery:
     durable.
     """
 
-    def __init__(self, find_participant: Participants, commits: Commits, endings: Endings, *, is_clean: bool) -> None:
+    def __init__(
+        self, find_participant: Participants, commits: Commits, endings: Endings, *, is_clean: bool
+    ) -> None:
         self._find_participant = find_participant
         self._commits = commits
         self._endings = endings

@@ -64,7 +64,9 @@ class TransactionTable:
             self.producers[transactional_id].last_state = TransactionState.ABORTED
         self.changed.add(transactional_id)
 
-    def _fence_off(self, producer: Producer, transaction: Transaction, fence_epoch: int, position: int) -> None:
+    def _fence_off(
+        self, producer: Producer, transaction: Transaction, fence_epoch: int, position: int
+    ) -> None:
         """Abort the open transaction of an instance that is fenced."""
         transaction.state = state_after(transaction.state, Kind.FENCE)
         transaction.fence_epoch = fence_epoch
@@ -114,7 +116,9 @@ class TransactionTable:
                     producer.last_state = following
                 del self.transactions[transaction.id]
 
-    def _fold_prepare(self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int) -> None:
+    def _fold_prepare(
+        self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int
+    ) -> None:
         known = transaction.epochs
         listed = [TopicIdPartition._make(each) for each in entry.payload["partitions"]]
         transaction.epochs = {participant: known.get(participant, 0) for participant in listed}

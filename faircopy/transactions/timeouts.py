@@ -27,7 +27,12 @@ class Timeouts:
         """Producers whose open transaction is past its timeout. Prepared ones never expire."""
         if now_ms <= self._next_ms:
             return []
-        busy = [producer for table in tables for producer in table.producers.values() if producer.current is not None]
+        busy = [
+            producer
+            for table in tables
+            for producer in table.producers.values()
+            if producer.current is not None
+        ]
         # Expired transactions are looked at again until they are ended.
         self._next_ms = min((deadline_ms(producer) for producer in busy), default=NEVER_MS)
         return [producer for producer in busy if now_ms > deadline_ms(producer)]

@@ -31,7 +31,9 @@ class Transaction:
         "transactional_id",
     )
 
-    def __init__(self, transaction: TransactionId, transactional_id: str, timeout_ms: int, started_ms: int) -> None:
+    def __init__(
+        self, transaction: TransactionId, transactional_id: str, timeout_ms: int, started_ms: int
+    ) -> None:
         self.id = transaction
         self.transactional_id = transactional_id
         self.timeout_ms = timeout_ms

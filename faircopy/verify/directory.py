@@ -84,13 +84,17 @@ class DirectoryCheck:
         check = OffsetsCheck
         return Check(
             f"group offsets, journal {number}",
-            lambda: check(TopicIdPartition(OFFSETS_TOPIC_ID, number).identity, directory, store, self._advance).run(),
+            lambda: check(
+                TopicIdPartition(OFFSETS_TOPIC_ID, number).identity, directory, store, self._advance
+            ).run(),
         )
 
     def _partition(self, topic: Topic, number: int, store: StateStore) -> Check:
         place = Path(topic.directory_name) / str(number)
         identity = topic.partition_id(number).identity
-        check = PartitionCheck(identity, self.path / "journal" / place, self.path / "log" / place, store, self._advance)
+        check = PartitionCheck(
+            identity, self.path / "journal" / place, self.path / "log" / place, store, self._advance
+        )
         self._partitions[topic.name, number] = check
         return Check(f"{topic.name}-{number}", check.run)
 
@@ -98,13 +102,21 @@ class DirectoryCheck:
         known = {topic.id.hex: topic for topic in topics}
 
         def open_log(partition: TablePartition) -> LogRows | None:
-            topic = known.get(partition.topic_id)  # a deleted topic has no log, even if its name was used again
+            topic = known.get(
+                partition.topic_id
+            )  # a deleted topic has no log, even if its name was used again
             check = self._partitions.get((topic.name, partition.partition)) if topic else None
-            return self._log_rows(topic, partition.partition, check.next_offset, store) if check and topic else None
+            return (
+                self._log_rows(topic, partition.partition, check.next_offset, store)
+                if check and topic
+                else None
+            )
 
         return Check(f"plain table {directory.name}", PlainTableCheck(directory, open_log, self._advance).run)
 
-    def _log_rows(self, topic: Topic, number: int, end_offset: int | None, store: StateStore) -> LogRows | None:
+    def _log_rows(
+        self, topic: Topic, number: int, end_offset: int | None, store: StateStore
+    ) -> LogRows | None:
         identity = topic.partition_id(number).identity
         try:
             checkpoint = load_checkpoint(store, identity)

@@ -19,4 +19,6 @@ def bytes_to_check(directory: Path) -> int:
 
 def bytes_in(directory: Path) -> int:
     """The bytes of all files in a directory, and below."""
-    return sum(bytes_in(child) if is_directory(child) else size_of(child) for child in list_directory(directory))
+    return sum(
+        bytes_in(child) if is_directory(child) else size_of(child) for child in list_directory(directory)
+    )

@@ -79,10 +79,13 @@ class JournalFiles:
     def recover(self, start: int, fold: Callable[[Recovered], None]) -> None:
         """Feed the entries from `start` on to `fold`. Raises DamagedJournal."""
         if not self.segments and start:
-            raise DamagedJournal(f"no segment is there, and the journal was checkpointed at {start}", self.directory)
+            raise DamagedJournal(
+                f"no segment is there, and the journal was checkpointed at {start}", self.directory
+            )
         if self.start_position > start:
             raise DamagedJournal(
-                f"the journal begins at {self.start_position}, after its checkpoint at {start}", self.directory
+                f"the journal begins at {self.start_position}, after its checkpoint at {start}",
+                self.directory,
             )
         if not self.segments:
             return
@@ -109,7 +112,9 @@ class JournalFiles:
         return DamagedJournal(f"{what} (journal position {position})", segment.path, segment.at(position))
 
 
-def open_journal(directory: Path, identity: bytes | None, advance: Advance) -> tuple[JournalFiles, list[Finding]]:
+def open_journal(
+    directory: Path, identity: bytes | None, advance: Advance
+) -> tuple[JournalFiles, list[Finding]]:
     """A journal's files, and the faults in their headers; files with damaged headers are left out."""
     segments, findings = [], []
     for path in list_files(directory, SUFFIX):
@@ -133,7 +138,9 @@ def check_below(files: JournalFiles, needed: int, checkpoint: int) -> Iterator[F
         yield Finding(where.path, where.at(files.end), f"no sound entry (journal position {files.end})")
     elif files.end > checkpoint:
         where = files.segments.holding(checkpoint)
-        yield Finding(where.path, where.at(checkpoint), f"I6: no entry ends at the checkpoint, position {checkpoint}")
+        yield Finding(
+            where.path, where.at(checkpoint), f"I6: no entry ends at the checkpoint, position {checkpoint}"
+        )
 
 
 def finding_of(error: Exception, path: Path) -> Finding:

@@ -40,7 +40,9 @@ class LogRows:
         if checkpoint is not None and checkpoint.log_segment_base is not None:
             self._open(name, directory, checkpoint, spans)
 
-    def _open(self, name: tuple[str, str, int], directory: Path, checkpoint: Checkpoint, spans: list[Span]) -> None:
+    def _open(
+        self, name: tuple[str, str, int], directory: Path, checkpoint: Checkpoint, spans: list[Span]
+    ) -> None:
         base = checkpoint.log_segment_base or 0
         paths = [path for path in log_files(directory) if (base_offset_of(path) or 0) <= base]
         if not paths:

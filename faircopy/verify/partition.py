@@ -28,7 +28,9 @@ from faircopy.verify.partition_log import Derived, Expected, PartitionLog
 class PartitionCheck:
     """The check of one partition. `run` yields findings; then `next_offset` is the journal's, if known."""
 
-    def __init__(self, identity: bytes, journal: Path, log: Path, store: StateStore, advance: Advance) -> None:
+    def __init__(
+        self, identity: bytes, journal: Path, log: Path, store: StateStore, advance: Advance
+    ) -> None:
         self._identity = identity
         self._journal_directory = journal
         self._log_directory = log
@@ -69,13 +71,17 @@ class PartitionCheck:
         position = checkpoint.position if checkpoint is not None else 0
         if not files.segments:
             if position:
-                yield Finding(files.directory, None, f"no segment is there, and the checkpoint is at {position}")
+                yield Finding(
+                    files.directory, None, f"no segment is there, and the checkpoint is at {position}"
+                )
             return
         stored = self._stored_state(checkpoint)
         needed = min(position, stored.first_needed_position)
         if files.start_position > needed:
             first = files.segments[0].path
-            yield Finding(first, None, f"I7: the journal begins here, but is needed from position {needed} on")
+            yield Finding(
+                first, None, f"I7: the journal begins here, but is needed from position {needed} on"
+            )
             return
         # If _expected folds the journal from its start, it is not read twice, unless there may be a gap.
         if files.start_position < position and (files.start_position or len(files.segments) > 1):
@@ -122,7 +128,9 @@ class PartitionCheck:
             yield Expected(offset, effect.leader_epoch, walk.payload(draft.entry))
             offset += draft.entry.records
         if offset != effect.base_offset + effect.records:
-            raise files.damaged(effect.head, f"I3: the list of {effect.transaction} does not have all of its drafts")
+            raise files.damaged(
+                effect.head, f"I3: the list of {effect.transaction} does not have all of its drafts"
+            )
 
     def _compare_states(self, files: JournalFiles, checkpoint: Checkpoint) -> None:
         found = (self._state.start_offset, self._state.next_offset)
@@ -143,7 +151,9 @@ class PartitionCheck:
         """Check I3 for each transaction that is undecided at the journal's end."""
         for transaction_id, transaction in self._state.transactions.items():
             if transaction.is_undecided:
-                drafts = ReverseWalk(files, transaction_id, read_from_disk).collect(transaction.head, keep_bytes=0)
+                drafts = ReverseWalk(files, transaction_id, read_from_disk).collect(
+                    transaction.head, keep_bytes=0
+                )
                 if len(drafts) != transaction.drafts:
                     raise files.damaged(
                         transaction.head,

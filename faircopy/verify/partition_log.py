@@ -58,7 +58,11 @@ class PartitionLog:
         if self._checkpoint is None or self.end_base is None:
             return
         if self.directory / file_name(self.end_base) not in self._paths:
-            self._note(self.directory / file_name(self.end_base), None, "the file is missing: the log should end in it")
+            self._note(
+                self.directory / file_name(self.end_base),
+                None,
+                "the file is missing: the log should end in it",
+            )
         paths = [path for path in self._paths if (base_offset_of(path) or 0) <= self.end_base]
         for path, following in zip(paths, [*paths[1:], None], strict=True):
             base = base_offset_of(path)
@@ -112,21 +116,31 @@ class PartitionLog:
     def _compare(self, batch: ShownBatch, wanted: Expected) -> None:
         placed = (batch.header.base_offset, batch.header.leader_epoch)
         if placed != wanted[:2] or wanted.batch[SAME_FROM:] != batch.data[SAME_FROM:]:
-            self._note(batch.path, batch.byte, f"I1: not the batch that the journal has for offset {wanted.offset}")
+            self._note(
+                batch.path, batch.byte, f"I1: not the batch that the journal has for offset {wanted.offset}"
+            )
 
     def _check_place(self, batch: ShownBatch, place: tuple[int, int] | None) -> None:
         if place is not None and place != (base_offset_of(batch.path), batch.byte):
-            self._note(batch.path, batch.byte, f"the offset index has {place} for offset {batch.header.base_offset}")
+            self._note(
+                batch.path, batch.byte, f"the offset index has {place} for offset {batch.header.base_offset}"
+            )
 
     def _check_span(self, batch: ShownBatch, span: Span | None) -> None:
         header = batch.header
         if span is not None and span.transaction[:2] != (header.producer_id, header.producer_epoch):
-            self._note(batch.path, batch.byte, f"offset {header.base_offset} is not of transaction {span.transaction}")
+            self._note(
+                batch.path,
+                batch.byte,
+                f"offset {header.base_offset} is not of transaction {span.transaction}",
+            )
 
     def _check_rest(self, places: dict[int, tuple[int, int]], first_offset: int | None) -> None:
         lost = [offset for offset in places if first_offset is not None and offset >= first_offset]
         if lost:
-            self._note(self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins")
+            self._note(
+                self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins"
+            )
 
     # -- after the checkpoint -------------------------------------------------------------------------------------
 

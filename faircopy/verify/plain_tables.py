@@ -42,7 +42,9 @@ PATIENCE_SECONDS = 10.0
 class PlainTableCheck:
     """The check of the table in `directory` (absolute). `open_log` gives a partition's rows if possible."""
 
-    def __init__(self, directory: Path, open_log: Callable[[TablePartition], LogRows | None], advance: Advance) -> None:
+    def __init__(
+        self, directory: Path, open_log: Callable[[TablePartition], LogRows | None], advance: Advance
+    ) -> None:
         self._directory = directory
         self._spark_log = directory / names.SPARK_LOG
         self._log_of = cache(open_log)
@@ -54,14 +56,18 @@ class PlainTableCheck:
         """All findings."""
         if not self._is_left_alone():
             yield Finding(
-                self._directory / names.LOCK, None, "a publisher is still running: check again when it has ended"
+                self._directory / names.LOCK,
+                None,
+                "a publisher is still running: check again when it has ended",
             )
             return
         found = self._files.list_directory(self._directory)
         if names.SPARK_LOG not in found:
             strange = [name for name in found if names.sequence_of(name) is not None]
             if len(strange) > 1:
-                yield Finding(self._spark_log, None, f"it is missing, and there are {len(strange)} data files")
+                yield Finding(
+                    self._spark_log, None, f"it is missing, and there are {len(strange)} data files"
+                )
             return
         yield from self._read_entries()
         live = list(self._live())
@@ -157,7 +163,10 @@ class PlainTableCheck:
             has = "it is missing" if size is None else f"it has {size:,} bytes, but {file.size:,} are listed"
             return None, [Finding(path, None if size is None else min(size, file.size), has)]
         if not is_sound(self._files, self._directory, file):
-            byte, where = in_child(lambda: where_damaged(path)) or (None, ", and reading it crashes a process")
+            byte, where = in_child(lambda: where_damaged(path)) or (
+                None,
+                ", and reading it crashes a process",
+            )
             return None, [Finding(path, byte, f"it does not match the checksum in its name{where}")]
         try:
             return self._footer(path), []
@@ -186,7 +195,9 @@ class PlainTableCheck:
                     count = min(left, rows.num_rows)
                     parts[0] = (topic, partition, left - count)
                     parts = parts if left > count else parts[1:]
-                    yield from self._check_part(path, rows.slice(0, count), (topic, partition), footer, reached)
+                    yield from self._check_part(
+                        path, rows.slice(0, count), (topic, partition), footer, reached
+                    )
                     rows = rows.slice(count)
 
     def _check_part(
@@ -197,7 +208,9 @@ class PlainTableCheck:
         first, last = rows["offset"][0].as_py(), rows["offset"][-1].as_py()
         begin, end = (held.next_offsets.get(topic, {}).get(number, 0) for held in (reached, footer.held))
         if first < begin or last >= end:
-            yield Finding(path, None, f"offsets {first} to {last} of {topic}-{number} are not within {begin} to {end}")
+            yield Finding(
+                path, None, f"offsets {first} to {last} of {topic}-{number} are not within {begin} to {end}"
+            )
         log = self._log_of(TablePartition(topic, footer.held.topic_ids.get(topic, ""), number))
         if log is not None and (offset := log.first_difference(rows, first, last)) is not None:
             yield Finding(path, None, f"the row of offset {offset} of {topic}-{number} is not the log's")

@@ -20,7 +20,9 @@ from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
 
 
-def check_metadata_journal(number: int, directory: Path, store: StateStore, advance: Advance) -> Iterator[Finding]:
+def check_metadata_journal(
+    number: int, directory: Path, store: StateStore, advance: Advance
+) -> Iterator[Finding]:
     """Check J-`number`, in `directory`: its entries, and the transitions that they make."""
     identity = journal_identity(number)
     files, findings = open_journal(directory, identity, advance)
@@ -65,7 +67,9 @@ class OffsetsCheck:
             if value is not None:
                 scan = self._store.scan
                 self._state = restore(
-                    decode_checkpoint(value), scan("producers", self._identity), scan("transactions", self._identity)
+                    decode_checkpoint(value),
+                    scan("producers", self._identity),
+                    scan("transactions", self._identity),
                 )
             position = self._state.position
             needed = min(position, self._state.first_needed_position)

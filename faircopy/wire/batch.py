@@ -113,7 +113,9 @@ def check_produced(batch: memoryview) -> BatchHeader:
     """
     if len(batch) < HEADER_BYTES:
         if len(batch) > MAGIC_OFFSET and batch[MAGIC_OFFSET] < 2:
-            raise OldMagic(f"record batch has magic {batch[MAGIC_OFFSET]}: send format v2 (Kafka 0.11 or newer)")
+            raise OldMagic(
+                f"record batch has magic {batch[MAGIC_OFFSET]}: send format v2 (Kafka 0.11 or newer)"
+            )
         raise CorruptBatch(f"record batch of {len(batch)} bytes is shorter than a header")
     header = read_header(batch)
     if header.magic != 2:

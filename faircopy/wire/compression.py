@@ -34,7 +34,9 @@ ZSTD = 4
 Bytes = bytes | bytearray | memoryview
 _FIRST_OUTPUT_BYTES = 64 * 1024
 _GROWTH = 4
-_OUTPUT_IS_FULL = "write whole buffer"  # in cramjam's message: the output is too small, the input may be valid
+_OUTPUT_IS_FULL = (
+    "write whole buffer"  # in cramjam's message: the output is too small, the input may be valid
+)
 
 _JAVA_SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _JAVA_SNAPPY_HEADER_BYTES = 16
@@ -93,7 +95,9 @@ def decompress_pieces(codec: int, compressed: Bytes, limit_bytes: int) -> Iterat
 
 def _check_size(size_bytes: int, limit_bytes: int) -> None:
     if size_bytes > limit_bytes:
-        raise TooLargeError(f"decompressing a record batch: it holds more than the {limit_bytes} bytes allowed")
+        raise TooLargeError(
+            f"decompressing a record batch: it holds more than the {limit_bytes} bytes allowed"
+        )
 
 
 def _lz4(compressed: Bytes, limit_bytes: int) -> memoryview:
@@ -161,7 +165,11 @@ def _zstd_frames(decompressor: zstandard.ZstdDecompressor, compressed: memoryvie
                 raise RecordsError("decompressing a record batch: its zstd frame is cut short")
             piece = frame.decompress(compressed[at : at + step])
             at = min(at + step, len(compressed))
-            step = min(2 * step, _ZSTD_INPUT_BYTES_MAX) if len(piece) < _ZSTD_PIECE_BYTES else _ZSTD_INPUT_BYTES_MIN
+            step = (
+                min(2 * step, _ZSTD_INPUT_BYTES_MAX)
+                if len(piece) < _ZSTD_PIECE_BYTES
+                else _ZSTD_INPUT_BYTES_MIN
+            )
             yield piece
         at -= len(frame.unused_data)
 
@@ -212,4 +220,6 @@ def _raw_snappy_into(block: memoryview, room: memoryview) -> None:
     except cramjam.DecompressionError as error:
         raise _not_of_codec(error) from error
     if written != len(room):
-        raise RecordsError(f"decompressing a record batch: a snappy block holds {written} of {len(room)} bytes")
+        raise RecordsError(
+            f"decompressing a record batch: a snappy block holds {written} of {len(room)} bytes"
+        )

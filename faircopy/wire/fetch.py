@@ -62,7 +62,9 @@ _ANSWER_V4 = struct.Struct(">ihqqii")  # aborted transactions and length of reco
 _ANSWER_V5 = struct.Struct(">ihqqqii")
 _ANSWER_V11 = struct.Struct(">ihqqqiii")  # with the preferred read replica before the length
 _ANSWER_V12 = struct.Struct(">ihqqqbi")  # without the length, which is a varint
-_DIVERGING = struct.Struct(">3BiqB")  # one tagged field: its number, its size, epoch, end offset, no more tags
+_DIVERGING = struct.Struct(
+    ">3BiqB"
+)  # one tagged field: its number, its size, epoch, end offset, no more tags
 _NO_ABORTED = 0
 _NO_ABORTED_COMPACT = 1
 _NO_REPLICA = -1
@@ -224,7 +226,9 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
             out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
             out += varint(sum(map(len, records)) + 1)
             out = _after_records(buffers, out, records)
-            out += _NO_TAGS if diverging is None else _DIVERGING.pack(1, 0, _DIVERGING.size - 3, *diverging, 0)
+            out += (
+                _NO_TAGS if diverging is None else _DIVERGING.pack(1, 0, _DIVERGING.size - 3, *diverging, 0)
+            )
         out += _NO_TAGS
     out += _NO_TAGS
 

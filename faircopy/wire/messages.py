@@ -94,7 +94,9 @@ def _decode(
 ) -> Message:
     read = reader(schema, version, "request")
     if len(frame) - at > DECODED_BYTES_MAX:
-        raise MalformedMessage(f"{schema.name} request has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}")
+        raise MalformedMessage(
+            f"{schema.name} request has {len(frame) - at} bytes, more than {DECODED_BYTES_MAX}"
+        )
     return read(frame, at)[0]
 
 
@@ -108,7 +110,9 @@ def encode_response(schema: Schema, version: int, correlation_id: int, body: Bod
     return _with_length(out)
 
 
-def encode_request(schema: Schema, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
+def encode_request(
+    schema: Schema, version: int, correlation_id: int, client_id: str | None, body: Body
+) -> bytes:
     """A client's request, ready to send: length prefix, header and body.
 
     Raises UnknownMessage, UnencodableMessage.
@@ -116,7 +120,11 @@ def encode_request(schema: Schema, version: int, correlation_id: int, client_id:
     write = codec.writer(schema, version, "request")
     encoded_id = b"" if client_id is None else client_id.encode()
     id_bytes = -1 if client_id is None else len(encoded_id)
-    out = bytearray(_LENGTH.size) + _REQUEST.pack(schema.api_key, version, correlation_id, id_bytes) + encoded_id
+    out = (
+        bytearray(_LENGTH.size)
+        + _REQUEST.pack(schema.api_key, version, correlation_id, id_bytes)
+        + encoded_id
+    )
     if codec.is_flexible(schema, version):
         out += _NO_TAGS
     write(out, body)

@@ -82,7 +82,9 @@ class ProduceResult(NamedTuple):
     error_message: str | None = None
 
 
-def read_produce_request(version: int, frame: memoryview, at: int, elements_max: int = ELEMENTS_MAX) -> ProduceRequest:
+def read_produce_request(
+    version: int, frame: memoryview, at: int, elements_max: int = ELEMENTS_MAX
+) -> ProduceRequest:
     """The request whose body starts at byte `at`; bytes after it are tolerated.
 
     Raises MalformedMessage; TooManyElements if it has more than `elements_max` topics and partitions.
@@ -108,7 +110,9 @@ def _read_flexible(frame: memoryview, at: int, budget: ElementBudget) -> Produce
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _read_flexible_topic(frame: memoryview, at: int, budget: ElementBudget, into: list[ProducedPartition]) -> int:
+def _read_flexible_topic(
+    frame: memoryview, at: int, budget: ElementBudget, into: list[ProducedPartition]
+) -> int:
     name, at = read_compact_text(frame, at)
     topic = _named(name)
     count, at = read_compact_count(frame, at)
@@ -133,7 +137,9 @@ def _read_fixed(version: int, frame: memoryview, at: int, budget: ElementBudget)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _read_fixed_topic(frame: memoryview, at: int, budget: ElementBudget, into: list[ProducedPartition]) -> int:
+def _read_fixed_topic(
+    frame: memoryview, at: int, budget: ElementBudget, into: list[ProducedPartition]
+) -> int:
     name, at = read_text(frame, at)
     topic = _named(name)
     count, at = read_count(frame, at)

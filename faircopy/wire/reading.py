@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from faircopy.wire.primitives import ElementBudget, MalformedMessage, read_tag_count, read_tag_head, read_varint
+from faircopy.wire.primitives import (
+    ElementBudget,
+    MalformedMessage,
+    read_tag_count,
+    read_tag_head,
+    read_varint,
+)
 from faircopy.wire.schema import STRUCTURE, Field
 
 Step = Callable[[memoryview, int, list[Any]], int]

@@ -16,7 +16,13 @@ from itertools import repeat
 from operator import length_hint
 from typing import NoReturn
 
-from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, SMALLEST_RECORD_BYTES, BatchHeader, InvalidBatch
+from faircopy.wire.batch import (
+    COMPRESSION_MASK,
+    HEADER_BYTES,
+    SMALLEST_RECORD_BYTES,
+    BatchHeader,
+    InvalidBatch,
+)
 from faircopy.wire.compression import NONE, Bytes, TooLargeError, decompress
 
 COMPRESSED_BYTES_AT_ONCE = 64 << 10  # of one batch

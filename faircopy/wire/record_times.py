@@ -10,7 +10,9 @@ _LENGTH_BYTES_MAX = 5
 _TIMESTAMP_BYTES_MAX = 10
 
 
-def find_record_by_time(section: Bytes, header: BatchHeader, time_ms: int, first: int) -> tuple[int, int] | None:
+def find_record_by_time(
+    section: Bytes, header: BatchHeader, time_ms: int, first: int
+) -> tuple[int, int] | None:
     """Number and time of the first record, from number `first` on, whose time is `time_ms` or later; None if
     there is none.
 

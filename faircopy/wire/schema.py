@@ -38,7 +38,9 @@ _FIELD = re.compile(
     rf"(?:(?P<null>\?)(?P<nulls>{_VERSIONS})?)?"
     rf"(?: +(?P<versions>{_VERSIONS}))?(?: +tag (?P<tag>\d+))?(?: += (?P<default>\S+))?"
 )
-_API = re.compile(rf"api (?P<key>\d+) (?P<name>\w+) (?P<versions>{_VERSIONS})(?: flexible (?P<flexible>\d+)\+)?")
+_API = re.compile(
+    rf"api (?P<key>\d+) (?P<name>\w+) (?P<versions>{_VERSIONS})(?: flexible (?P<flexible>\d+)\+)?"
+)
 _LITERALS: Final = {"null": None, "true": True, "false": False, '""': "", "zero": UUID_ZERO}
 _EMPTY: Final = {
     "bool": False,

@@ -45,7 +45,9 @@ def test_a_backup_has_what_is_wanted(snapshot: Path, tmp_path: Path) -> None:
     assert find_backup(tmp_path / "b") == find_backup(outcome.path) == outcome.path
 
 
-def test_another_file_system_gets_copies(snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_file_system_gets_copies(
+    snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(old: Path, new: Path) -> None:
         raise StorageFailure("another file system")
 
@@ -122,7 +124,9 @@ def test_nothing_is_restored_over_something(tmp_path: Path) -> None:
         ensure_empty(tmp_path)
 
 
-FILES = st.dictionaries(st.text(min_size=1), st.builds(CopiedFile, *[st.integers(0, 2**63)] * 2, st.integers(0, 2**32)))
+FILES = st.dictionaries(
+    st.text(min_size=1), st.builds(CopiedFile, *[st.integers(0, 2**63)] * 2, st.integers(0, 2**32))
+)
 
 
 @given(FILES, st.data())

@@ -43,10 +43,14 @@ def faircopy(*words: str | Path) -> dict[str, Any]:
     return said
 
 
-async def under_load(broker: BrokerProcess, directory: Path, backups: Path) -> list[tuple[float, float, Path]]:
+async def under_load(
+    broker: BrokerProcess, directory: Path, backups: Path
+) -> list[tuple[float, float, Path]]:
     """Make two backups while clients of all libraries work: when each was asked for and made, and where it is."""
     chosen = random.Random(seed_for("backup under load"))
-    clients = [ClientProcess(directory, library, int(broker.address.rsplit(":", 1)[1])) for library in LIBRARIES]
+    clients = [
+        ClientProcess(directory, library, int(broker.address.rsplit(":", 1)[1])) for library in LIBRARIES
+    ]
     made = []
     try:
         for client in clients:

@@ -70,7 +70,12 @@ def full(seed: int = 7) -> Results:
             "seed": seed,
             "profile": "full",
             "machine": {"processor": "2 cores", "memory": "8 GiB", "kernel": "Linux 6.1"},
-            "versions": {"faircopy": "0.1.0", "python": "3.11.7", "confluent-kafka": "2.16.1", "kafka": "4.1.0"},
+            "versions": {
+                "faircopy": "0.1.0",
+                "python": "3.11.7",
+                "confluent-kafka": "2.16.1",
+                "kafka": "4.1.0",
+            },
         }
     )
     results.systems = [system(each) for each in CHARACTERS]
@@ -101,7 +106,11 @@ def quick(seed: int = 7) -> Results:
         Skipped("system kafka", no_java),
     ]
     results.add(
-        *(row for row in whole.of(Latency) if row.system in names and (row.partitions, row.producers) == (4, 1))
+        *(
+            row
+            for row in whole.of(Latency)
+            if row.system in names and (row.partitions, row.producers) == (4, 1)
+        )
     )
     results.add(*(row for row in whole.of(Throughput) if row.system in names and row.commit_every_ms == 0))
     return results
@@ -196,7 +205,12 @@ def add_throughput(results: Results, rng: random.Random, each: Character) -> Non
                 )
             )  # fmt: skip
     results.add(
-        Start(each.name, rounds(rng, each.idle_mib / 200), rounds(rng, each.idle_mib / 130), int(each.idle_mib * MIB))
+        Start(
+            each.name,
+            rounds(rng, each.idle_mib / 200),
+            rounds(rng, each.idle_mib / 130),
+            int(each.idle_mib * MIB),
+        )
     )
 
 
@@ -216,7 +230,14 @@ def add_aborts(results: Results, rng: random.Random, each: Character) -> None:
             latency = histogram(rng, 900.0)
             results.add(
                 SparkSource(
-                    each.name, reader, options, 80_000, 80_000 + wrong, wrong, rounds(rng, 61_000.0, 3), latency
+                    each.name,
+                    reader,
+                    options,
+                    80_000,
+                    80_000 + wrong,
+                    wrong,
+                    rounds(rng, 61_000.0, 3),
+                    latency,
                 )
             )
 
@@ -263,6 +284,8 @@ def add_distance(results: Results) -> None:
             for round_trip_ms in (0.1, 1.0, 10.0, 80.0):
                 for write_ms in (0.1, 2.0, 10.0):
                     for partitions in (1, 4, 64):
-                        conditions = apart(round_trip_ms, write_ms, partitions, 0.01, is_replicated=is_replicated)
+                        conditions = apart(
+                            round_trip_ms, write_ms, partitions, 0.01, is_replicated=is_replicated
+                        )
                         results.add(distance(protocol, conditions))
     results.add(*check(results))

@@ -46,7 +46,9 @@ def test_aborted_transactions_of_each_partition(
     put_aborted(version, response, [transactions for result, transactions in told if result.records])
     after = rows(version, response)
     assert [row[:-1] for row in after] == [row[:-1] for row in before]
-    assert [row[-1] for row in after] == [transactions if result.records else [] for result, transactions in told]
+    assert [row[-1] for row in after] == [
+        transactions if result.records else [] for result, transactions in told
+    ]
 
 
 def rows(version: int, response: list[Any]) -> list[tuple[Any, ...]]:

@@ -21,7 +21,8 @@ def grid() -> list[Distance]:
 
 def test_the_grid_is_full(grid: list[Distance]) -> None:
     places = {
-        (row.protocol, row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions) for row in grid
+        (row.protocol, row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
+        for row in grid
     }
     assert len(places) == len(grid) == 2 * len(PROTOCOLS) * 4 * 3 * 6
 
@@ -61,7 +62,13 @@ def test_a_commit_of_faircopy_waits_for_one_durable_write_however_many_partition
 
 def test_registering_partitions_is_durable_only_with_markers() -> None:
     registered = {name: moments(name, apart(10, 2, 4))["registered"] for name in PROTOCOLS}
-    assert registered == {"local-copy": 20, "parallel-prepare": 20, "remote-copy": 10, "markers": 12, "none": 10}
+    assert registered == {
+        "local-copy": 20,
+        "parallel-prepare": 20,
+        "remote-copy": 10,
+        "markers": 12,
+        "none": 10,
+    }
 
 
 def test_only_five_requests_are_in_flight() -> None:

@@ -50,7 +50,9 @@ def test_every_size_has_a_complete_row(tmp_path: Path) -> None:
         assert row.memory_bytes > 10 << 20
         assert row.restart_seconds > 0
     assert said[3] == "local-copy fsync with 200 open transactions"
-    assert [each.what for each in skipped] == ["growth: local-copy fsync with 1,000,000,000,000,000,000 log bytes"]
+    assert [each.what for each in skipped] == [
+        "growth: local-copy fsync with 1,000,000,000,000,000,000 log bytes"
+    ]
     assert "3000000000 GB" in skipped[0].why
     assert brokers() == before
     assert list(tmp_path.iterdir()) == []

@@ -117,7 +117,9 @@ def test_a_quick_run_says_what_it_did_not_measure(tmp_path: Path) -> None:
     ElementTree.fromstring(page)
     assert "growth: the quick profile" in page
     assert page.count("This run did not measure this") == 8
-    assert "Some of this was not measured. system kafka: no Java 17 or newer was found." in section_of(page, "latency")
+    assert "Some of this was not measured. system kafka: no Java 17 or newer was found." in section_of(
+        page, "latency"
+    )
     assert "starts of system kafka: no Java 17 or newer was found." in section_of(page, "starts")
 
 
@@ -167,7 +169,9 @@ def test_the_summary_stands_beside_kafka_and_beside_the_machine(page: str) -> No
 
 def test_the_stall_says_that_it_is_a_single_run(page: str) -> None:
     stall = section_of(page, "stall")
-    assert re.search(r"was run once, for about 60 seconds: 1\d before the transaction, 30 while it hangs", stall)
+    assert re.search(
+        r"was run once, for about 60 seconds: 1\d before the transaction, 30 while it hangs", stall
+    )
     assert "of a single run" in stall
 
 
@@ -224,7 +228,9 @@ def add_system(results: Results, system: str, factor: float) -> None:
         Latency(system, 4, 16, 0, 1, 100, [1.0], long, wrong, wrong, long, wrong),
         Latency(system, 4, 1, 0, 1, 100, [1.0], long, short, long, long, long),
         Latency(system, 4, 1, 50, 1, 100, [1.0], wrong, long, wrong, wrong, wrong),
-        Latency(system, 1, 1, 0, 3, 100, [100 / factor, 90 / factor, 500 / factor], long, short, wrong, long, long),
+        Latency(
+            system, 1, 1, 0, 3, 100, [100 / factor, 90 / factor, 500 / factor], long, short, wrong, long, long
+        ),
         Latency(system, 4, 8, 0, 1, 100, [200 / factor], *[wrong] * 5),
         Latency(system, 64, 64, 0, 1, 100, [50 / factor], *[wrong] * 5),
         Stall(system, histogram(1, 2), histogram(1, 2 * factor), histogram(1, 2), 10, 40, []),
@@ -291,7 +297,9 @@ def test_what_the_client_takes_by_itself_is_the_floor(factor: float, verdict: st
     results = Results({})
     add_system(results, "local-copy os", factor)
     add_system(results, "none os", 1)
-    found = {each.figure: each for each in targets(results) if each.durability == "os" and each.ratio is not None}
+    found = {
+        each.figure: each for each in targets(results) if each.durability == "os" and each.ratio is not None
+    }
     near = [each for each in found.values() if each.aim == "at most 1.2 times the floor"]
     assert len(near) == 6
     assert {each.verdict for each in near} == {verdict}
@@ -391,7 +399,10 @@ def test_winners_are_the_fastest_and_those_level_with_it() -> None:
         Distance("markers", True, "", "", 1, 2, 0.01, 4, 8.0, 8.0),
     ]
     by_commit = ranking(rows)
-    assert [each.protocol for each in winners(by_commit[Place(False, 1, 2, 4)])] == ["local-copy", "parallel-prepare"]
+    assert [each.protocol for each in winners(by_commit[Place(False, 1, 2, 4)])] == [
+        "local-copy",
+        "parallel-prepare",
+    ]
     assert [each.protocol for each in winners(by_commit[Place(True, 1, 2, 4)])] == ["markers"]
     by_visible = ranking(rows, by_visible=True)
     assert [each.protocol for each in by_visible[Place(False, 1, 2, 4)]] == [

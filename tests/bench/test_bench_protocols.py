@@ -118,7 +118,10 @@ def invent(values: list[bytes]) -> None:
 
 @pytest.mark.parametrize("spoil", [drop, repeat, swap, show_aborted, invent])
 def test_the_check_sees_what_is_wrong(spoil: Callable[[list[bytes]], None]) -> None:
-    sent = Sent({(p, n): [b"%d-%d-%d" % (p, n, m) for m in range(3)] for p in range(4) for n in range(4)}, {b"aborted"})
+    sent = Sent(
+        {(p, n): [b"%d-%d-%d" % (p, n, m) for m in range(3)] for p in range(4) for n in range(4)},
+        {b"aborted"},
+    )
     read = {p: [value for n in range(4) for value in sent.committed[p, n]] for p in range(4)}
     compare(sent, read)
     spoil(read[2])

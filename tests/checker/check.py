@@ -112,7 +112,11 @@ def aborted_reads(facts: Facts) -> Iterator[str]:
     """Values of a transaction that certainly failed are never read (P1)."""
     for value in facts.places_of:
         writer = facts.writer.get(value)
-        if writer is not None and facts.transactions[writer].result is Result.FAILED and was_read(facts, value):
+        if (
+            writer is not None
+            and facts.transactions[writer].result is Result.FAILED
+            and was_read(facts, value)
+        ):
             yield f"{value!r} was read, and {name_of(facts, writer)} failed"
 
 
@@ -161,7 +165,11 @@ def lost_writes(facts: Facts) -> Iterator[str]:
             continue
         for send in transaction.sends:
             is_known = send.offset is not None and send.offset <= highest[send.partition]
-            if is_known and send.value not in facts.final_values and is_kept(facts, send.partition, send.offset):
+            if (
+                is_known
+                and send.value not in facts.final_values
+                and is_kept(facts, send.partition, send.offset)
+            ):
                 yield f"{send.value!r} of {name_of(facts, number)} was acknowledged at {send.partition}@{send.offset}"
 
 
@@ -194,7 +202,9 @@ def vanished(facts: Facts) -> Iterator[str]:
     for value, time in facts.first_read.items():
         if value in facts.final_values or is_trimmed(facts, value):
             continue
-        places = [f"{partition}@{offset}" for partition, offset in facts.places_of[value] if partition in finals]
+        places = [
+            f"{partition}@{offset}" for partition, offset in facts.places_of[value] if partition in finals
+        ]
         if places:
             yield f"{value!r} was read at {listed(places)} at {time:.6f}, but is not there in the end"
 
@@ -349,7 +359,8 @@ def _tears_of(facts: Facts, snapshot: Snapshot) -> Iterator[str]:
         missing = [
             send.value
             for send in transaction.sends
-            if send.value not in held and (send.partition in partitions or is_of_table(send.partition, snapshot))
+            if send.value not in held
+            and (send.partition in partitions or is_of_table(send.partition, snapshot))
         ]
         if missing:
             torn = f"part of {name_of(facts, number)}: not {listed(missing)}"
@@ -391,7 +402,9 @@ def lost_offsets(facts: Facts) -> Iterator[str]:
     """A request after a commit's ack is told the commit's offsets, or later ones (P8)."""
     commits = commits_of(facts)
     for place, told_of in by_place(facts).items():
-        acked = sorted((facts.transactions[n].ended, offset, n) for offset, n in commits[place] if is_ok(facts, n))
+        acked = sorted(
+            (facts.transactions[n].ended, offset, n) for offset, n in commits[place] if is_ok(facts, n)
+        )
         greatest, at = (-1, -1), 0
         for told in sorted(told_of, key=lambda told: told.asked):
             while at < len(acked) and acked[at][0] <= told.asked:

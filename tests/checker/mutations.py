@@ -46,7 +46,11 @@ def finals(history: list[Operation]) -> list[Final]:
 
 
 def transactions(history: list[Operation], result: Result) -> list[Transaction]:
-    return [operation for operation in history if isinstance(operation, Transaction) and operation.result is result]
+    return [
+        operation
+        for operation in history
+        if isinstance(operation, Transaction) and operation.result is result
+    ]
 
 
 def renumbered(history: list[Operation], partition: str, reads: list[Read]) -> list[Operation]:
@@ -79,7 +83,9 @@ def renumbered(history: list[Operation], partition: str, reads: list[Read]) -> l
 
 def hold_two_values(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """One reader sees another value at an offset."""
-    polls = [number for number, operation in enumerate(history) if isinstance(operation, Poll) and operation.reads]
+    polls = [
+        number for number, operation in enumerate(history) if isinstance(operation, Poll) and operation.reads
+    ]
     if not polls:
         return None
     number = chosen.choice(polls)
@@ -109,7 +115,9 @@ def show_aborted(history: list[Operation], chosen: random.Random) -> list[Operat
         return None
     send = chosen.choice(chosen.choice(aborted).sends)
     final = next(
-        operation for operation in history if isinstance(operation, Final) and operation.partition == send.partition
+        operation
+        for operation in history
+        if isinstance(operation, Final) and operation.partition == send.partition
     )
     return renumbered(history, final.partition, [*final.reads, Read("", 0, send.value)])
 
@@ -154,7 +162,9 @@ def drop_with_its_place(history: list[Operation], chosen: random.Random) -> list
     if not known:
         return None
     lost = chosen.choice(known)
-    return everywhere(history, lambda read: read._replace(value=STRANGER) if read.value == lost.value else read)
+    return everywhere(
+        history, lambda read: read._replace(value=STRANGER) if read.value == lost.value else read
+    )
 
 
 def tear(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
@@ -301,14 +311,18 @@ def tear_a_snapshot(history: list[Operation], chosen: random.Random) -> list[Ope
 
 def forget_a_commit(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """The reported end of a partition does not include what was just committed."""
-    return change_one(history, chosen, End, lambda end: replace(end, end_offset=end.end_offset - 1), needs_acked)
+    return change_one(
+        history, chosen, End, lambda end: replace(end, end_offset=end.end_offset - 1), needs_acked
+    )
 
 
 def needs_acked(history: list[Operation], end: Operation) -> bool:
     """Whether the last message of a partition, as far as this end reaches, was acknowledged."""
     assert isinstance(end, End)
     final = next(each for each in finals(history) if each.partition == end.partition)
-    return end.end_offset > 0 and (transaction_of(history, final.reads[end.end_offset - 1].value).result is Result.OK)
+    return end.end_offset > 0 and (
+        transaction_of(history, final.reads[end.end_offset - 1].value).result is Result.OK
+    )
 
 
 def forget_an_offset(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
@@ -319,7 +333,8 @@ def forget_an_offset(history: list[Operation], chosen: random.Random) -> list[Op
 def needs_acked_offset(history: list[Operation], told: Operation) -> bool:
     assert isinstance(told, Committed)
     return any(
-        transaction.ended <= told.asked and transaction.offsets for transaction in transactions(history, Result.OK)
+        transaction.ended <= told.asked and transaction.offsets
+        for transaction in transactions(history, Result.OK)
     )
 
 
@@ -335,7 +350,9 @@ def change_one(
     change: Callable[[Any], Operation],
     fits: Callable[[list[Operation], Operation], bool],
 ) -> list[Operation] | None:
-    numbers = [n for n, operation in enumerate(history) if isinstance(operation, kind) and fits(history, operation)]
+    numbers = [
+        n for n, operation in enumerate(history) if isinstance(operation, kind) and fits(history, operation)
+    ]
     if not numbers:
         return None
     number = chosen.choice(numbers)

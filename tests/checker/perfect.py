@@ -35,7 +35,9 @@ class PerfectBroker:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._logs: dict[str, list[int]] = {partition: [] for partition in PARTITIONS}
-        self._positions = {(consumer, partition): 0 for consumer in range(CONSUMERS) for partition in PARTITIONS}
+        self._positions = {
+            (consumer, partition): 0 for consumer in range(CONSUMERS) for partition in PARTITIONS
+        }
         self._assignments = [0] * CONSUMERS
         self._values = 0
         self._committed = -1
@@ -68,7 +70,9 @@ class PerfectBroker:
         group = None if is_plain else self._random.choice(GROUPS)
         begun, asked = self._tick(), self._tick()
         reads = self._latest() if not is_plain and self._random.random() < POLL_CHANCE else []
-        partitions = [self._random.choice(PARTITIONS) for _ in range(1 if is_plain else self._random.randint(1, 4))]
+        partitions = [
+            self._random.choice(PARTITIONS) for _ in range(1 if is_plain else self._random.randint(1, 4))
+        ]
         values = [self._next_value() for _ in partitions]
         result = self._result()
         # Some transactions with an unknown result took effect.
@@ -76,7 +80,9 @@ class PerfectBroker:
         if is_applied:
             for partition, value in zip(partitions, values, strict=True):
                 self._logs[partition].append(value)
-        offsets = [] if is_plain or self._random.random() < 0.5 else [Offset("readers", "a-0", self._next_value())]
+        offsets = (
+            [] if is_plain or self._random.random() < 0.5 else [Offset("readers", "a-0", self._next_value())]
+        )
         if offsets and is_applied:
             self._committed = offsets[0].offset
         sends = [Send(*pair) for pair in zip(partitions, values, strict=True)]
@@ -85,7 +91,15 @@ class PerfectBroker:
         was_asked = result is not Result.FAILED or self._random.random() < 0.5
         self.operations.append(
             Transaction(
-                process, group, begun, asked if was_asked else None, self._tick(), result, sends, reads, offsets
+                process,
+                group,
+                begun,
+                asked if was_asked else None,
+                self._tick(),
+                result,
+                sends,
+                reads,
+                offsets,
             )
         )
 
@@ -101,7 +115,10 @@ class PerfectBroker:
 
     def _reads(self, partition: str, first: int, most: int | None = None) -> list[Read]:
         end = None if most is None else first + most
-        return [Read(partition, offset, value) for offset, value in enumerate(self._logs[partition][first:end], first)]
+        return [
+            Read(partition, offset, value)
+            for offset, value in enumerate(self._logs[partition][first:end], first)
+        ]
 
     def _latest(self) -> list[Read]:
         partition = self._random.choice(PARTITIONS)

@@ -45,7 +45,9 @@ class LoopThread:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, daemon=True).start()
         with translated():
-            return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, 2 * WAIT_SECONDS), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(
+                asyncio.wait_for(work, 2 * WAIT_SECONDS), self._loop
+            ).result()
 
 
 LOOP = LoopThread()

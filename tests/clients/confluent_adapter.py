@@ -57,7 +57,9 @@ class ConfluentProducer:
         if time_ms is not None:
             more["timestamp"] = time_ms
         with translated():
-            self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._delivered, **more)
+            self._producer.produce(
+                topic, value, key, headers=list(headers), on_delivery=self._delivered, **more
+            )
 
     def flush(self) -> list[int | None]:
         try:
@@ -149,11 +151,15 @@ class ConfluentConsumer:
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         with translated():
-            return {p: self.consumer.get_watermark_offsets(TopicPartition(*p), WAIT_SECONDS)[1] for p in places}
+            return {
+                p: self.consumer.get_watermark_offsets(TopicPartition(*p), WAIT_SECONDS)[1] for p in places
+            }
 
     def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
         with translated():
-            return {p: self.consumer.get_watermark_offsets(TopicPartition(*p), WAIT_SECONDS)[0] for p in places}
+            return {
+                p: self.consumer.get_watermark_offsets(TopicPartition(*p), WAIT_SECONDS)[0] for p in places
+            }
 
     def at_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
         asked = [TopicPartition(*place, time_ms) for place, time_ms in times_ms.items()]
@@ -164,7 +170,8 @@ class ConfluentConsumer:
     def commit(self, offsets: Mapping[Place, int]) -> None:
         with translated():
             committed = self.consumer.commit(
-                offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=False
+                offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()],
+                asynchronous=False,
             )
         for each in committed:
             if each.error is not None:

@@ -39,9 +39,15 @@ def collected() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
     """A broker for the tests of one module, with the module's SETTINGS; each test makes topics of its own."""
-    settings = ("group.min.session.timeout.ms=500", "plain.enabled=false", *getattr(request.module, "SETTINGS", ()))
+    settings = (
+        "group.min.session.timeout.ms=500",
+        "plain.enabled=false",
+        *getattr(request.module, "SETTINGS", ()),
+    )
     with BrokerProcess(tmp_path_factory.mktemp("broker"), *settings) as process:
         yield process
         assert "Traceback" not in process.log

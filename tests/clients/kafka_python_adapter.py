@@ -32,7 +32,11 @@ name = "kafka-python"
 compressions: tuple[str, ...] = ("none", "gzip")  # the others need packages that it does not bring along
 strategies: tuple[str, ...] = tuple(ASSIGNORS)
 
-CLIENT_SETTINGS: dict[str, Any] = {"retry_backoff_ms": 20, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 100}
+CLIENT_SETTINGS: dict[str, Any] = {
+    "retry_backoff_ms": 20,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 100,
+}
 
 
 @contextlib.contextmanager
@@ -93,7 +97,9 @@ class KafkaPythonProducer:
 
     def send_offsets(self, consumer: Consumer, offsets: Mapping[Place, int]) -> None:
         assert isinstance(consumer, KafkaPythonConsumer), "a producer and its consumer are of one library"
-        rows = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
+        rows = {
+            TopicPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()
+        }
         with translated():
             self._producer.send_offsets_to_transaction(rows, consumer.consumer.group_metadata())
 
@@ -144,12 +150,16 @@ class KafkaPythonConsumer:
 
     def at_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
         with translated():
-            found = self.consumer.offsets_for_times({TopicPartition(*p): time_ms for p, time_ms in times_ms.items()})
+            found = self.consumer.offsets_for_times(
+                {TopicPartition(*p): time_ms for p, time_ms in times_ms.items()}
+            )
         return {(at.topic, at.partition): each.offset if each else None for at, each in found.items()}
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
         with translated():
-            self.consumer.commit({TopicPartition(*p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()})
+            self.consumer.commit(
+                {TopicPartition(*p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
+            )
 
     def committed(self, places: Sequence[Place]) -> dict[Place, int | None]:
         with translated():

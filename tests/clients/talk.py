@@ -20,9 +20,17 @@ from tests.clients.adapter import WAIT_SECONDS, Client, ClientFailed, Consumer, 
 def create_topic(address: str, topic: str, partitions: int = 1, **configs: str) -> None:
     """Make a topic; underscores in the names of settings stand for dots."""
     rows = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
-    asked = {"name": topic, "num_partitions": partitions, "replication_factor": -1, "assignments": [], "configs": rows}
+    asked = {
+        "name": topic,
+        "num_partitions": partitions,
+        "replication_factor": -1,
+        "assignments": [],
+        "configs": rows,
+    }
     with BrokerConnection(address) as connection:
-        answer = connection.ask(CREATE_TOPICS, 5, {"topics": [asked], "timeout_ms": 10_000, "validate_only": False})
+        answer = connection.ask(
+            CREATE_TOPICS, 5, {"topics": [asked], "timeout_ms": 10_000, "validate_only": False}
+        )
     assert answer.topics[0].error_code == 0, answer
 
 
@@ -89,7 +97,9 @@ class Talk:
     def __enter__(self) -> Talk:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
         for each in reversed(self._opened):
             # A test that failed says why itself.
             with contextlib.suppress(*((Exception,) if kind else ())):
@@ -133,7 +143,9 @@ class Talk:
             found = poll_until(consumer, count)
         finally:
             self.close(consumer)
-        assert [each.offset for each in found] == list(range(first, first + len(found))), "P3: offsets are contiguous"
+        assert [each.offset for each in found] == list(range(first, first + len(found))), (
+            "P3: offsets are contiguous"
+        )
         return found
 
     def values(self, place: Place, count: int | None = None, **settings: Any) -> list[bytes | None]:

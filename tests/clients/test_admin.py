@@ -70,10 +70,14 @@ def test_topics(admin: AdminClient, name: str) -> None:
     assert name in admin.list_topics(timeout=SECONDS).topics
     assert code_of(admin.create_topics([NewTopic(name, 1)])[name]) == KafkaError.TOPIC_ALREADY_EXISTS
     assert code_of(admin.create_topics([NewTopic("no/slash", 1)])["no/slash"]) == KafkaError.TOPIC_EXCEPTION
-    assert code_of(admin.create_topics([NewTopic("far", 1, 3)])["far"]) == KafkaError.INVALID_REPLICATION_FACTOR
+    assert (
+        code_of(admin.create_topics([NewTopic("far", 1, 3)])["far"]) == KafkaError.INVALID_REPLICATION_FACTOR
+    )
     assert code_of(admin.create_topics([NewTopic("none", 0)])["none"]) == KafkaError.INVALID_PARTITIONS
     config = {"cleanup.policy": "compact"}
-    assert code_of(admin.create_topics([NewTopic("odd", 1, config=config)])["odd"]) == KafkaError.INVALID_CONFIG
+    assert (
+        code_of(admin.create_topics([NewTopic("odd", 1, config=config)])["odd"]) == KafkaError.INVALID_CONFIG
+    )
     admin.create_topics([NewTopic("only-validated", 1)], validate_only=True)["only-validated"].result(SECONDS)
     admin.delete_topics([name])[name].result(SECONDS)
     assert code_of(admin.delete_topics([name])[name]) == KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -86,7 +90,10 @@ def test_more_partitions(admin: AdminClient, broker: BrokerProcess, name: str) -
     assert len(admin.list_topics(name, SECONDS).topics[name].partitions) == 5
     fill(broker, name, 3, partition=4)
     for fewer in (5, 4, 1):
-        assert code_of(admin.create_partitions([NewPartitions(name, fewer)])[name]) == KafkaError.INVALID_PARTITIONS
+        assert (
+            code_of(admin.create_partitions([NewPartitions(name, fewer)])[name])
+            == KafkaError.INVALID_PARTITIONS
+        )
 
 
 def test_configs(admin: AdminClient, name: str) -> None:
@@ -145,7 +152,9 @@ def test_delete_records(admin: AdminClient, broker: BrokerProcess, name: str) ->
     assert next(iter(first.values())).result(SECONDS).offset == 6
     beyond = TopicPartition(name, 0, 11)
     assert code_of(admin.delete_records([beyond])[beyond]) == KafkaError.OFFSET_OUT_OF_RANGE
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": name, "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": name, "auto.offset.reset": "earliest"}
+    )
     consumer.assign([TopicPartition(name, 0, 0)])
     assert [message.value() for message in consumer.consume(4, SECONDS)] == [b"6", b"7", b"8", b"9"]
     consumer.close()
@@ -153,7 +162,9 @@ def test_delete_records(admin: AdminClient, broker: BrokerProcess, name: str) ->
 
 def test_groups_and_their_offsets(admin: AdminClient, broker: BrokerProcess, name: str) -> None:
     fill(broker, name, 4)
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": name, "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": name, "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe([name])
     assert len(consumer.consume(4, SECONDS)) == 4
     consumer.commit(asynchronous=False)

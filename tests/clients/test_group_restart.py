@@ -52,7 +52,9 @@ def members_of(address: str, group: str) -> list[tuple[str, str | None, bytes]]:
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
 @pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
-def test_no_group_rebalances(broker: BrokerProcess, client: Client, topic: str, is_static: bool, kill: bool) -> None:
+def test_no_group_rebalances(
+    broker: BrokerProcess, client: Client, topic: str, is_static: bool, kill: bool
+) -> None:
     create_topic(broker.address, topic, PARTITIONS)
     with Talk(client, broker.address) as talk:
         named: list[dict[str, str]] = [{"instance_id": f"i{n}"} if is_static else {} for n in range(2)]

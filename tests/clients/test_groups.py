@@ -67,7 +67,9 @@ def test_members_come_and_go(talk: Talk, topic: str, strategy: str) -> None:
 
 def ends(found: list[Got]) -> dict[Place, int]:
     """The offset behind the last message of each partition."""
-    return {(each.topic, each.partition): each.offset + 1 for each in sorted(found, key=lambda each: each.offset)}
+    return {
+        (each.topic, each.partition): each.offset + 1 for each in sorted(found, key=lambda each: each.offset)
+    }
 
 
 def test_a_member_that_is_silent_loses_its_share(talk: Talk, topic: str) -> None:

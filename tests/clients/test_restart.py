@@ -34,7 +34,9 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         assert "Traceback" not in process.log
 
 
-def test_an_open_transaction_outlives_a_restart_in_order(broker: BrokerProcess, client: Client, topic: str) -> None:
+def test_an_open_transaction_outlives_a_restart_in_order(
+    broker: BrokerProcess, client: Client, topic: str
+) -> None:
     create_topic(broker.address, topic, 2)
     with Talk(client, broker.address) as talk:
         producer = talk.transactional(topic)
@@ -54,7 +56,9 @@ def test_an_open_transaction_outlives_a_restart_in_order(broker: BrokerProcess, 
 
 
 @pytest.mark.parametrize("then", ["commits", "sends", "adds"])
-def test_a_kill_aborts_an_open_transaction(broker: BrokerProcess, client: Client, topic: str, then: str) -> None:
+def test_a_kill_aborts_an_open_transaction(
+    broker: BrokerProcess, client: Client, topic: str, then: str
+) -> None:
     """Whatever its producer does next fails; having aborted, it goes on, or a new producer does."""
     create_topic(broker.address, topic, 2)
     with Talk(client, broker.address) as talk:

@@ -106,7 +106,9 @@ def read_all(address: str, topic: str, isolation: str) -> list[list[bytes]]:
 def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str, shards: int) -> None:
     chance = random.Random(seed_for("kill in the middle of transactions"))
     settings = (f"durability={durability}", f"shards={shards}")
-    with BrokerProcess(tmp_path, *settings, "checkpoint.bytes=65536", "journal.segment.bytes=1048576") as broker:
+    with BrokerProcess(
+        tmp_path, *settings, "checkpoint.bytes=65536", "journal.segment.bytes=1048576"
+    ) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in TOPICS]).values():
             made.result(10)

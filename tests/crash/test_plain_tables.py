@@ -39,7 +39,9 @@ def published(directory: Path, table: str) -> list[dict[str, Any]]:
     except NoTableError:
         return []
     for path in paths:
-        rows += parquet.read_table(path, columns=["value", "topic", "partition", "offset", "txid"]).to_pylist()
+        rows += parquet.read_table(
+            path, columns=["value", "topic", "partition", "offset", "txid"]
+        ).to_pylist()
     return rows
 
 
@@ -53,9 +55,16 @@ def publisher_of(broker: BrokerProcess) -> psutil.Process | None:
 
 
 @pytest.mark.parametrize(("durability", "shards"), [("fsync", 3), ("os", 1)])
-def test_a_shared_table_over_kills_of_broker_and_publisher(tmp_path: Path, durability: str, shards: int) -> None:
+def test_a_shared_table_over_kills_of_broker_and_publisher(
+    tmp_path: Path, durability: str, shards: int
+) -> None:
     chance = random.Random(seed_for("a shared table over kills"))
-    settings = [f"durability={durability}", f"shards={shards}", "plain.interval.ms=60", "checkpoint.bytes=65536"]
+    settings = [
+        f"durability={durability}",
+        f"shards={shards}",
+        "plain.interval.ms=60",
+        "checkpoint.bytes=65536",
+    ]
     with BrokerProcess(tmp_path, *settings) as broker:
         make_topics(broker.address, "left", "right", plain_table="both")
         acked: list[int] = []
@@ -113,7 +122,9 @@ def everything_published(broker: BrokerProcess, acked: list[int]) -> bool:
     check_whole(rows)
     found = {int(row["value"].split(b":")[0]) for row in rows}
     for topic, partition in {(row["topic"], row["partition"]) for row in rows}:
-        offsets = sorted(row["offset"] for row in rows if (row["topic"], row["partition"]) == (topic, partition))
+        offsets = sorted(
+            row["offset"] for row in rows if (row["topic"], row["partition"]) == (topic, partition)
+        )
         assert offsets == list(range(len(offsets)))
     return set(acked) <= found
 

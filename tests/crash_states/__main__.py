@@ -47,7 +47,9 @@ def main(states: int | None, length: int, seed: int | None, shards: int, part: s
             progress.advance(task)
             done += 1
             if not console.is_terminal and done % TOLD_EACH == 0:
-                console.print(f"{done} of {len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong")
+                console.print(
+                    f"{done} of {len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong"
+                )
     console.print(
         f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong (seed {seed}, {shards} shard(s))"
     )

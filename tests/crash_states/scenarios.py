@@ -38,7 +38,9 @@ async def abort(stage: Stage) -> None:
     await transaction(stage, ["a-0", "b-0"], is_committed=False)
 
 
-async def transaction(stage: Stage, partitions: list[str], *, is_committed: bool, with_offsets: bool = False) -> None:
+async def transaction(
+    stage: Stage, partitions: list[str], *, is_committed: bool, with_offsets: bool = False
+) -> None:
     attempt = stage.attempt("red/1", "red")
     await stage.producer.add_partitions(sorted(set(partitions)))
     for name in partitions:
@@ -203,7 +205,9 @@ TABLE_SCENARIOS: list[tuple[Step, ...]] = [
 HANDOVER_SCENARIOS: list[tuple[Step, ...]] = [
     (commit_and_lead_anew,),
     (lead_anew,),
-    *itertools.product((plain, commit, commit_with_offsets, abort, open_only, time_out, succeed), (lead_anew,)),
+    *itertools.product(
+        (plain, commit, commit_with_offsets, abort, open_only, time_out, succeed), (lead_anew,)
+    ),
     *itertools.product((plain, commit, open_only), (lead_anew,), (plain, commit)),
     *itertools.product((open_only, lead_anew), (commit_and_lead_anew,)),
 ]

@@ -122,7 +122,9 @@ class Stage:
 
     def _remote(self, name: str) -> Remote:
         life = Life(name)
-        return Remote(lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self.coverage)
+        return Remote(
+            lambda: self.machine.connect(life), self.machine.weather, random.Random(0), self.coverage
+        )
 
     async def begin(self) -> None:
         """Start, create topics and producers, make everything durable. A table is about to be compacted."""
@@ -185,7 +187,9 @@ class Stage:
         """Send one batch of two messages."""
         attempt = self.attempt("plain", None)
         offset = await self.plain.send(partition, self.values(attempt, partition, 2), 0)
-        attempt.sends = [Send(partition, send.value, offset + number) for number, send in enumerate(attempt.sends)]
+        attempt.sends = [
+            Send(partition, send.value, offset + number) for number, send in enumerate(attempt.sends)
+        ]
         attempt.finish(Result.OK, self.now)
 
     async def publish(self) -> None:
@@ -221,5 +225,7 @@ class Stage:
     def history(self) -> list[Operation]:
         """What the clients know now."""
         still_open = [attempt for _, attempt, _ in self._open]
-        transactions = [attempt.operation(self.now) for attempt in self._attempts if attempt not in still_open]
+        transactions = [
+            attempt.operation(self.now) for attempt in self._attempts if attempt not in still_open
+        ]
         return [*transactions, *self._polls]

@@ -12,7 +12,15 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 
-from tests.simulation.lying_disk import SECTOR_BYTES, DirectoryNode, FileNode, LyingDisk, Node, apply_names, put
+from tests.simulation.lying_disk import (
+    SECTOR_BYTES,
+    DirectoryNode,
+    FileNode,
+    LyingDisk,
+    Node,
+    apply_names,
+    put,
+)
 
 ALL_SUBSETS_UNITS_MAX = 5
 RANDOM_STATES = 6
@@ -35,7 +43,9 @@ class State:
 
     def node(self, node: Node) -> Node:
         if id(node) not in self._made:
-            self._made[id(node)] = self.directory(node) if isinstance(node, DirectoryNode) else self._file(node)
+            self._made[id(node)] = (
+                self.directory(node) if isinstance(node, DirectoryNode) else self._file(node)
+            )
         return self._made[id(node)]
 
     def directory(self, node: DirectoryNode) -> DirectoryNode:

@@ -24,7 +24,16 @@ from faircopy.settings.table import Settings
 from tests.checker.check import Verdict, check
 from tests.checker.history import Final, Operation, Read, Snapshot
 from tests.crash_states.scenarios import Step, has_tables, name_of
-from tests.crash_states.stage import SETTINGS, TABLE, TABLES_SETTINGS, TOPICS, Moment, Stage, Survivor, moment_of
+from tests.crash_states.stage import (
+    SETTINGS,
+    TABLE,
+    TABLES_SETTINGS,
+    TOPICS,
+    Moment,
+    Stage,
+    Survivor,
+    moment_of,
+)
 from tests.crash_states.states import states_of
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
@@ -74,7 +83,10 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -
     Yields an outcome for each state, None if all is well.
     """
     chosen = random.Random(seed)
-    name, settings = name_of(steps), replace(TABLES_SETTINGS if has_tables(steps) else SETTINGS, shards=shards)
+    name, settings = (
+        name_of(steps),
+        replace(TABLES_SETTINGS if has_tables(steps) else SETTINGS, shards=shards),
+    )
     moments = play(steps, settings, seed)[-1]
     for moment in moments:
         why = what_is_wrong(settings, killed(moment), chosen.getrandbits(64))

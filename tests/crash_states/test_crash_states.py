@@ -25,7 +25,9 @@ from tests.seeds import seed_for
 SEED = seed_for("crash states in the tests")
 BOUNDS = Bounds(states=4, second=1, second_states=1)
 CHOSEN = random.Random(SEED)
-LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) + CHOSEN.sample(TABLE_SCENARIOS, 2)
+LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) + CHOSEN.sample(
+    TABLE_SCENARIOS, 2
+)
 LONGER += [HANDOVER_SCENARIOS[0], *CHOSEN.sample(HANDOVER_SCENARIOS[1:], 2)]
 
 
@@ -36,7 +38,9 @@ def test_each_crash_state_comes_back(steps: tuple[Step, ...], shards: int) -> No
     assert not wrong, (SEED, list(map(str, wrong)))
 
 
-@pytest.mark.parametrize("steps", CHOSEN.sample(list(itertools.product(STEPS, repeat=STEPS_MAX)), 10), ids=name_of)
+@pytest.mark.parametrize(
+    "steps", CHOSEN.sample(list(itertools.product(STEPS, repeat=STEPS_MAX)), 10), ids=name_of
+)
 def test_what_comes_before_the_last_step_is_that_of_a_shorter_scenario(steps: tuple[Step, ...]) -> None:
     """Therefore a scenario need only crash in its last step."""
     longer = play(steps, SETTINGS, SEED)

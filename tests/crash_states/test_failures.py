@@ -162,7 +162,10 @@ def test_records_are_deleted_while_copies_wait_for_space() -> None:
         await stage.remote.ask(
             ApiKey.DELETE_RECORDS,
             1,
-            {"topics": [{"name": "a", "partitions": [{"partition_index": 0, "offset": 2}]}], "timeout_ms": 5_000},
+            {
+                "topics": [{"name": "a", "partitions": [{"partition_index": 0, "offset": 2}]}],
+                "timeout_ms": 5_000,
+            },
         )
         consumer = SimulatedConsumer(stage.remote, ["a-0"], is_committed=True)
         assert await consumer.bound("a-0", EARLIEST) == 2

@@ -26,9 +26,13 @@ LOG_LINES_SHOWN = 15
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--minutes", default=1.0, show_default=True, help="How long, over all targets.")
 @click.option("--target", "chosen", type=click.Choice(list(TARGETS)), multiple=True, help="This one only.")
-@click.option("--input", "file", type=click.Path(exists=True, path_type=Path), help="Feed this file to --target, once.")
+@click.option(
+    "--input", "file", type=click.Path(exists=True, path_type=Path), help="Feed this file to --target, once."
+)
 @click.option("--processes", default=2, show_default=True, help="How many targets to run at a time.")
-@click.option("--found", default=FOUND, show_default=True, type=click.Path(path_type=Path), help="For failing inputs.")
+@click.option(
+    "--found", default=FOUND, show_default=True, type=click.Path(path_type=Path), help="For failing inputs."
+)
 @click.option("--json", "is_json", is_flag=True, help="One JSON object at the end instead of tables.")
 def main(
     minutes: float, chosen: tuple[str, ...], file: Path | None, processes: int, found: Path, is_json: bool
@@ -60,7 +64,9 @@ def main(
     sys.exit(0 if all(outcome.is_good for outcome in outcomes) else 1)
 
 
-def run_all(targets: list[Target], seconds: int, processes: int, found: Path, console: Console) -> Iterator[Outcome]:
+def run_all(
+    targets: list[Target], seconds: int, processes: int, found: Path, console: Console
+) -> Iterator[Outcome]:
     """Run the targets, some at a time, and say at once what is found."""
     with tempfile.TemporaryDirectory() as scratch, progress_on(console) as progress:
         whole = progress.add_task("targets", total=len(targets), executions="")
@@ -79,7 +85,9 @@ def run_all(targets: list[Target], seconds: int, processes: int, found: Path, co
 
 def progress_on(console: Console) -> Progress:
     count = TextColumn("{task.fields[executions]}")
-    return Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), count, console=console)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), count, console=console
+    )
 
 
 @contextmanager
@@ -95,7 +103,9 @@ def show(console: Console, outcome: Outcome) -> None:
     console.print(f"[bold red]{outcome.target}[/] ended with code {outcome.exit_code}")
     console.print("\n".join(outcome.log.splitlines()[-LOG_LINES_SHOWN:]), markup=False, highlight=False)
     for path in outcome.failures:
-        console.print(f"  again: python -m tests.fuzz --target {outcome.target} --input {path}", soft_wrap=True)
+        console.print(
+            f"  again: python -m tests.fuzz --target {outcome.target} --input {path}", soft_wrap=True
+        )
         console.print(f"  to keep: cp {path} {CORPUS / outcome.target}/found-...", soft_wrap=True)
 
 
@@ -106,7 +116,9 @@ def table_of(outcomes: list[Outcome]) -> Table:
     for outcome in outcomes:
         rate = outcome.executions / outcome.seconds
         row = (outcome.executions, round(rate), outcome.new_coverage, outcome.peak_mib, len(outcome.failures))
-        table.add_row(outcome.target, *(f"{figure:,}" for figure in row), style="" if outcome.is_good else "red")
+        table.add_row(
+            outcome.target, *(f"{figure:,}" for figure in row), style="" if outcome.is_good else "red"
+        )
     return table
 
 

@@ -104,7 +104,9 @@ def flags(target: Target, seconds: int, found: Path) -> Sequence[str]:
     )
 
 
-def wait(process: subprocess.Popen[bytes], log: Path, seconds_max: float, advance: Callable[[int], None]) -> int:
+def wait(
+    process: subprocess.Popen[bytes], log: Path, seconds_max: float, advance: Callable[[int], None]
+) -> int:
     """Wait for the end, and tell how far it is; the exit code."""
     until = time.monotonic() + seconds_max
     while time.monotonic() < until:
@@ -119,7 +121,9 @@ def wait(process: subprocess.Popen[bytes], log: Path, seconds_max: float, advanc
 def outcome_of(target: Target, said: str, seconds: float, failures: list[Path], exit_code: int) -> Outcome:
     """What libFuzzer has said, in figures."""
     pulses = _PULSE.findall(said)
-    executions = max([int(number) for number in _DONE.findall(said)] + [int(number) for number, _ in pulses], default=0)
+    executions = max(
+        [int(number) for number in _DONE.findall(said)] + [int(number) for number, _ in pulses], default=0
+    )
     coverage = [int(count) for _, count in pulses]
     peak_mib = max(map(int, _PEAK.findall(said)), default=0)
     new = coverage[-1] - first_coverage(said) if coverage else 0

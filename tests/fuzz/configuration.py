@@ -46,7 +46,9 @@ def feed_settings(data: bytes) -> None:
         if kind == 0:
             check_settings(load_settings(cast(Path, Written(choices.rest()))))
         elif kind == 1:
-            environment = {f"FAIRCOPY_{name.replace('.', '_').upper()}": text for name, text in pairs(choices, NAMES)}
+            environment = {
+                f"FAIRCOPY_{name.replace('.', '_').upper()}": text for name, text in pairs(choices, NAMES)
+            }
             check_settings(load_settings(environment=environment))
         elif kind == 2:
             check_settings(load_settings(cast(Path, Written(odd_toml(choices)))))

@@ -9,7 +9,9 @@ from faircopy.publish.schema import Footer, FooterError, Slice, footer_metadata,
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import odd_document
 
-SOUND = footer_metadata(Footer(Held({"orders": {0: 10}, "audit": {1: 5}}, {"orders": "0f"}), [Slice("orders", 0, 10)]))
+SOUND = footer_metadata(
+    Footer(Held({"orders": {0: 10}, "audit": {1: 5}}, {"orders": "0f"}), [Slice("orders", 0, 10)])
+)
 KEYS = list(SOUND)
 
 

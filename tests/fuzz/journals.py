@@ -210,7 +210,9 @@ def changed_files(choices: Choices) -> dict[Path, bytes]:
         if kind == 0:
             files.pop(path, None)
         elif kind == 1:
-            files[path.with_name(choices.one_of(["0.journal", "x.journal", "1.tmp", file_name(1)]))] = choices.some()
+            files[path.with_name(choices.one_of(["0.journal", "x.journal", "1.tmp", file_name(1)]))] = (
+                choices.some()
+            )
         elif path in files:
             files[path] = edited(files[path], choices)
     return files
@@ -231,7 +233,10 @@ def recovered(start: int) -> list[Written] | None:
 
 # -- sound entries with odd fields -----------------------------------------------------------------------------------
 
-TRANSACTIONS = [NO_TRANSACTION, *(TransactionId(pid, epoch, n) for pid in (1, 2) for epoch in (0, 1) for n in (0, 1))]
+TRANSACTIONS = [
+    NO_TRANSACTION,
+    *(TransactionId(pid, epoch, n) for pid in (1, 2) for epoch in (0, 1) for n in (0, 1)),
+]
 BATCH = build_batch(
     [NewRecord(b"value", b"key", 1_000), NewRecord(None)], producer_id=1, producer_epoch=0, base_sequence=0
 )

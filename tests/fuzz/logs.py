@@ -37,7 +37,8 @@ def sound_batches() -> list[bytes]:
     batches = [build_batch(messages)] * (BATCHES - 1)
     batches.append(build_batch([*messages[1:], NewRecord(b"newest", None, GREATEST_TIME_MS)]))
     return [
-        placed_prefix(number * RECORDS, read_header(batch).length, EPOCHS.epoch_at(number * RECORDS)) + batch[16:]
+        placed_prefix(number * RECORDS, read_header(batch).length, EPOCHS.epoch_at(number * RECORDS))
+        + batch[16:]
         for number, batch in enumerate(batches)
     ]
 
@@ -101,7 +102,9 @@ def changed_files(choices: Choices) -> dict[Path, bytes]:
         if kind == 0:
             files.pop(path, None)
         elif kind == 1:
-            files[path.with_name(choices.one_of([file_name(END_OFFSET), file_name(7), "old.log"]))] = choices.some()
+            files[path.with_name(choices.one_of([file_name(END_OFFSET), file_name(7), "old.log"]))] = (
+                choices.some()
+            )
         elif path in files:
             files[path] = edited(files[path], choices)
     return files

@@ -109,7 +109,8 @@ def check_fetch(version: int, body: bytes, message: Message | None) -> None:
         return
     if message is not None:
         asked = [
-            (each.topic, each.partition, each.fetch_offset, each.partition_max_bytes) for each in request.partitions
+            (each.topic, each.partition, each.fetch_offset, each.partition_max_bytes)
+            for each in request.partitions
         ]
         expected: list[tuple[Any, ...]] = [
             (topic.topic, partition.partition, partition.fetch_offset, partition.partition_max_bytes)

@@ -92,7 +92,9 @@ def plain_value(field: Field, version: int) -> Any:
 def frames() -> Seeds:
     rows = [(api_key, last) for api_key, _, last in broker.VERSIONS]
     requests = [
-        encode_request(schema_of(api_key), version, number, "seed", plain_body(schema_of(api_key).request, version))
+        encode_request(
+            schema_of(api_key), version, number, "seed", plain_body(schema_of(api_key).request, version)
+        )
         for number, (api_key, version) in enumerate(rows)
     ]
     for first in range(0, len(requests), FRAMES_OF_AN_INPUT):
@@ -107,7 +109,9 @@ def request_decoders() -> Seeds:
         versions = [layout.version for layout in LAYOUTS if layout.api_key == api_key]
         for version in {versions[0], versions[-1]}:
             out = bytearray(struct.pack(">H", LAYOUTS.index(Layout(schema_of(api_key), version))))
-            codec.writer(schema_of(api_key), version, "request")(out, plain_body(schema_of(api_key).request, version))
+            codec.writer(schema_of(api_key), version, "request")(
+                out, plain_body(schema_of(api_key).request, version)
+            )
             yield f"{schema_of(api_key).name}-{version}", bytes(out)
     request = encode_request(API_VERSIONS, 3, 1, "seed", plain_body(schema_of(18).request, 3))
     yield "a-frame", b"\xff\xff" + request[4:]
@@ -119,7 +123,10 @@ def response_decoders() -> Seeds:
         version = max(layout.version for layout in LAYOUTS if layout.api_key == api_key)
         body = plain_body(schema_of(api_key).response, version)
         number = struct.pack(">H", LAYOUTS.index(Layout(schema_of(api_key), version)))
-        yield f"{schema_of(api_key).name}-{version}", number + encode_response(schema_of(api_key), version, 1, body)[4:]
+        yield (
+            f"{schema_of(api_key).name}-{version}",
+            number + encode_response(schema_of(api_key), version, 1, body)[4:],
+        )
 
 
 # -- requests, as choices --------------------------------------------------------------------------------------------
@@ -199,14 +206,24 @@ def produced(records: int, transactional_id: str) -> dict[str, Any]:
 
 def begun() -> Chosen:
     """A transaction with a message in it."""
-    init = {"transactional_id": TOPIC, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+    init = {
+        "transactional_id": TOPIC,
+        "transaction_timeout_ms": 60_000,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    }
     chosen = Chosen().request(ApiKey.INIT_PRODUCER_ID, 4, init, "producer_id", "producer_epoch")
     chosen.request(ApiKey.ADD_PARTITIONS_TO_TXN, 3, PRODUCER | PARTITIONS)
     return chosen.request(ApiKey.PRODUCE, 9, produced(TRANSACTIONAL_BATCH, TOPIC))
 
 
 def fetched(offset: int) -> dict[str, Any]:
-    asked = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 60_000, "current_leader_epoch": -1}
+    asked = {
+        "partition": 0,
+        "fetch_offset": offset,
+        "partition_max_bytes": 60_000,
+        "current_leader_epoch": -1,
+    }
     return {"max_wait_ms": 0, "max_bytes": 60_000, "topics": [{"topic": TOPIC, "partitions": [asked]}]}
 
 
@@ -225,7 +242,10 @@ def requests() -> Seeds:
     offsets = {"topics": [{"name": TOPIC, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]}
     grouped = begun().request(ApiKey.ADD_OFFSETS_TO_TXN, 3, PRODUCER | {"group_id": "group"})
     grouped.request(ApiKey.TXN_OFFSET_COMMIT, 2, PRODUCER | {"group_id": "group"} | offsets)
-    yield "transaction-offsets", bytes(grouped.request(ApiKey.END_TXN, 3, PRODUCER | {"committed": True}).bytes)
+    yield (
+        "transaction-offsets",
+        bytes(grouped.request(ApiKey.END_TXN, 3, PRODUCER | {"committed": True}).bytes),
+    )
     plain = Chosen().request(ApiKey.PRODUCE, 9, produced(1, ""))
     plain.request(ApiKey.LIST_OFFSETS, 7, listed(1_000)).request(ApiKey.FETCH, 11, fetched(1))
     yield "produce-and-read", bytes(plain.bytes)
@@ -251,7 +271,9 @@ def batches() -> Seeds:
     for name, number in CODECS.items():
         section = bytes(ENCODERS[number](plain[HEADER_BYTES:]))
         header = read_header(plain)
-        changed = header._replace(length=HEADER_BYTES - 12 + len(section), attributes=header.attributes | number)
+        changed = header._replace(
+            length=HEADER_BYTES - 12 + len(section), attributes=header.attributes | number
+        )
         yield name, with_crc(HEADER.pack(*changed) + section)
 
 
@@ -280,7 +302,10 @@ def columns() -> Seeds:
     yield "made", b"\1" + bytes(20) + b"\1" + bytes(20)
     poison = [with_section(build_batch(MESSAGES[:1]), section) for section in POISON.values()]
     for first in range(0, len(poison), BATCHES_MAX):
-        yield f"poison-{first}", b"".join(b"\0" + sized(batch) for batch in poison[first : first + BATCHES_MAX])
+        yield (
+            f"poison-{first}",
+            b"".join(b"\0" + sized(batch) for batch in poison[first : first + BATCHES_MAX]),
+        )
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -335,7 +360,10 @@ def metadata_entries() -> Seeds:
     fence, begin, add, prepare_commit, prepare_abort, committed, aborted, forget, doubt = range(9)
     sound = b"\1\0\0\0\0\0\0\0\0\0\1\1\1"  # names and numbers, then 1 for a place with an incarnation
     yield "commit", b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_commit, committed))
-    yield "abort", b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_abort, aborted, forget))
+    yield (
+        "abort",
+        b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_abort, aborted, forget)),
+    )
     yield "doubt", entry(fence, sound) + entry(doubt, sound)
 
 

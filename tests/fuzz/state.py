@@ -170,7 +170,9 @@ def read_cluster(contents: Contents, choices: Choices) -> None:
     ProducerIds(store, 1)
 
 
-SOUND_CHECKPOINT = json.dumps(json.loads(encode_checkpoint(IDENTITY, Checkpoint(0, 0, 0, None, 0, 0)).value)).encode()
+SOUND_CHECKPOINT = json.dumps(
+    json.loads(encode_checkpoint(IDENTITY, Checkpoint(0, 0, 0, None, 0, 0)).value)
+).encode()
 READERS: list[Callable[[Contents, Choices], None]] = [
     read_partition,
     read_indexes,

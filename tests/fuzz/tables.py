@@ -119,7 +119,8 @@ def entry_of(choices: Choices) -> bytes:
     if kind == 1:
         return b"v1\n" + odd_document(SOUND_LINE, choices)
     files = [
-        DataFile(name_of(choices), choices.signed(8), choices.signed(8)) for _ in range(choices.number() % ENTRIES_MAX)
+        DataFile(name_of(choices), choices.signed(8), choices.signed(8))
+        for _ in range(choices.number() % ENTRIES_MAX)
     ]
     directory = TABLE if choices.number() % 8 else TABLE.with_name("moved")
     with contextlib.suppress(UnicodeEncodeError):
@@ -160,7 +161,9 @@ def check_cuts(cuts: tuple[Cut, ...]) -> None:
     """What is read from files is within bounds that files can have."""
     for cut in cuts:
         assert 0 <= cut.first_offset <= cut.end_offset
-        assert all(min(chunk.position, chunk.size) >= 0 and chunk.path.startswith("/") for chunk in cut.chunks)
+        assert all(
+            min(chunk.position, chunk.size) >= 0 and chunk.path.startswith("/") for chunk in cut.chunks
+        )
 
 
 def check_opened(body: dict[str, Any]) -> None:

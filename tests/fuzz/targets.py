@@ -36,22 +36,46 @@ TARGETS = {
     target.name: target
     for target in (
         Target("frames", "broker:feed_frames", "bytes of clients, to a broker that lives on", 8192, True),
-        Target("requests", "broker:feed_requests", "requests with odd values, to a broker that lives on", 4096, True),
-        Target("request-decoders", "messages:feed_request", "bodies of each API and version, to their readers"),
+        Target(
+            "requests",
+            "broker:feed_requests",
+            "requests with odd values, to a broker that lives on",
+            4096,
+            True,
+        ),
+        Target(
+            "request-decoders", "messages:feed_request", "bodies of each API and version, to their readers"
+        ),
         Target("response-decoders", "messages:feed_response", "responses, to the client's readers"),
         Target("record-batches", "batches:feed_batch", "one batch, as Produce and readers treat it"),
-        Target("decompression", "batches:feed_compressed", "records of each codec, with a bound on what comes out"),
+        Target(
+            "decompression",
+            "batches:feed_compressed",
+            "records of each codec, with a bound on what comes out",
+        ),
         Target("columns", "columns:feed_batches", "batches as the publisher reads them", 8192),
         Target("journal-files", "journals:feed_files", "segments with edits, to recovery", 1024),
-        Target("journal-entries", "journals:feed_entries", "sound entries with odd fields, to the fold and the copy"),
-        Target("metadata-entries", "journals:feed_metadata", "sound entries with odd fields, to the transactions"),
-        Target("offsets-entries", "journals:feed_offsets", "sound entries with odd fields, to the groups' offsets"),
+        Target(
+            "journal-entries",
+            "journals:feed_entries",
+            "sound entries with odd fields, to the fold and the copy",
+        ),
+        Target(
+            "metadata-entries", "journals:feed_metadata", "sound entries with odd fields, to the transactions"
+        ),
+        Target(
+            "offsets-entries",
+            "journals:feed_offsets",
+            "sound entries with odd fields, to the groups' offsets",
+        ),
         Target("log-files", "logs:feed_files", "segments with edits, to readers", 1024),
         Target("state-file", "state:feed_file", "the state store's file with edits, to its check", 1024),
         Target("state-values", "state:feed_value", "values of each table, to their decoders", 1024),
         Target("format-file", "state:feed_format", "the format file of a data directory"),
         Target("spark-log", "tables:feed_entry", "an entry of `_spark_metadata`"),
-        Target("spark-log-directory", "tables:feed_directory", "a table's log directory, to those who open it"),
+        Target(
+            "spark-log-directory", "tables:feed_directory", "a table's log directory, to those who open it"
+        ),
         Target("table-state", "tables:feed_state", "a table's own file"),
         Target("footers", "footers:feed_footer", "the key-value part of a Parquet file's footer", 1024),
         Target("publisher-lines", "tables:feed_line", "requests to the publisher, and its replies"),

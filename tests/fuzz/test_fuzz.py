@@ -68,7 +68,11 @@ def test_a_kept_input_passes(path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_seeds_are_those_that_the_product_writes(target: str) -> None:
-    kept = {path.name: path.read_bytes() for path in (CORPUS / target).iterdir() if not path.name.startswith(FOUND)}
+    kept = {
+        path.name: path.read_bytes()
+        for path in (CORPUS / target).iterdir()
+        if not path.name.startswith(FOUND)
+    }
     assert kept.keys() == dict(seeds_of(target)).keys()
 
 
@@ -121,7 +125,9 @@ def test_atheris_finds_nothing(outcomes: dict[str, Outcome], target: str) -> Non
 @pytest.mark.parametrize("target", UNCHECKED)
 def test_a_check_that_is_left_out_is_found(target: str, tmp_path: Path) -> None:
     require_atheris()
-    outcome = fuzz(TARGETS[target], BROKEN_SECONDS, tmp_path / "new", tmp_path / "found", worker="tests.fuzz.broken")
+    outcome = fuzz(
+        TARGETS[target], BROKEN_SECONDS, tmp_path / "new", tmp_path / "found", worker="tests.fuzz.broken"
+    )
     assert not outcome.is_good, outcome.log
     assert outcome.failures, outcome.log
 
@@ -130,7 +136,9 @@ def test_a_check_that_is_left_out_is_found(target: str, tmp_path: Path) -> None:
 
 
 def test_the_command_feeds_one_input() -> None:
-    done = CliRunner().invoke(command.main, ["--target", "spark-log", "--input", str(CORPUS / "spark-log" / "no-file")])
+    done = CliRunner().invoke(
+        command.main, ["--target", "spark-log", "--input", str(CORPUS / "spark-log" / "no-file")]
+    )
     assert done.exit_code == 0
     assert "took" in done.output
 

@@ -226,7 +226,9 @@ class World:
 
     async def _feed(self, session: Coroutine[Any, Any, None]) -> None:
         await session
-        await self.ask(ApiKey.API_VERSIONS, 3, {"client_software_name": "sane", "client_software_version": "1"})
+        await self.ask(
+            ApiKey.API_VERSIONS, 3, {"client_software_name": "sane", "client_software_version": "1"}
+        )
         self._ensure_well()
 
     def _ensure_well(self) -> None:
@@ -251,7 +253,10 @@ class World:
 def patched() -> Iterator[None]:
     """What the broker asks of this machine past its environment, and how much it may be asked for."""
     here = os.statvfs("/")
-    with patch.object(catalog, "PARTITIONS_MAX", PARTITIONS_MAX), patch.object(os, "statvfs", lambda _path: here):
+    with (
+        patch.object(catalog, "PARTITIONS_MAX", PARTITIONS_MAX),
+        patch.object(os, "statvfs", lambda _path: here),
+    ):
         yield
 
 

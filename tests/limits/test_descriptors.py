@@ -39,14 +39,18 @@ def produce_to_all(broker: BrokerProcess, value: bytes) -> None:
     failed: list[object] = []
     producer = Producer({"bootstrap.servers": broker.address})
     for partition in range(PARTITIONS):
-        producer.produce("t", value, partition=partition, on_delivery=lambda error, _: failed.append(error is not None))
+        producer.produce(
+            "t", value, partition=partition, on_delivery=lambda error, _: failed.append(error is not None)
+        )
     assert producer.flush(WAIT_SECONDS) == 0
     assert len(failed) == PARTITIONS
     assert not any(failed)
 
 
 def read_all(broker: BrokerProcess, messages: int) -> Counter[tuple[int, bytes]]:
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": "g", "auto.offset.reset": "earliest"}
+    )
     consumer.assign([TopicPartition("t", partition, 0) for partition in range(PARTITIONS)])
     found: Counter[tuple[int, bytes]] = Counter()
     while found.total() < messages:
@@ -103,7 +107,9 @@ def test_connections_leave_descriptors_to_files(broker: BrokerProcess) -> None:
 
 def error_of_making(name: str, connection: BrokerConnection) -> ErrorCode:
     topic = {"name": name, "num_partitions": 2, "replication_factor": -1, "assignments": [], "configs": []}
-    answer = connection.ask(CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000, "validate_only": False})
+    answer = connection.ask(
+        CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000, "validate_only": False}
+    )
     return ErrorCode(answer.topics[0].error_code)
 
 

@@ -58,7 +58,11 @@ def make_topic(broker: BrokerProcess, name: str) -> None:
 def produce(broker: BrokerProcess, topic: str, messages: int, patience_ms: int = 1_000) -> int:
     """How many of so many messages are delivered."""
     told: list[bool] = []
-    settings = {"bootstrap.servers": broker.address, "message.timeout.ms": patience_ms, "batch.num.messages": 1}
+    settings = {
+        "bootstrap.servers": broker.address,
+        "message.timeout.ms": patience_ms,
+        "batch.num.messages": 1,
+    }
     producer = Producer(settings)
     for _ in range(messages):
         producer.produce(topic, MESSAGE, on_delivery=lambda error, _message: told.append(error is None))

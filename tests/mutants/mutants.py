@@ -154,7 +154,9 @@ def apply_twice() -> Iterator[Any]:
 
     def apply(self: partition.Partition, transaction: Any, finished: int, rank: int, done: Any) -> None:
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, fold.APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
+        entry = self.journal.append(
+            Kind.APPLY, fold.APPLY_PAYLOAD.pack(finished, rank), transaction=transaction
+        )
         self._release(self.state.fold_apply(entry, finished, rank), done)
 
     with (
@@ -509,7 +511,11 @@ def ack_a_repeated_plain_batch_at_once() -> Iterator[Any]:
     real = partition.Partition.append_plain
 
     def append_plain(self: partition.Partition, batch: Any, header: Any, records: int, done: Any) -> None:
-        seen = self._producer(header).find_duplicate(header) if header is not None and header.producer_id >= 0 else None
+        seen = (
+            self._producer(header).find_duplicate(header)
+            if header is not None and header.producer_id >= 0
+            else None
+        )
         if seen is not None:
             done(seen.base_offset)
         else:
@@ -547,7 +553,10 @@ def hand_out_epochs_at_once() -> Iterator[Any]:
     def durable(self: Journal) -> Any:
         return asyncio.sleep(0) if is_asked.get() else really_durable(self)
 
-    with replaced(TransactionCoordinator, "init_producer", init_producer), replaced(Journal, "durable", durable):
+    with (
+        replaced(TransactionCoordinator, "init_producer", init_producer),
+        replaced(Journal, "durable", durable),
+    ):
         yield
 
 
@@ -559,7 +568,10 @@ def trust_drafts() -> Iterator[Any]:
         segment = self._segments.holding(entry.position)
         return memoryview(self._read(segment, entry.position, entry.length))[HEADER_BYTES:]
 
-    with replaced(reverse_list.ReverseWalk, "payload", payload), replaced(reverse_list.ReverseWalk, "_sound", payload):
+    with (
+        replaced(reverse_list.ReverseWalk, "payload", payload),
+        replaced(reverse_list.ReverseWalk, "_sound", payload),
+    ):
         yield
 
 

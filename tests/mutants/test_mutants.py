@@ -91,5 +91,7 @@ def test_crash_states_find(name: str) -> None:
 @pytest.mark.parametrize("name", BY_TESTS)
 def test_tests_find(name: str) -> None:
     arguments = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.mutants.plugin", BY_TESTS[name]]
-    done = subprocess.run(arguments, env=os.environ | {"MUTANT": name}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        arguments, env=os.environ | {"MUTANT": name}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout

@@ -38,7 +38,9 @@ def flip_for_good(path: Path, flip: Flip) -> bytes:
     return bytes(data)
 
 
-def flips_of(chance: random.Random, every: Iterable[int], some_of: Iterable[int] = (), count: int = 0) -> list[Flip]:
+def flips_of(
+    chance: random.Random, every: Iterable[int], some_of: Iterable[int] = (), count: int = 0
+) -> list[Flip]:
     """A flip of each byte in `every`, and of `count` others in `some_of`, with random bits."""
     others = list(some_of)
     chosen = {*every, *chance.sample(others, min(count, len(others)))}

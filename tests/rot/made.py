@@ -64,7 +64,9 @@ def make(directory: Path, *, kill: bool, settings: Iterable[str] = ()) -> Made:
         if kill:
             broker.kill()
     # The publisher of a killed broker may need some moments to end.
-    eventually(lambda: not any(Files().is_locked(lock) for lock in (made.data / "plain").glob("*/_faircopy.lock")))
+    eventually(
+        lambda: not any(Files().is_locked(lock) for lock in (made.data / "plain").glob("*/_faircopy.lock"))
+    )
     return made
 
 
@@ -90,7 +92,9 @@ def write(address: str) -> None:
     for number in range(12):
         producer.begin_transaction()
         for message in range(6):
-            producer.produce("orders", b"%d.%d " % (number, message) * 60, b"key", message % 2, headers=[("h", b"v")])
+            producer.produce(
+                "orders", b"%d.%d " % (number, message) * 60, b"key", message % 2, headers=[("h", b"v")]
+            )
         producer.produce("audit", b"%d " % number * 10, partition=0)
         offsets = [TopicPartition("orders", 0, number)]
         producer.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), 10)
@@ -111,7 +115,9 @@ def write(address: str) -> None:
 
 
 def transactional(address: str, name: str) -> Producer:
-    producer = Producer({"bootstrap.servers": address, "transactional.id": name, "log_level": 0, "linger.ms": 0})
+    producer = Producer(
+        {"bootstrap.servers": address, "transactional.id": name, "log_level": 0, "linger.ms": 0}
+    )
     producer.init_transactions(10)
     return producer
 

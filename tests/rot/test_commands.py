@@ -90,7 +90,9 @@ def test_what_verify_refuses(stopped: Made, copy_of: Copy, tmp_path: Path) -> No
     directory.close()
     (tmp_path / "other").mkdir()
     with pytest.raises(FaircopyError, match="not a faircopy data directory"):
-        CliRunner().invoke(cli, ["verify", str(tmp_path / "other")], catch_exceptions=False, standalone_mode=False)
+        CliRunner().invoke(
+            cli, ["verify", str(tmp_path / "other")], catch_exceptions=False, standalone_mode=False
+        )
 
 
 def test_a_broker_waits_for_the_check(stopped: Made, copy_of: Copy) -> None:
@@ -180,7 +182,9 @@ def test_a_log_is_shown(stopped: Made) -> None:
     assert [row["offset"] for row in batches[1:]] == [row["last"] + 1 for row in batches[:-1]]
     messages = rows("log", "show", directory, "--records", "--limit", 1000)
     assert [row["offset"] for row in messages] == list(range(len(stopped.content["orders", 0])))
-    assert all(stopped.content["orders", 0][row["offset"]].startswith(row["value"][:50].encode()) for row in messages)
+    assert all(
+        stopped.content["orders", 0][row["offset"]].startswith(row["value"][:50].encode()) for row in messages
+    )
     assert {tuple(row["headers"]) for row in messages} == {(), ("h=v",)}
     assert run("log", "show", directory, "--limit", 2).stdout.count("\n") == 3
 

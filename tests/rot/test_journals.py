@@ -67,19 +67,27 @@ def case_of(made: Made, store: StateStore, name: str) -> Case:
     journal = made.files("journal", topic, int(partition))[0].parent
     log = made.data / "log" / journal.relative_to(made.data / "journal")
     return Case(
-        journal, lambda: list(PartitionCheck(own, journal, log, store, nothing).run()), checkpoint_of(store, own)
+        journal,
+        lambda: list(PartitionCheck(own, journal, log, store, nothing).run()),
+        checkpoint_of(store, own),
     )
 
 
 def shared_case(made: Made, store: StateStore, name: str) -> Case:
-    used = (child for child in sorted((made.data / "journal" / SHARED[name]).iterdir()) if any(child.iterdir()))
+    used = (
+        child for child in sorted((made.data / "journal" / SHARED[name]).iterdir()) if any(child.iterdir())
+    )
     directory = next(used)
     number = int(directory.name)
     if name == "transactions":
         checkpoint = checkpoint_of(store, journal_identity(number))
-        return Case(directory, lambda: list(check_metadata_journal(number, directory, store, nothing)), checkpoint)
+        return Case(
+            directory, lambda: list(check_metadata_journal(number, directory, store, nothing)), checkpoint
+        )
     own = TopicIdPartition(OFFSETS_TOPIC_ID, number).identity
-    return Case(directory, lambda: list(OffsetsCheck(own, directory, store, nothing).run()), checkpoint_of(store, own))
+    return Case(
+        directory, lambda: list(OffsetsCheck(own, directory, store, nothing).run()), checkpoint_of(store, own)
+    )
 
 
 def checkpoint_of(store: StateStore, own: bytes) -> int:
@@ -128,10 +136,22 @@ def check_flip(case: Case, path: Path, stands: list[Stands], flip: Flip) -> None
         findings = case.check()
     entry = next((each for each in stands if each.begin <= flip.byte < each.end), None)
     if entry is None:
-        assert any(each.path == path and (each.byte or 0) < HEADER_BYTES for each in findings), (path, flip, findings)
+        assert any(each.path == path and (each.byte or 0) < HEADER_BYTES for each in findings), (
+            path,
+            flip,
+            findings,
+        )
     elif entry.is_known_durable:
-        assert any(each.path == path and each.byte == entry.begin for each in findings), (path, flip, findings)
+        assert any(each.path == path and each.byte == entry.begin for each in findings), (
+            path,
+            flip,
+            findings,
+        )
     else:
         # No later entry and no checkpoint tells that this one was durable: a start cuts it as a torn tail, and loses
         # nothing that was shown. What was shown and is lost, the log would tell.
-        assert all(each.path == path and each.byte == entry.begin for each in findings), (path, flip, findings)
+        assert all(each.path == path and each.byte == entry.begin for each in findings), (
+            path,
+            flip,
+            findings,
+        )

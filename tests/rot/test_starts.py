@@ -58,7 +58,9 @@ def takes_more(address: str, topic: str, partition: int) -> bool:
     """Whether a message can be produced."""
     errors: list[object] = []
     producer = Producer({"bootstrap.servers": address, "message.timeout.ms": 700, "log_level": 0})
-    producer.produce(topic, b"more", partition=partition, on_delivery=lambda error, _message: errors.append(error))
+    producer.produce(
+        topic, b"more", partition=partition, on_delivery=lambda error, _message: errors.append(error)
+    )
     producer.flush(10)
     return len(errors) == 1 and errors[0] is None
 
@@ -91,7 +93,16 @@ def started(made: Made, path: Path, content: bytes) -> Iterator[BrokerProcess]:
 def refusal(made: Made) -> str:
     """What a broker says that refuses to start; all files stay as they were."""
     before = snapshot(made)
-    command = [sys.executable, "-m", "faircopy", "start", "--data-dir", str(made.data), "--listen", "127.0.0.1:0"]
+    command = [
+        sys.executable,
+        "-m",
+        "faircopy",
+        "start",
+        "--data-dir",
+        str(made.data),
+        "--listen",
+        "127.0.0.1:0",
+    ]
     command += [part for setting in SETTINGS for part in ("--set", setting)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment())
     assert run.returncode == 1 and run.stderr.startswith("faircopy: "), run.stderr
@@ -241,7 +252,9 @@ def test_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random, ki
 
 
 @pytest.mark.parametrize("kind", ["_metadata", "__consumer_offsets"])
-def test_an_entry_of_a_shared_journal_that_follows_from_nothing(killed: Made, copy_of: Copy, kind: str) -> None:
+def test_an_entry_of_a_shared_journal_that_follows_from_nothing(
+    killed: Made, copy_of: Copy, kind: str
+) -> None:
     made = copy_of(killed)
     (path,) = (made.data / "journal" / kind).glob("*/*.journal")
     byte, _ = add_misfit(path)
@@ -256,14 +269,19 @@ def test_the_end_of_a_shared_journal(killed: Made, copy_of: Copy, chance: random
     change(path, byte_in(last, chance), chance)
     with made.broker() as broker:
         check_others(broker, made)
-        assert path.read_bytes()[: last.byte] == (killed.data / path.relative_to(made.data)).read_bytes()[: last.byte]
+        assert (
+            path.read_bytes()[: last.byte]
+            == (killed.data / path.relative_to(made.data)).read_bytes()[: last.byte]
+        )
 
 
 def test_a_record_of_one_partition(stopped: Made, copy_of: Copy, chance: random.Random) -> None:
     made = copy_of(stopped)
     own = identity_in(made, "orders", 0)
     path = made.data / "state.lmdb" / FILE
-    records = [record for record in StorePages(path, STAMP, MAP_BYTES).records() if record.key.startswith(own)]
+    records = [
+        record for record in StorePages(path, STAMP, MAP_BYTES).records() if record.key.startswith(own)
+    ]
     record = chance.choice(records)
     change(path, record.byte + chance.randrange(len(record.value)), chance)
     with made.broker() as broker:
@@ -305,7 +323,9 @@ def test_pages_of_the_state_store(stopped: Made, copy_of: Copy, chance: random.R
     """LMDB may end the process on such a file: it does not get to see it."""
     made = copy_of(stopped)
     path = made.data / "state.lmdb" / FILE
-    (record, *_) = (each for each in StorePages(path, STAMP, MAP_BYTES).records() if each.table == b"checkpoints")
+    (record, *_) = (
+        each for each in StorePages(path, STAMP, MAP_BYTES).records() if each.table == b"checkpoints"
+    )
     content = change(path, record.byte // 4096 * 4096 + chance.choice((10, 12, 13, 16, 17)), chance)
     assert f"{path} is damaged at byte " in refusal(made)
     assert path.read_bytes() == content

@@ -65,7 +65,9 @@ async def grow(path: Path) -> None:
             Put(chance.choice(TABLES[:3]), chance.randbytes(chance.choice((9, 28))), chance.randbytes(size))
             for size in chance.choices((8, 60, 400, 5_000), (20, 20, 10, 1), k=40)
         ]
-        changes += [DeletePrefix(chance.choice(TABLES[:3]), bytes([chance.randrange(256)])) for _ in range(25)]
+        changes += [
+            DeletePrefix(chance.choice(TABLES[:3]), bytes([chance.randrange(256)])) for _ in range(25)
+        ]
         await store.write(changes)
     store.close()
 
@@ -159,7 +161,9 @@ def is_near(before: bytes, flip: Flip, found: Flaw | StoredRecord) -> bool:
     is_contradiction = isinstance(found, Flaw) and bool(
         re.search("listed as free|second link|others stand", found.what)
     )
-    tells_depths = changed * PAGE_BYTES in {root_page(before, head, TABLES_ROOT_AT) for head in (0, PAGE_BYTES)}
+    tells_depths = changed * PAGE_BYTES in {
+        root_page(before, head, TABLES_ROOT_AT) for head in (0, PAGE_BYTES)
+    }
     is_depth = tells_depths and isinstance(found, Flaw) and "it is of kind" in found.what
     return linked or named in page or changed == found.byte // PAGE_BYTES or is_contradiction or is_depth
 
@@ -201,7 +205,9 @@ def write_much(environment: lmdb.Environment, before: Contents) -> None:
                 for key, value in before[name][:: chance.randrange(1, 4)]:
                     transaction.put(key, value[::-1] * chance.randrange(1, 4), db=table)
                 for _ in range(5):
-                    transaction.put(chance.randbytes(20), chance.randbytes(chance.choice((9, 3_000))), db=table)
+                    transaction.put(
+                        chance.randbytes(20), chance.randbytes(chance.choice((9, 3_000))), db=table
+                    )
                 for key, _ in before[name][:: chance.randrange(2, 5)]:
                     transaction.delete(key, db=table)
 

@@ -35,7 +35,9 @@ class Commands:
 
 
 @pytest.fixture
-def commands(stopped: Made, copy_of: Callable[[Made], Made], monkeypatch: pytest.MonkeyPatch) -> Iterator[Commands]:
+def commands(
+    stopped: Made, copy_of: Callable[[Made], Made], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Commands]:
     monkeypatch.setattr(consume, "SILENCE_SECONDS", 0.5)
     monkeypatch.setattr(produce, "FLUSH_SECONDS", 3.0)
     made = copy_of(stopped)
@@ -66,17 +68,24 @@ def test_topics_are_shown(commands: Commands) -> None:
 def test_the_rest_is_read_before_it_is_said(commands: Commands) -> None:
     printed, reason = commands.failure("consume", "orders", "--from-beginning", "--exit", "-f", "%p %S\\n")
     assert ADVICE in reason
-    assert printed.decode().splitlines() == [f"0 {len(message)}" for message in commands.made.content["orders", 0]]
+    assert printed.decode().splitlines() == [
+        f"0 {len(message)}" for message in commands.made.content["orders", 0]
+    ]
     commands.run("consume", "orders", "-p", "0", "--from-beginning", "--exit")
 
 
 def test_a_member_of_a_group_is_told(commands: Commands) -> None:
-    assert ADVICE in commands.failure("consume", "orders", "--group", "readers", "--from-beginning", "--exit")[1]
+    assert (
+        ADVICE in commands.failure("consume", "orders", "--group", "readers", "--from-beginning", "--exit")[1]
+    )
 
 
 def test_a_writer_is_told(commands: Commands) -> None:
     assert ADVICE in commands.failure("produce", "orders", "-p", "1", stdin="more\n")[1]
-    assert ADVICE in commands.failure("produce", "orders", "-p", "1", "--transactional-id", "w/1", stdin="more\n")[1]
+    assert (
+        ADVICE
+        in commands.failure("produce", "orders", "-p", "1", "--transactional-id", "w/1", stdin="more\n")[1]
+    )
     commands.run("produce", "orders", "-p", "0", stdin="more\n")
 
 

@@ -74,7 +74,11 @@ def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_
 
 def progress_on(console: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
     )
 
 

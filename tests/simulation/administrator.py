@@ -30,7 +30,9 @@ GROUP_SECONDS = 3.0
 class Administrator:
     """Raises AssertionError if the broker does not do what it said."""
 
-    def __init__(self, remote: Remote, neighbour: Remote, chosen: random.Random, now: Callable[[], float]) -> None:
+    def __init__(
+        self, remote: Remote, neighbour: Remote, chosen: random.Random, now: Callable[[], float]
+    ) -> None:
         self._remote = remote
         self._neighbour = neighbour
         self._chosen = chosen
@@ -38,7 +40,12 @@ class Administrator:
         self._last_value = 0
 
     async def _until(
-        self, api_key: ApiKey, version: int, body: dict[str, Any], code_of: Callable[[Any], int], *done: ErrorCode
+        self,
+        api_key: ApiKey,
+        version: int,
+        body: dict[str, Any],
+        code_of: Callable[[Any], int],
+        *done: ErrorCode,
     ) -> None:
         """Repeat a request until it is done. The codes `done` say that an earlier try did it."""
         while True:
@@ -76,7 +83,9 @@ class Administrator:
         # Requests on their way may still arrive, and must not reach the next topic of this name.
         await asyncio.sleep(LATE_SECONDS)
         found = [read.value for read in await self._read_all() if read.value != FOREIGN]
-        assert set(known) <= set(found) <= set(known) | set(perhaps), f"sent {known}, perhaps {perhaps}: found {found}"
+        assert set(known) <= set(found) <= set(known) | set(perhaps), (
+            f"sent {known}, perhaps {perhaps}: found {found}"
+        )
         assert found == sorted(set(found)), f"sent in order and once each: found {found}"
         await self._delete_in_use()
         await asyncio.sleep(LATE_SECONDS)  # nor may this deletion reach the next topic
@@ -96,7 +105,10 @@ class Administrator:
 
     async def _send_for_ever(self) -> None:
         """Send what counts for nothing."""
-        data = {"name": TOPIC, "partition_data": [{"index": 0, "records": build_batch([NewRecord(b"%d" % FOREIGN)])}]}
+        data = {
+            "name": TOPIC,
+            "partition_data": [{"index": 0, "records": build_batch([NewRecord(b"%d" % FOREIGN)])}],
+        }
         body = {"transactional_id": None, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
         while True:
             with contextlib.suppress(Disconnected):
@@ -137,7 +149,9 @@ class Administrator:
         until = self._now() + self._chosen.random() * GROUP_SECONDS
         while self._now() < until:
             await member.run_once(
-                lambda: self._now() >= until, lambda assignment, reads: None, lambda offsets: lambda is_done: None
+                lambda: self._now() >= until,
+                lambda assignment, reads: None,
+                lambda offsets: lambda is_done: None,
             )
         await asyncio.sleep(LATE_SECONDS)  # a late commit would count
         await member.knock()

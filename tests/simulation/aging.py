@@ -13,7 +13,11 @@ from tests.simulation.producer import GaveUp, Refused, SimulatedProducer
 TOPIC = "aged"
 PARTITION = "aged-0"
 RETENTION_SECONDS = 15.0
-SETTINGS = {"retention.ms": str(int(RETENTION_SECONDS * 1000)), "segment.ms": "4000", "plain.enabled": "false"}
+SETTINGS = {
+    "retention.ms": str(int(RETENTION_SECONDS * 1000)),
+    "segment.ms": "4000",
+    "plain.enabled": "false",
+}
 PAUSE_SECONDS = 0.5
 ASK_CHANCE = 0.2
 PATIENCE_SECONDS = 200.0  # checkpoints may be a minute apart, and the second one deletes a segment
@@ -26,7 +30,11 @@ class Aging:
     """
 
     def __init__(
-        self, remote: Remote, chosen: random.Random, now: Callable[[], float], early_seconds: Callable[[], float]
+        self,
+        remote: Remote,
+        chosen: random.Random,
+        now: Callable[[], float],
+        early_seconds: Callable[[], float],
     ) -> None:
         self._remote = remote
         self._chosen = chosen

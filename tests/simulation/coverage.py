@@ -66,7 +66,9 @@ def watched(coverage: Coverage) -> Iterator[None]:
     """Count the transitions of transactions, of groups, and of transactions in partitions."""
     with contextlib.ExitStack() as stack:
         for module, name in ((state, "transaction"), (group_state, "group")):
-            stack.enter_context(mock.patch.object(module, "TRANSITIONS", Watched(name, module.TRANSITIONS, coverage)))
+            stack.enter_context(
+                mock.patch.object(module, "TRANSITIONS", Watched(name, module.TRANSITIONS, coverage))
+            )
         for kind in ("plain", "draft", "prepared", "apply", "discard", "trim"):
             stack.enter_context(counting(kind, coverage))
         yield

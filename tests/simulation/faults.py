@@ -25,7 +25,9 @@ FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store
 class Faults:
     """Causes faults until `stop`. Without `may_lose_power`, only processes die (durability `os`)."""
 
-    def __init__(self, machine: Machine, chosen: random.Random, coverage: Coverage, *, may_lose_power: bool) -> None:
+    def __init__(
+        self, machine: Machine, chosen: random.Random, coverage: Coverage, *, may_lose_power: bool
+    ) -> None:
         self._machine = machine
         self._chosen = chosen
         self._coverage = coverage

@@ -93,7 +93,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _note(self, _loop: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
         # Tasks of lives that are over are never finished.
-        is_end = "destroyed but it is pending" in failure["message"] or isinstance(failure.get("exception"), Crash)
+        is_end = "destroyed but it is pending" in failure["message"] or isinstance(
+            failure.get("exception"), Crash
+        )
         if not is_end:
             self.failures.append(failure)
 

@@ -341,7 +341,9 @@ class Aftermath:
 
     def node(self, node: Node) -> Node:
         if id(node) not in self._made:
-            self._made[id(node)] = self.directory(node) if isinstance(node, DirectoryNode) else self.file(node)
+            self._made[id(node)] = (
+                self.directory(node) if isinstance(node, DirectoryNode) else self.file(node)
+            )
         return self._made[id(node)]
 
     def directory(self, node: DirectoryNode) -> DirectoryNode:

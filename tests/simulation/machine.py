@@ -66,7 +66,9 @@ class Machine:
     A context manager: while its broker runs, all files of this process are on the machine's disk.
     """
 
-    def __init__(self, loop: VirtualLoop, settings: Settings, chosen: random.Random, coverage: Coverage) -> None:
+    def __init__(
+        self, loop: VirtualLoop, settings: Settings, chosen: random.Random, coverage: Coverage
+    ) -> None:
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.disk = LyingDisk(self._now_ns)
@@ -242,4 +244,6 @@ class SimulatedEnvironment(Environment):
     def store(self, path: Path, loop: asyncio.AbstractEventLoop) -> StateStore:
         machine = self._machine
         disk = machine.disk
-        return SimulatedStore(machine.contents, loop, self._disks, lambda: disk.operation("store write", path))
+        return SimulatedStore(
+            machine.contents, loop, self._disks, lambda: disk.operation("store write", path)
+        )

@@ -53,7 +53,9 @@ class Weather:
 
     def clear(self) -> None:
         """Stop the faults."""
-        self.slow = self.cut_before = self.cut_after = self.late_request = self.repeat = self.flipped_bit = 0.0
+        self.slow = self.cut_before = self.cut_after = self.late_request = self.repeat = self.flipped_bit = (
+            0.0
+        )
 
     def happens(self, chance: float) -> bool:
         return chance > 0 and self._chosen.random() < chance
@@ -71,7 +73,9 @@ class Weather:
 class Lane:
     """One direction of a link. What is sent later arrives later."""
 
-    def __init__(self, loop: VirtualLoop, life: Life, weather: Weather, arrive: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, loop: VirtualLoop, life: Life, weather: Weather, arrive: Callable[[bytes], None]
+    ) -> None:
         self._loop = loop
         self._life = life
         self._weather = weather
@@ -133,7 +137,9 @@ class Transport(asyncio.Transport):
 class Link:
     """One connection, with both of its ends."""
 
-    def __init__(self, loop: VirtualLoop, weather: Weather, client: Life, broker: Life, server: Server) -> None:
+    def __init__(
+        self, loop: VirtualLoop, weather: Weather, client: Life, broker: Life, server: Server
+    ) -> None:
         self._loop = loop
         self._broker = broker
         self._weather = weather

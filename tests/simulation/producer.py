@@ -82,7 +82,9 @@ class Batch:
         """Do not send it again."""
         if self.error is None:
             is_certain = self._is_certain
-            self.error = Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True) if is_certain else GaveUp("PRODUCE")
+            self.error = (
+                Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True) if is_certain else GaveUp("PRODUCE")
+            )
 
     def offset(self) -> int:
         """Its base offset; -1 within a transaction. Raises Refused, GaveUp."""
@@ -152,7 +154,11 @@ class SimulatedProducer:
 
     def _who(self) -> dict[str, Any]:
         producer_id, epoch = self._identity
-        return {"transactional_id": self._transactional_id, "producer_id": producer_id, "producer_epoch": epoch}
+        return {
+            "transactional_id": self._transactional_id,
+            "producer_id": producer_id,
+            "producer_epoch": epoch,
+        }
 
     async def begin_life(self) -> None:
         """Get a producer id, and fence earlier instances of this transactional id. Raises Refused, GaveUp."""
@@ -176,7 +182,9 @@ class SimulatedProducer:
         for name in partitions:
             topic, number = partition_of(name)
             topics.setdefault(topic, []).append(number)
-        body = self._who() | {"topics": [{"name": topic, "partitions": found} for topic, found in topics.items()]}
+        body = self._who() | {
+            "topics": [{"name": topic, "partitions": found} for topic, found in topics.items()]
+        }
         await self._ask(
             ApiKey.ADD_PARTITIONS_TO_TXN, 3, body, lambda answer: answer.results[0].partitions[0].error_code
         )
@@ -193,7 +201,9 @@ class SimulatedProducer:
         batches = [self._batch(name, values, time_ms) for name, values in sends]
         places = asyncio.Semaphore(IN_FLIGHT_MAX)
         names = dict.fromkeys(batch.name for batch in batches)
-        await asyncio.gather(*(self._drain([each for each in batches if each.name == name], places) for name in names))
+        await asyncio.gather(
+            *(self._drain([each for each in batches if each.name == name], places) for name in names)
+        )
         self._must_bump = self._must_bump or any(batch.error is not None for batch in batches)
         return batches
 
@@ -231,8 +241,16 @@ class SimulatedProducer:
     async def _try(self, batch: Batch, places: asyncio.Semaphore) -> int | None:
         """Send a batch once. Returns the code of the answer, or None if there was none."""
         topic, number = partition_of(batch.name)
-        data = {"name": topic, "partition_data": [{"index": number, "records": self._remote.spoilt(batch.records)}]}
-        body = {"transactional_id": self._transactional_id, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
+        data = {
+            "name": topic,
+            "partition_data": [{"index": number, "records": self._remote.spoilt(batch.records)}],
+        }
+        body = {
+            "transactional_id": self._transactional_id,
+            "acks": -1,
+            "timeout_ms": 5_000,
+            "topic_data": [data],
+        }
         # No `with`: it would run when what is left of a dead client is collected, after the loop is gone.
         await places.acquire()
         try:
@@ -265,4 +283,6 @@ class SimulatedProducer:
         )
 
     async def end(self, *, committed: bool) -> None:
-        await self._ask(ApiKey.END_TXN, 3, self._who() | {"committed": committed}, lambda answer: answer.error_code)
+        await self._ask(
+            ApiKey.END_TXN, 3, self._who() | {"committed": committed}, lambda answer: answer.error_code
+        )

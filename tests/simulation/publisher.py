@@ -117,7 +117,9 @@ class WrittenFile(NewFile):
 class SimulatedPublisher:
     """Replaces `PublisherProcess`: one request after another, each done at once, after some time."""
 
-    def __init__(self, disk: LyingDisk, clock_ms: Callable[[], int], chosen: random.Random, coverage: Coverage) -> None:
+    def __init__(
+        self, disk: LyingDisk, clock_ms: Callable[[], int], chosen: random.Random, coverage: Coverage
+    ) -> None:
         self._coverage = coverage
         self._live_files = 0
         self._disk = disk

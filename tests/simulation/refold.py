@@ -37,7 +37,9 @@ def differences(broker: Broker) -> Iterator[str]:
     for partition in broker.shards.partitions():
         if partition.failure is None and is_written(partition.journal):
             files = files_of(partition.journal, partition.identity)
-            yield from compare(f"state of {partition.name}", partition.state, state_of(broker, partition, files))
+            yield from compare(
+                f"state of {partition.name}", partition.state, state_of(broker, partition, files)
+            )
             if isinstance(partition, OffsetsPartition) and is_shown(partition.journal):
                 yield from compare_offsets(broker, partition)
 

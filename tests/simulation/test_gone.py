@@ -44,12 +44,16 @@ async def commit(stage: Stage) -> None:
 
 
 async def delete_records(stage: Stage) -> None:
-    asked = {"topics": [{"name": "a", "partitions": [{"partition_index": 0, "offset": 1}]}], "timeout_ms": 10_000}
+    asked = {
+        "topics": [{"name": "a", "partitions": [{"partition_index": 0, "offset": 1}]}],
+        "timeout_ms": 10_000,
+    }
     await stage.remote.ask(ApiKey.DELETE_RECORDS, 2, asked)
 
 
 @pytest.mark.parametrize(
-    "work", [commit_offsets, expire_offsets, store_a_group, commit_offsets_in_a_transaction, commit, delete_records]
+    "work",
+    [commit_offsets, expire_offsets, store_a_group, commit_offsets_in_a_transaction, commit, delete_records],
 )
 @pytest.mark.parametrize("moment", range(MOMENTS))
 def test_the_others_go_on(work: Work, moment: int) -> None:

@@ -77,7 +77,9 @@ async def shown(stage: Stage) -> list[list[Value]]:
     return [await values_of(stage, partition) for partition in PARTITIONS]
 
 
-@pytest.mark.parametrize("shards", [*itertools.permutations(range(SHARDS), 1), *itertools.permutations(range(SHARDS))])
+@pytest.mark.parametrize(
+    "shards", [*itertools.permutations(range(SHARDS), 1), *itertools.permutations(range(SHARDS))]
+)
 def test_an_open_transaction_goes_on(shards: tuple[int, ...]) -> None:
     """Even if several shards are closed at a time, in whichever order they come back."""
 
@@ -196,7 +198,15 @@ def test_what_is_not_led_is_refused_and_nothing_is_half_shown() -> None:
             await stage.in_broker(stage.broker.shards.close(shard))
         assert await codes(stage) == {ErrorCode.LEADER_NOT_AVAILABLE}
         asked = {
-            "topics": [{"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}],
+            "topics": [
+                {
+                    "name": "new",
+                    "num_partitions": 1,
+                    "replication_factor": 1,
+                    "assignments": [],
+                    "configs": [],
+                }
+            ],
             "timeout_ms": 1_000,
         }
         answer = await stage.remote.ask(ApiKey.CREATE_TOPICS, 5, asked)
@@ -251,7 +261,9 @@ def test_each_leader_has_an_epoch_of_its_own() -> None:
         found = []
         for asked in (epoch - 1, epoch):
             topics = [{"topic": "a", "partitions": [{"partition": 0, "leader_epoch": asked}]}]
-            answer = await stage.remote.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 3, {"replica_id": -1, "topics": topics})
+            answer = await stage.remote.ask(
+                ApiKey.OFFSET_FOR_LEADER_EPOCH, 3, {"replica_id": -1, "topics": topics}
+            )
             found.append(answer.topics[0].partitions[0].end_offset)
         return found
 

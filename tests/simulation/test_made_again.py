@@ -121,8 +121,14 @@ def test_a_shared_table_is_not_mixed() -> None:
         assert await published(stage, TABLE) == [*before, 1_000]
         await restart(stage)
         assert await published(stage, TABLE) == [*before, 1_000]
-        resource = {"resource_type": 2, "resource_name": "c", "configs": [{"name": "plain.table", "value": "other"}]}
-        answer = await stage.remote.ask(ApiKey.ALTER_CONFIGS, 1, {"resources": [resource], "validate_only": False})
+        resource = {
+            "resource_type": 2,
+            "resource_name": "c",
+            "configs": [{"name": "plain.table", "value": "other"}],
+        }
+        answer = await stage.remote.ask(
+            ApiKey.ALTER_CONFIGS, 1, {"resources": [resource], "validate_only": False}
+        )
         assert answer.responses[0].error_code == 0
         assert await published(stage, "other") == [-3, -2]
 

@@ -31,5 +31,7 @@ def test_a_seed_gives_the_same_history_to_the_byte(seed: int) -> None:
 def digest_in_another_process(seed: int, hash_seed: str) -> str:
     program = f"from tests.simulation.run import simulate; print(simulate({seed}).digest)"
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()

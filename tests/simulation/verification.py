@@ -46,7 +46,11 @@ async def copy_store(contents: Contents, path: Path) -> None:
     path.mkdir(exist_ok=True)
     store = StateStore(path, asyncio.get_running_loop())
     try:
-        rows = ((name, key, value) for name, table in contents.tables.items() for key, value in table.values.items())
+        rows = (
+            (name, key, value)
+            for name, table in contents.tables.items()
+            for key, value in table.values.items()
+        )
         await store.write([Put(*row) for row in rows])
     finally:
         store.close()

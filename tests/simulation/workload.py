@@ -87,7 +87,9 @@ class Attempt:
 class Workload:
     """All clients of one run. `stop` lets them finish their work."""
 
-    def __init__(self, loop: VirtualLoop, machine: Machine, chosen: random.Random, coverage: Coverage) -> None:
+    def __init__(
+        self, loop: VirtualLoop, machine: Machine, chosen: random.Random, coverage: Coverage
+    ) -> None:
         self._loop = loop
         self._machine = machine
         self._chosen = chosen
@@ -103,7 +105,10 @@ class Workload:
         self._is_stopping = False
         self._identities: set[tuple[int, int]] = set()
         self._aging = Aging(
-            self._remote(Life("aging")), self._random(), loop.time, lambda: machine.boots * EARLY_SECONDS_A_BOOT
+            self._remote(Life("aging")),
+            self._random(),
+            loop.time,
+            lambda: machine.boots * EARLY_SECONDS_A_BOOT,
         )
         self._readers: list[SimulatedConsumer] = []
         self._keep: list[object] = []
@@ -134,7 +139,9 @@ class Workload:
         self._tasks.append(self._loop.create_task(work))
 
     def _remote(self, life: Life) -> Remote:
-        return Remote(lambda: self._machine.connect(life), self._machine.weather, self._random(), self._coverage)
+        return Remote(
+            lambda: self._machine.connect(life), self._machine.weather, self._random(), self._coverage
+        )
 
     def _random(self) -> random.Random:
         return random.Random(self._chosen.getrandbits(64))
@@ -235,7 +242,9 @@ class Workload:
         try:
             await producer.add_partitions(partitions)
             for _ in range(chosen.randint(1, 2)):
-                sends = [(chosen.choice(partitions), self._new_values(chosen)) for _ in range(chosen.randint(1, 6))]
+                sends = [
+                    (chosen.choice(partitions), self._new_values(chosen)) for _ in range(chosen.randint(1, 6))
+                ]
                 attempt.sends += [Send(name, value) for name, values in sends for value in values]
                 for batch in await producer.send_all(sends, self._machine.clock.wall_ms()):
                     batch.offset()

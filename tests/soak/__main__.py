@@ -28,7 +28,9 @@ INTERRUPTED = 130
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--minutes", default=1.0, show_default=True, help="How long things go wrong; healing takes a bit more.")
+@click.option(
+    "--minutes", default=1.0, show_default=True, help="How long things go wrong; healing takes a bit more."
+)
 @click.option("--seed", type=int, help="Chooses what goes wrong, and in which order; random, and printed.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object at the end instead of tables.")
 @click.option(
@@ -82,7 +84,10 @@ async def watched(soak: Soak, seconds: float, console: Console) -> None:
             await asyncio.wait([running], timeout=REFRESH_SECONDS)
             outcome = soak.outcome
             progress.update(
-                task, description=outcome.phase, completed=outcome.seconds, counts=", ".join(counts_of(outcome))
+                task,
+                description=outcome.phase,
+                completed=outcome.seconds,
+                counts=", ".join(counts_of(outcome)),
             )
     await running
 

@@ -66,7 +66,9 @@ class Application:
         for number in itertools.count(1):
             if is_over.is_set():
                 return
-            instance = Instance(self, f"{name} {self.transactional_id}#{number}", self._chosen.getrandbits(48), is_over)
+            instance = Instance(
+                self, f"{name} {self.transactional_id}#{number}", self._chosen.getrandbits(48), is_over
+            )
             thread = threading.Thread(target=instance.run, name=instance.name)
             thread.start()
             thread.join(self._chosen.expovariate(1 / LIFE_SECONDS))

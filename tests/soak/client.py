@@ -45,7 +45,9 @@ def main() -> None:
     is_over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: is_over.set())
     work: list[Application | PlainProducer | Reader | Member] = [
-        Application(client, address, recorder, f"{order}/{library}", chosen.choice(PLACES), chosen.getrandbits(48))
+        Application(
+            client, address, recorder, f"{order}/{library}", chosen.choice(PLACES), chosen.getrandbits(48)
+        )
         for order in ORDERS
     ]
     work.append(PlainProducer(client, address, recorder, chosen.getrandbits(48)))

@@ -67,12 +67,16 @@ def look_at_table(data_directory: Path) -> Snapshot:
 
 def whole_table(data_directory: Path, finals: list[Final]) -> Snapshot:
     """The plain table, once it has the rows of the logs. Raises TableBehind if it never does."""
-    expected = {read for final in finals if final.partition.rpartition("-")[0] in TABLE_TOPICS for read in final.reads}
+    expected = {
+        read for final in finals if final.partition.rpartition("-")[0] in TABLE_TOPICS for read in final.reads
+    }
     deadline = time.monotonic() + TABLE_SECONDS
     while True:
         snapshot = look_at_table(data_directory)
         if len(snapshot.reads) == len(expected) and set(snapshot.reads) == expected:
             return snapshot
         if time.monotonic() > deadline or len(snapshot.reads) > len(expected):
-            raise TableBehind(f"the plain table has {len(snapshot.reads):,} rows, its logs have {len(expected):,}")
+            raise TableBehind(
+                f"the plain table has {len(snapshot.reads):,} rows, its logs have {len(expected):,}"
+            )
         time.sleep(0.2)

@@ -78,7 +78,9 @@ class Faults:
         """Raise BrokerFailed if a process ended by itself."""
         for each in (self._broker, *self._clients):
             if not each.is_running:
-                raise BrokerFailed(f"{each.name} ended by itself, with exit code {each.exit_code}: see its log")
+                raise BrokerFailed(
+                    f"{each.name} ended by itself, with exit code {each.exit_code}: see its log"
+                )
 
     async def heal(self) -> None:
         """Have all processes run, with all that they need."""

@@ -52,7 +52,8 @@ class PlainProducer:
         """Send a few messages to one partition. They are acknowledged in order."""
         place = self._chosen.choice(PLACES)
         sends = [
-            Send(name_of(place), f"{process}:{next(self._values)}") for _ in range(self._chosen.randint(1, BURST_MAX))
+            Send(name_of(place), f"{process}:{next(self._values)}")
+            for _ in range(self._chosen.randint(1, BURST_MAX))
         ]
         attempts = [Attempt(self._recorder, process, None, [send]) for send in sends]
         for attempt in attempts:

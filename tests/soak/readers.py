@@ -46,7 +46,9 @@ class Reader:
     def _life(self, process: str, made: Consumer, is_ending: Callable[[], bool]) -> None:
         consumer = RecordedConsumer(process, self._recorder, made)
         ends = made.ends(PLACES)
-        consumer.assign({place: max(end - self._chosen.randint(0, BEHIND_MAX), 0) for place, end in ends.items()})
+        consumer.assign(
+            {place: max(end - self._chosen.randint(0, BEHIND_MAX), 0) for place, end in ends.items()}
+        )
         while not is_ending():
             consumer.poll(POLL_SECONDS)
 

@@ -15,7 +15,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from tests.checker.history import Offset, Operation, Read, Result, Send, Transaction, read_history, write_history
+from tests.checker.history import (
+    Offset,
+    Operation,
+    Read,
+    Result,
+    Send,
+    Transaction,
+    read_history,
+    write_history,
+)
 from tests.soak.stage import now
 
 
@@ -43,7 +52,9 @@ class Recorder:
 class Attempt:
     """A transaction, plain send or commit of offsets while it goes on. It is recorded before it acts."""
 
-    def __init__(self, recorder: Recorder, process: str, group: str | None, sends: Iterable[Send] = ()) -> None:
+    def __init__(
+        self, recorder: Recorder, process: str, group: str | None, sends: Iterable[Send] = ()
+    ) -> None:
         self._recorder = recorder
         self.transaction = Transaction(process, group, now(), None, now(), Result.FAILED, list(sends))
         recorder.write(self.transaction)

@@ -111,7 +111,9 @@ class Soak:
         for client in clients:
             await client.start(self._chosen.getrandbits(48))
 
-    async def _storm(self, seconds: float, faults: Faults, broker: BrokerProcess, clients: list[ClientProcess]) -> None:
+    async def _storm(
+        self, seconds: float, faults: Faults, broker: BrokerProcess, clients: list[ClientProcess]
+    ) -> None:
         """Let things go wrong for `seconds`, then heal them."""
         self.outcome.phase = "storm"
         self._weather.is_calm = False
@@ -193,5 +195,7 @@ async def all_ended(processes: Iterable[SoakProcess]) -> AsyncIterator[None]:
 def complaints_in(log: Path) -> list[str]:
     """What a process logged that no injected fault explains."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    found = [number for number, line in enumerate(lines) if any(complaint in line for complaint in COMPLAINTS)]
+    found = [
+        number for number, line in enumerate(lines) if any(complaint in line for complaint in COMPLAINTS)
+    ]
     return [f"{log.name}:{number + 1}: {lines[number]}" for number in found[:COMPLAINTS_SHOWN]]

@@ -15,7 +15,8 @@ PLACES: list[Place] = [(topic, number) for topic, count in TOPICS.items() for nu
 MEMBERS_GROUP = "members"
 
 LIBRARIES: dict[str, Client] = {
-    adapter.name: cast(Client, adapter) for adapter in (confluent_adapter, kafka_python_adapter, aiokafka_adapter)
+    adapter.name: cast(Client, adapter)
+    for adapter in (confluent_adapter, kafka_python_adapter, aiokafka_adapter)
 }
 
 TRANSACTION_TIMEOUT_SECONDS = 6.0

@@ -15,7 +15,10 @@ from tests.soak.proxy import HOST, OLDER_CONNECTIONS, REQUEST, Proxy, closed, co
 from tests.soak.weather import Fate, Weather
 
 WAIT_SECONDS = 10.0
-FIRST, SECOND = OLDER_CONNECTIONS, 2 * OLDER_CONNECTIONS + 1  # the proxy's connections for those of the client
+FIRST, SECOND = (
+    OLDER_CONNECTIONS,
+    2 * OLDER_CONNECTIONS + 1,
+)  # the proxy's connections for those of the client
 
 
 class FixedWeather(Weather):

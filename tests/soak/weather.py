@@ -65,7 +65,9 @@ class Weather:
             ApiKey.PRODUCE: deque(chosen.sample(list(PRODUCE), len(PRODUCE))),
         }
         self.is_calm = True
-        coverage.announce(*(f"{name_of(api_key)}: {fate.value}" for api_key, due in self._due.items() for fate in due))
+        coverage.announce(
+            *(f"{name_of(api_key)}: {fate.value}" for api_key, due in self._due.items() for fate in due)
+        )
 
     def fate_of(self, api_key: int) -> Fate | None:
         """The fate of the next request; None if nothing happens to it."""

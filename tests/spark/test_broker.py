@@ -38,7 +38,12 @@ class Writer(threading.Thread):
 
     def _write(self) -> None:
         producer = Producer(
-            {"bootstrap.servers": self._broker.address, "transactional.id": "spark/1", "linger.ms": 0, "log_level": 0}
+            {
+                "bootstrap.servers": self._broker.address,
+                "transactional.id": "spark/1",
+                "linger.ms": 0,
+                "log_level": 0,
+            }
         )
         producer.init_transactions(10)
         while not self.is_over.wait(0.02):
@@ -89,7 +94,11 @@ def test_batch_and_stream_over_kills(spark: SparkSession, tmp_path: Path) -> Non
 
         def start() -> Any:
             rows = spark.readStream.schema(spark.read.parquet(table).schema).parquet(table)
-            return rows.writeStream.option("checkpointLocation", str(tmp_path / "check")).foreachBatch(take).start()
+            return (
+                rows.writeStream.option("checkpointLocation", str(tmp_path / "check"))
+                .foreachBatch(take)
+                .start()
+            )
 
         query = start()
         for round_ in range(3):
@@ -104,7 +113,8 @@ def test_batch_and_stream_over_kills(spark: SparkSession, tmp_path: Path) -> Non
         writer.is_over.set()
         writer.join(30)
         eventually(
-            lambda: set(writer.acked) <= {int(v.split(":")[0]) for v in values_of(spark.read.parquet(table))}, 30
+            lambda: set(writer.acked) <= {int(v.split(":")[0]) for v in values_of(spark.read.parquet(table))},
+            30,
         )
         query.processAllAvailable()
         query.stop()

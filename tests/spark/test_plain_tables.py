@@ -78,7 +78,9 @@ class Publisher:
         self._table.close()
 
     @contextmanager
-    def in_the_background(self, publications: int, may_go_on: Callable[[int], bool]) -> Iterator[threading.Thread]:
+    def in_the_background(
+        self, publications: int, may_go_on: Callable[[int], bool]
+    ) -> Iterator[threading.Thread]:
         """Publish, restarting now and then, as far as `may_go_on(publications so far)` allows."""
 
         def work() -> None:

@@ -94,7 +94,9 @@ def write(address: str) -> None:
         for message in range(4):
             producer.produce("orders", b"%d.%d" % (number, message), b"key", message % 2)
         producer.produce("audit", b"%d" % number, partition=0)
-        producer.send_offsets_to_transaction([TopicPartition("orders", 0, number)], group.consumer_group_metadata(), 10)
+        producer.send_offsets_to_transaction(
+            [TopicPartition("orders", 0, number)], group.consumer_group_metadata(), 10
+        )
         producer.flush(10)
         if number % 6 == 5:
             producer.abort_transaction(10)

@@ -220,7 +220,11 @@ def test_a_backup_has_both_formats(killed: Found) -> None:
 
 def run(*arguments: str) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "faircopy", *arguments], capture_output=True, text=True, env=environment(), timeout=60
+        [sys.executable, "-m", "faircopy", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
     )
     assert ran.returncode == 0, ran.stderr + ran.stdout
 

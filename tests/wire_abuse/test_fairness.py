@@ -78,7 +78,10 @@ LARGE: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
     "offsets to delete": (
         ApiKey.OFFSET_DELETE,
         0,
-        {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": n} for n in range(MANY)]}]},
+        {
+            "group_id": "g",
+            "topics": [{"name": "t", "partitions": [{"partition_index": n} for n in range(MANY)]}],
+        },
     ),
     "offsets in a transaction": (
         ApiKey.TXN_OFFSET_COMMIT,
@@ -90,7 +93,9 @@ LARGE: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("fairness"), "plain.enabled=false", "durability=os") as process:
+    with BrokerProcess(
+        tmp_path_factory.mktemp("fairness"), "plain.enabled=false", "durability=os"
+    ) as process:
         with BrokerConnection(process.address) as connection:
             connection.ask(METADATA, 9, {"topics": [{"name": "there"}], "allow_auto_topic_creation": True})
         yield process
@@ -109,7 +114,10 @@ def test_others_are_served_while_a_large_request_is_worked_on(broker: BrokerProc
     host, port = broker.address.split(":")
     most = 0
     for _ in range(5):
-        with socket.create_connection((host, int(port)), 30) as large, BrokerConnection(broker.address) as small:
+        with (
+            socket.create_connection((host, int(port)), 30) as large,
+            BrokerConnection(broker.address) as small,
+        ):
             large.sendall(request)
             large.setblocking(False)
             served = 0
@@ -143,7 +151,9 @@ def test_what_is_asked_for_twice_is_answered_once(broker: BrokerProcess) -> None
     assert len(topic.partitions) == 1
     offsets = {"topics": [{"name": "there", "partitions": [PARTITION] * times}]}
     (topic,) = ask(broker, ApiKey.LIST_OFFSETS, 5, offsets).topics
-    assert {partition.error_code for partition in topic.partitions} == {ErrorCode.INVALID_REQUEST}, "as Kafka says"
+    assert {partition.error_code for partition in topic.partitions} == {ErrorCode.INVALID_REQUEST}, (
+        "as Kafka says"
+    )
 
 
 def test_large_requests_in_parallel_are_read_apart_from_each_other(broker: BrokerProcess) -> None:
@@ -183,7 +193,11 @@ def test_a_stop_meets_no_request_that_goes_on(broker: BrokerProcess) -> None:
     """Searches by time that are in the works when their clients go, and then the broker."""
     batch = batch_of_many_small_records(300_000)
     partitions = [{"index": 0, "records": batch}]
-    produce = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": "there", "partition_data": partitions}]}
+    produce = {
+        "acks": -1,
+        "timeout_ms": 5_000,
+        "topic_data": [{"name": "there", "partition_data": partitions}],
+    }
     answer = ask(broker, ApiKey.PRODUCE, 9, produce)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     search = {"topics": [{"name": "there", "partitions": [PARTITION | {"timestamp": 1}]}]}

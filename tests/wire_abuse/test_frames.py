@@ -42,7 +42,9 @@ def undisturbed(broker: BrokerProcess) -> Iterator[None]:
     for made in admin.create_topics([NewTopic("bystander", 1), NewTopic(TOPIC, 1)]).values():
         made.result(10)
     producer = Producer({"bootstrap.servers": broker.address})
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bystander", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": "bystander", "auto.offset.reset": "earliest"}
+    )
     consumer.assign([TopicPartition("bystander", 0, 0)])
     producer.produce("bystander", b"before", partition=0)
     assert producer.flush(10) == 0
@@ -171,7 +173,11 @@ def produce(
 ) -> WireMessage:
     """Produce raw bytes; the answer for the partition."""
     partitions = [{"index": partition, "records": records}]
-    body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]} | fields
+    body = {
+        "acks": -1,
+        "timeout_ms": 5_000,
+        "topic_data": [{"name": topic, "partition_data": partitions}],
+    } | fields
     with BrokerConnection(broker.address) as connection:
         answer: WireMessage = connection.ask(PRODUCE, 9, body).responses[0].partition_responses[0]
         return answer
@@ -220,7 +226,9 @@ def test_bad_batches_get_their_codes(broker: BrokerProcess, records: bytes | Non
 
 def test_a_transactional_batch_without_a_transaction_is_refused(broker: BrokerProcess) -> None:
     with BrokerConnection(broker.address) as connection:
-        given_id = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": "abuse", "transaction_timeout_ms": 60_000})
+        given_id = connection.ask(
+            INIT_PRODUCER_ID, 2, {"transactional_id": "abuse", "transaction_timeout_ms": 60_000}
+        )
     batch = build_batch(
         [NewRecord(b"x")],
         producer_id=given_id.producer_id,
@@ -292,7 +300,9 @@ def test_a_search_by_time_does_not_inflate_what_is_large(broker: BrokerProcess) 
 
 
 @pytest.mark.parametrize("codec", [0, 4])
-@pytest.mark.parametrize(("held", "said"), [(1, 1_000), (1_000, 1), (1, 2**31 - 1), (20_000, 19_999), (20_000, 20_001)])
+@pytest.mark.parametrize(
+    ("held", "said"), [(1, 1_000), (1_000, 1), (1, 2**31 - 1), (20_000, 19_999), (20_000, 20_001)]
+)
 def test_a_batch_that_lies_about_its_records_is_refused(
     broker: BrokerProcess, codec: int, held: int, said: int
 ) -> None:
@@ -309,17 +319,29 @@ def test_a_batch_that_lies_about_its_records_is_refused(
 def test_batches_that_take_long_to_check_keep_their_order(broker: BrokerProcess) -> None:
     """All in flight at once: small ones, and ones that are counted on another thread."""
     with BrokerConnection(broker.address) as connection:
-        asked = {"transactional_id": None, "transaction_timeout_ms": 1_000, "producer_id": -1, "producer_epoch": -1}
+        asked = {
+            "transactional_id": None,
+            "transaction_timeout_ms": 1_000,
+            "producer_id": -1,
+            "producer_epoch": -1,
+        }
         given = connection.ask(INIT_PRODUCER_ID, 4, asked)
     frames, sequence = [], 0
     for number in range(30):
         records = 30_000 if number % 3 else 2
         plain = build_batch(
-            [NewRecord(b"")] * records, producer_id=given.producer_id, producer_epoch=0, base_sequence=sequence
+            [NewRecord(b"")] * records,
+            producer_id=given.producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
         )
         batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
         partitions = [{"index": 0, "records": batch}]
-        body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": TOPIC, "partition_data": partitions}]}
+        body = {
+            "acks": -1,
+            "timeout_ms": 5_000,
+            "topic_data": [{"name": TOPIC, "partition_data": partitions}],
+        }
         frames.append(encode_request(PRODUCE, 9, number, "test", body))
         sequence += records
     client = connect(broker)

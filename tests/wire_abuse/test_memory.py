@@ -25,7 +25,9 @@ def test_many_large_requests_at_once_wait_for_room(tmp_path: Path) -> None:
         failed: list[object] = []
 
         def send(number: int) -> None:
-            producer = Producer({"bootstrap.servers": broker.address, "message.max.bytes": 10 * MIB, "linger.ms": 0})
+            producer = Producer(
+                {"bootstrap.servers": broker.address, "message.max.bytes": 10 * MIB, "linger.ms": 0}
+            )
             for _ in range(5):
                 producer.produce(
                     "large", bytes(4 * MIB), partition=0, on_delivery=lambda error, _: failed.append(error)

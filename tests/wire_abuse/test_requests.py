@@ -40,7 +40,9 @@ LONGEST = 32_767
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """One that checkpoints often, since what is taken must be stored as well."""
-    process = BrokerProcess(tmp_path_factory.mktemp("requests"), "checkpoint.interval.ms=100", "plain.enabled=false")
+    process = BrokerProcess(
+        tmp_path_factory.mktemp("requests"), "checkpoint.interval.ms=100", "plain.enabled=false"
+    )
     with process:
         with BrokerConnection(process.address) as connection:
             connection.ask(
@@ -65,7 +67,21 @@ def is_serving(broker: BrokerProcess) -> bool:
 # -- random requests -------------------------------------------------------------------------------------------------
 
 BATCH = build_batch([NewRecord(b"value", b"key", 1_000)])
-NAMES = ["", VICTIM, "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "0", "retention.ms"]
+NAMES = [
+    "",
+    VICTIM,
+    "other",
+    "group",
+    "\0",
+    "ä/ö",
+    ".",
+    "x" * 300,
+    "consumer",
+    "range",
+    "broker",
+    "0",
+    "retention.ms",
+]
 SMALL = [-2, -1, 0, 1, 2, 3, 1_000]
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
@@ -174,7 +190,10 @@ def test_long_names_can_be_stored(broker: BrokerProcess) -> None:
             fetch = {"group_id": name, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
             assert connection.ask(OFFSET_FETCH, 5, fetch).topics[0].partitions[0].committed_offset == length
             again = connection.ask(INIT_PRODUCER_ID, 1, init)
-            assert (again.producer_id, again.producer_epoch) == (identity.producer_id, identity.producer_epoch + 1)
+            assert (again.producer_id, again.producer_epoch) == (
+                identity.producer_id,
+                identity.producer_epoch + 1,
+            )
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------

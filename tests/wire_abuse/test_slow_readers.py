@@ -99,7 +99,9 @@ def memory_bytes(broker: BrokerProcess) -> int:
 
 
 def read_all(broker: BrokerProcess) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "reader", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": "reader", "enable.auto.commit": False}
+    )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     found: list[int] = []
     while len(found) < MESSAGES:

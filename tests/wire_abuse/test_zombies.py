@@ -93,7 +93,12 @@ def visible(connection: BrokerConnection) -> list[bytes]:
     values: list[bytes] = []
     while len(values) < end_offset:
         asked = {"partition": 0, "fetch_offset": len(values), "partition_max_bytes": 1}
-        body = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1, "topics": [{"topic": TOPIC, "partitions": [asked]}]}
+        body = {
+            "max_wait_ms": 0,
+            "min_bytes": 1,
+            "max_bytes": 1,
+            "topics": [{"topic": TOPIC, "partitions": [asked]}],
+        }
         records = connection.ask(FETCH, 11, body).responses[0].partitions[0].records
         values += [record.value or b"" for record in decode_records(bytes(records))]
     return values
@@ -225,7 +230,9 @@ def test_a_repeated_end_is_answered_as_the_first(connections: list[BrokerConnect
     assert visible(connections[0]).count(b"again") == 1
 
 
-@pytest.mark.parametrize(("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (3, ErrorCode.PRODUCER_FENCED)])
+@pytest.mark.parametrize(
+    ("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (3, ErrorCode.PRODUCER_FENCED)]
+)
 def test_a_zombie_can_do_nothing(connections: list[BrokerConnection], version: int, code: ErrorCode) -> None:
     """Its code depends on what its version of the protocol knows."""
     zombie = Instance(connections[0], f"zombie/{version}")
@@ -268,7 +275,9 @@ def test_a_repeated_draft_counts_once(connections: list[BrokerConnection]) -> No
     assert visible(connections[0])[-2:] == [b"twice: a", b"twice: b"]
 
 
-def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connections: list[BrokerConnection]) -> None:
+def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(
+    connections: list[BrokerConnection],
+) -> None:
     """Those that the messages get if nobody else writes before the commit, and never a higher one."""
     connection = connections[0]
     expecting = {"name": "expecting", "num_partitions": 1, "replication_factor": 1, "assignments": []}
@@ -289,7 +298,11 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
             assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
 
     def produce(topic: str, sequence: int | None, *values: bytes) -> int:
-        named = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch, "transactional": True}
+        named = {
+            "producer_id": given.producer_id,
+            "producer_epoch": given.producer_epoch,
+            "transactional": True,
+        }
         header = named | {"base_sequence": sequence} if sequence is not None else {}
         batch = build_batch([NewRecord(value) for value in values], **header)
         data = {"name": topic, "partition_data": [{"index": 0, "records": batch}]}
@@ -315,10 +328,14 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(connection
 def test_a_repeated_plain_batch_counts_once(connections: list[BrokerConnection]) -> None:
     connection = connections[0]
     given = connection.ask(INIT_PRODUCER_ID, 2, {"transactional_id": None, "transaction_timeout_ms": 1})
-    batch = build_batch([NewRecord(b"plain twice")], producer_id=given.producer_id, producer_epoch=0, base_sequence=0)
+    batch = build_batch(
+        [NewRecord(b"plain twice")], producer_id=given.producer_id, producer_epoch=0, base_sequence=0
+    )
     topics = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}]
     body = {"acks": -1, "timeout_ms": 5_000, "topic_data": topics}
-    offsets = {connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].base_offset for _ in range(3)}
+    offsets = {
+        connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].base_offset for _ in range(3)
+    }
     assert len(offsets) == 1
     assert visible(connection).count(b"plain twice") == 1
 
@@ -356,7 +373,10 @@ def test_late_offsets_never_join_a_later_transaction(connections: list[BrokerCon
 
     def commit_offset(offset: int, on: BrokerConnection) -> int:
         row = {"partition_index": 0, "committed_offset": offset}
-        body = producer._identity() | {"group_id": "late-offsets", "topics": [{"name": TOPIC, "partitions": [row]}]}
+        body = producer._identity() | {
+            "group_id": "late-offsets",
+            "topics": [{"name": TOPIC, "partitions": [row]}],
+        }
         return int(on.ask(TXN_OFFSET_COMMIT, 2, body).topics[0].partitions[0].error_code)
 
     def join(on: BrokerConnection) -> None:

@@ -55,10 +55,14 @@ def plots(rows: list[AbortCost]) -> list[Plot]:
     ]  # fmt: skip
 
 
-def plot(rows: list[AbortCost], name: str, title: str, label: str, measure: Callable[[AbortCost], float]) -> Plot:
+def plot(
+    rows: list[AbortCost], name: str, title: str, label: str, measure: Callable[[AbortCost], float]
+) -> Plot:
     """One measure over the share of aborted messages."""
     lines = {
-        system: sorted((row.aborted_percent, measure(row)) for row in rows if row.system == system and row.delivered)
+        system: sorted(
+            (row.aborted_percent, measure(row)) for row in rows if row.system == system and row.delivered
+        )
         for system in in_order(row.system for row in rows)
     }
     found = {system: points for system, points in lines.items() if points}

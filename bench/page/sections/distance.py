@@ -165,7 +165,8 @@ def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_vis
     disks = sorted({place.durable_write_ms for place in ranked})
     trips = sorted({place.round_trip_ms for place in ranked})
     lines = [
-        [Cell(f"{trip:g} ms", "heading"), *cells_at(ranked, is_replicated, trip, disks, partitions)] for trip in trips
+        [Cell(f"{trip:g} ms", "heading"), *cells_at(ranked, is_replicated, trip, disks, partitions)]
+        for trip in trips
     ]
     what = "until the messages are visible" if by_visible else "until the commit is acked"
     caption = (
@@ -177,7 +178,11 @@ def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_vis
 
 
 def cells_at(
-    ranked: dict[Place, list[Ranked]], is_replicated: bool, trip: float, disks: Iterable[float], partitions: int
+    ranked: dict[Place, list[Ranked]],
+    is_replicated: bool,
+    trip: float,
+    disks: Iterable[float],
+    partitions: int,
 ) -> list[Cell | Stack]:
     """One row of a table."""
     places = (Place(is_replicated, trip, disk, partitions) for disk in disks)

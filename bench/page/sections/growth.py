@@ -45,7 +45,9 @@ def growth(results: Results) -> Section:
     return Section(
         "growth",
         "Growth",
-        ["What happens to a commit, to the speed, to memory and to a restart when there is more of everything."],
+        [
+            "What happens to a commit, to the speed, to memory and to a restart when there is more of everything."
+        ],
         [Plots(plots, CAPTION), table(rows, kinds)] if rows else [],
         in_order(row.system for row in rows),
         ("growth", "starts of system"),
@@ -56,7 +58,9 @@ def lines_of(rows: list[Growth], of: str, measure: Measure) -> dict[str, Points]
     """Each system's points, where there is something to show on a logarithmic axis."""
     lines = {
         name: sorted(
-            (row.size, measure.of(row)) for row in rows if (row.system, row.of) == (name, of) and measure.of(row) > 0
+            (row.size, measure.of(row))
+            for row in rows
+            if (row.system, row.of) == (name, of) and measure.of(row) > 0
         )
         for name in in_order(row.system for row in rows)
     }

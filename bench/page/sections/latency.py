@@ -16,9 +16,7 @@ Place = tuple[int, int, int]  # partitions, producers, pause in milliseconds
 COMMIT = "The call of commit until its ack. Lower is better, and a steep end is a long tail. Marks are at 50 and 99 %."
 FLUSHED = "The same when all messages were acked before: a round trip and what the protocol makes durable."
 VISIBLE = "How long the consumer still waits after the ack. Systems that publish after they ack pay here."
-END_TO_END = (
-    "From the send of each message to its delivery to a consumer that sees committed data only: what users feel."
-)
+END_TO_END = "From the send of each message to its delivery to a consumer that sees committed data only: what users feel."
 
 
 def latency(results: Results) -> Section:
@@ -45,7 +43,14 @@ def blocks(cells: dict[Place, Row]) -> list[Table | Plots | Folded]:
     main, others = chosen(list(cells))
     found: list[Table | Plots | Folded] = [
         plots(cells, main, "commit", "Commit call to ack", commit_to_ack, COMMIT),
-        plots(cells, main[:2], "flushed", "Flushed commit to ack", lambda row: row.flushed_commit_to_ack, FLUSHED),
+        plots(
+            cells,
+            main[:2],
+            "flushed",
+            "Flushed commit to ack",
+            lambda row: row.flushed_commit_to_ack,
+            FLUSHED,
+        ),
         plots(cells, main, "end", "Send to delivery", lambda row: row.end_to_end, END_TO_END),
         plots(cells, main[:2], "visible", "Ack to visible", lambda row: row.ack_to_visible, VISIBLE),
     ]

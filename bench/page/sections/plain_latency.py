@@ -7,7 +7,9 @@ from bench.page.palette import in_order
 from bench.page.percentiles import percentile_plot
 from bench.results import PlainLatency, Results
 
-CAPTION = "A system whose transactions are fast and whose plain messages are slow would have made the wrong trade."
+CAPTION = (
+    "A system whose transactions are fast and whose plain messages are slow would have made the wrong trade."
+)
 
 
 def plain_latency(results: Results) -> Section:

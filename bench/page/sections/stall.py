@@ -38,7 +38,9 @@ def single_run(rows: list[Stall]) -> str:
     """A sentence on the length of the runs; empty without rows."""
     if not rows:
         return ""
-    before, during, after = (statistics.median(spans) for spans in zip(*map(spans_seconds, rows), strict=True))
+    before, during, after = (
+        statistics.median(spans) for spans in zip(*map(spans_seconds, rows), strict=True)
+    )
     return (
         f"Each system was run once, for about {before + during + after:.0f} seconds: {before:.0f} before the "
         f"transaction, {during:.0f} while it hangs and {after:.0f} after it. So each figure below is from one stretch "
@@ -58,7 +60,9 @@ def plot(rows: list[Stall]) -> Plot:
     title = "Others' delivery while a transaction hangs"
 
     def draw(axes: Axes) -> None:
-        axes.axvspan(0, max(row.closed_seconds - row.opened_seconds for row in rows), facecolor=SHADE, linewidth=0)
+        axes.axvspan(
+            0, max(row.closed_seconds - row.opened_seconds for row in rows), facecolor=SHADE, linewidth=0
+        )
         for row in rows:
             look = look_of(row.system)
             axes.plot(*zip(*slowest(row), strict=True), color=look.light, linestyle=look.dash, linewidth=1.2)
@@ -81,7 +85,9 @@ def slowest(row: Stall) -> list[tuple[float, float]]:
     for second, milliseconds in row.timeline:
         step = int((second - row.opened_seconds) // STEP_SECONDS)
         steps[step] = max(steps.get(step, 0.0), milliseconds)
-    return [((step + 0.5) * STEP_SECONDS, milliseconds) for step, milliseconds in sorted(steps.items())] or [(0, 1)]
+    return [((step + 0.5) * STEP_SECONDS, milliseconds) for step, milliseconds in sorted(steps.items())] or [
+        (0, 1)
+    ]
 
 
 def table(rows: list[Stall]) -> Table:
@@ -102,4 +108,9 @@ def line(row: Stall) -> list[Cell]:
         before.p50_ms, before.p99_ms, during.p50_ms, during.p99_ms, during.max_ms, after.p50_ms, after.p99_ms, ratio,
     )  # fmt: skip
     counts = (Cell(f"{histogram.count:,}", "number") for histogram in (before, during, after))
-    return [system(row.system), *map(number, figures), *counts, number(row.closed_seconds - row.opened_seconds)]
+    return [
+        system(row.system),
+        *map(number, figures),
+        *counts,
+        number(row.closed_seconds - row.opened_seconds),
+    ]

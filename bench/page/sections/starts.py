@@ -24,14 +24,23 @@ def starts(results: Results) -> Section:
             {name: row.restart_seconds for name, row in rows.items()},
             "seconds",
         ),
-        ("starts-idle", "Memory when idle", {name: [row.idle_memory_bytes / MIB] for name, row in rows.items()}, "MiB"),
+        (
+            "starts-idle",
+            "Memory when idle",
+            {name: [row.idle_memory_bytes / MIB] for name, row in rows.items()},
+            "MiB",
+        ),
         ("starts-peak", "Memory under load, peak", peaks(results), "MiB"),
     ]
-    plots = [bar_plot(name, title, rounds, label) for name, title, rounds, label in figures if any(rounds.values())]
+    plots = [
+        bar_plot(name, title, rounds, label) for name, title, rounds, label in figures if any(rounds.values())
+    ]
     return Section(
         "starts",
         "Starts and memory",
-        ["From the start of the process until the first client is served, and the resident memory of the process."],
+        [
+            "From the start of the process until the first client is served, and the resident memory of the process."
+        ],
         [Plots(plots, CAPTION)] if names else [],
         names,
         ("starts",),

@@ -30,7 +30,9 @@ def summary(results: Results) -> Section:
 def sentence(found: list[Target]) -> str:
     """How many were met."""
     counts = Counter(each.verdict for each in found)
-    return f"{counts['met']} met, {counts['missed']} missed, {counts['not measured']} not measured in this run."
+    return (
+        f"{counts['met']} met, {counts['missed']} missed, {counts['not measured']} not measured in this run."
+    )
 
 
 def table(found: list[Target]) -> Table:

@@ -28,7 +28,11 @@ def throughput(results: Results) -> Section:
         "throughput",
         TITLE,
         ["Hatched bars are systems that do not fsync. CPU, memory and writes are the broker's alone."],
-        [*bars(rows, sizes[0]), *folded, Folded("All figures, with CPU, memory and bytes written", [table(rows)])],
+        [
+            *bars(rows, sizes[0]),
+            *folded,
+            Folded("All figures, with CPU, memory and bytes written", [table(rows)]),
+        ],
         in_order(row.system for row in rows),
         STEPS,
     )
@@ -37,8 +41,12 @@ def throughput(results: Results) -> Section:
 def bars(rows: list[Throughput], message_bytes: int) -> list[Plots]:
     """Produced and consumed, for each commit interval."""
     intervals = sorted({row.commit_every_ms for row in rows if row.message_bytes == message_bytes})
-    produced = [plot(rows, (message_bytes, each), "produced_bytes_per_second", "Produced") for each in intervals]
-    consumed = [plot(rows, (message_bytes, each), "consumed_bytes_per_second", "Consumed") for each in intervals]
+    produced = [
+        plot(rows, (message_bytes, each), "produced_bytes_per_second", "Produced") for each in intervals
+    ]
+    consumed = [
+        plot(rows, (message_bytes, each), "consumed_bytes_per_second", "Consumed") for each in intervals
+    ]
     return [Plots(produced, PRODUCE), Plots(consumed, CONSUME)]
 
 

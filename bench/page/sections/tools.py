@@ -27,7 +27,9 @@ LATENCY = (
     "At a rate that is far below what the systems can take; shorter is better. The client lets a record wait "
     "up to 5 ms until its batch is full, or its transaction is committed."
 )
-SPEED = "As fast as the client can; longer is better. Bars of equal length mean that the client was the limit."
+SPEED = (
+    "As fast as the client can; longer is better. Bars of equal length mean that the client was the limit."
+)
 COSTS = "Of the broker's process, over all of the tools; shorter is better."
 FIRST_VERSION_2 = 2
 

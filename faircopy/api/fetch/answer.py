@@ -98,7 +98,13 @@ class FetchPlanner:
 
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
         """The answer for a partition that can't be read."""
-        log.debug("refused: Fetch of %s-%d from offset %d: %s", asked.topic, asked.partition, asked.fetch_offset, error)
+        log.debug(
+            "refused: Fetch of %s-%d from offset %d: %s",
+            asked.topic,
+            asked.partition,
+            asked.fetch_offset,
+            error,
+        )
         partition = self.catalog.find(asked.topic, asked.partition)
         if isinstance(error, OffsetOutOfRange) and partition is not None:
             return self.result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)

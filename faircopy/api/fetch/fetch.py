@@ -90,7 +90,9 @@ VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
 class Operation:
     """One Fetch request in the works."""
 
-    def __init__(self, handler: FetchHandler, exchange: Exchange, header: RequestHeader, request: FetchRequest) -> None:
+    def __init__(
+        self, handler: FetchHandler, exchange: Exchange, header: RequestHeader, request: FetchRequest
+    ) -> None:
         self._handler = handler
         self._exchange = exchange
         self._header = header
@@ -170,7 +172,10 @@ class Operation:
         )
 
     def _found(
-        self, answer: Answer, outcomes: list[bytes | FileRange | FaircopyError] | None, error: BaseException | None
+        self,
+        answer: Answer,
+        outcomes: list[bytes | FileRange | FaircopyError] | None,
+        error: BaseException | None,
     ) -> None:
         if outcomes is None:
             self._handler.fail(self._exchange, error)

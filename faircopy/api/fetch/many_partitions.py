@@ -52,7 +52,11 @@ async def make_large_answer(planner: FetchPlanner, request: FetchRequest, pace: 
 
 
 async def wait_for_more(
-    loop: asyncio.AbstractEventLoop, planner: FetchPlanner, exchange: Exchange, request: FetchRequest, pace: Pace
+    loop: asyncio.AbstractEventLoop,
+    planner: FetchPlanner,
+    exchange: Exchange,
+    request: FetchRequest,
+    pace: Pace,
 ) -> Answer:
     """The answer when there is enough to send, or when time is up."""
     until_s = loop.time() + request.max_wait_ms / 1000

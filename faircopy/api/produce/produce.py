@@ -201,7 +201,8 @@ class ProduceHandler:
         refused, budget = self._refusal(header, request), CountingBudget()
         pace = self._large.pace_for(exchange.connection)
         checked = [
-            refused or self._check(topic, records, budget) async for topic, _, records in pace.over(request.partitions)
+            refused or self._check(topic, records, budget)
+            async for topic, _, records in pace.over(request.partitions)
         ]
         await self._go_on(operation, checked, pace)
         await operation.answer_from_thread(self._large)
@@ -258,7 +259,9 @@ class ProduceHandler:
     ) -> None:
         partition = self._catalog.find(topic, partition_number)
         if partition is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition_number}")
+            raise Refused(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition_number}"
+            )
         partition.ensure_sound()
         hosted = self._catalog.topics[topic]
         records, header, _ = checked
@@ -271,7 +274,9 @@ class ProduceHandler:
         def safe(base_offset: int) -> None:
             if header.is_transactional and not hosted.acks_expected_offsets:
                 base_offset = UNKNOWN_OFFSET
-            operation.settle(number, ProduceResult(topic, partition_number, 0, base_offset, stamp_ms, start_offset))
+            operation.settle(
+                number, ProduceResult(topic, partition_number, 0, base_offset, stamp_ms, start_offset)
+            )
 
         if header.is_transactional:
             coordinator, transaction = self._transaction(operation, partition, header)
@@ -280,7 +285,9 @@ class ProduceHandler:
         else:
             partition.append_plain(records, header, header.records, safe)
 
-    def _check(self, topic: str, records: memoryview | None, budget: CountingBudget) -> Checked | FaircopyError:
+    def _check(
+        self, topic: str, records: memoryview | None, budget: CountingBudget
+    ) -> Checked | FaircopyError:
         """The batch with its header, or why it is refused."""
         hosted = self._catalog.topics.get(topic)
         try:
@@ -290,7 +297,9 @@ class ProduceHandler:
         except FaircopyError as error:
             return error
 
-    def _check_batch(self, hosted: HostedTopic, records: memoryview | None, budget: CountingBudget) -> Checked:
+    def _check_batch(
+        self, hosted: HostedTopic, records: memoryview | None, budget: CountingBudget
+    ) -> Checked:
         if records is None:
             raise CorruptBatch("no record batch came")
         if len(records) > hosted.max_message_bytes:
@@ -301,7 +310,9 @@ class ProduceHandler:
             )
         header = check_produced(records)
         if header.producer_id >= self._producer_ids.limit:
-            raise Refused(ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given to anyone")
+            raise Refused(
+                ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given to anyone"
+            )
         if hosted.has_timestamp_limits:
             self._check_times(hosted, header)
         return Checked(records, header, is_counted(records, header, budget))

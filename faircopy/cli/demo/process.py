@@ -24,7 +24,9 @@ class PartFailed(FaircopyError):
 class Part:
     """One process; `listen` is called, on a thread, with each event that it reports."""
 
-    def __init__(self, name: str, arguments: Sequence[str], listen: Listen, log: Path, **variables: str) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], listen: Listen, log: Path, **variables: str
+    ) -> None:
         self.name = name
         self._listen = listen
         self._log = log

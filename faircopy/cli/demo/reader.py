@@ -37,9 +37,16 @@ class Reader:
                 "log_level": 0,
             }
         )
-        places = [TopicPartition(topic, number, 0) for topic in (DEPARTURES, ARRIVALS) for number in range(PARTITIONS)]
+        places = [
+            TopicPartition(topic, number, 0)
+            for topic in (DEPARTURES, ARRIVALS)
+            for number in range(PARTITIONS)
+        ]
         self._consumer.assign(places)
-        self._attempts: dict[str, list[str | None]] = {DEPARTURES: [None] * flights, ARRIVALS: [None] * flights}
+        self._attempts: dict[str, list[str | None]] = {
+            DEPARTURES: [None] * flights,
+            ARRIVALS: [None] * flights,
+        }
         self._last_seen: dict[str, float] = {}
         self._at_end: set[tuple[str, int]] = set()
         self.messages = 0

@@ -36,7 +36,11 @@ def rows_of(tally: Tally, flights: int, seconds: float) -> list[Row]:
         Row("plain consumer: messages of aborted transactions", reader["of_aborted"], 0),
     ]
     if spark:
-        rows.append(Row(f"Spark {tally.spark_version}: flights joined from two plain tables", spark["joined"], flights))
+        rows.append(
+            Row(
+                f"Spark {tally.spark_version}: flights joined from two plain tables", spark["joined"], flights
+            )
+        )
         rows.append(Row("Spark: arrivals more than 15 minutes late", spark["late"]))
     return [
         *rows,

@@ -34,7 +34,9 @@ READY_SECONDS = 20.0
 
 @click.command()
 @click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Keep the data here.  [default: a temporary directory]"
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Keep the data here.  [default: a temporary directory]",
 )
 @click.option("--seed", type=int, help="Repeat the crashes of another run.")
 @click.option(
@@ -98,7 +100,9 @@ class Demo:
 
     def _find_java(self) -> Path | None:
         if find_spec("pyspark") is None:
-            self._console.print("[yellow]Without Spark: pyspark is not installed (pip install 'faircopy[demo]').[/]")
+            self._console.print(
+                "[yellow]Without Spark: pyspark is not installed (pip install 'faircopy[demo]').[/]"
+            )
             return None
         java = java_home(self._directory)
         if java is None:
@@ -153,11 +157,16 @@ class Demo:
         }
         log = self._directory / "parts.log"
         reader = self._part(
-            "the reader", ["-m", "faircopy.cli.demo.reader", address, str(self._count)], self._tally.hear_reader, log
+            "the reader",
+            ["-m", "faircopy.cli.demo.reader", address, str(self._count)],
+            self._tally.hear_reader,
+            log,
         )
         spark = None
         if java is not None:
-            bars["joined"] = progress.add_task("flights joined by Spark from plain Parquet", total=self._count)
+            bars["joined"] = progress.add_task(
+                "flights joined by Spark from plain Parquet", total=self._count
+            )
             spark = self._start_spark(java, log)
         self._load(address, progress, bars["loaded"])
         workers = [self._worker(address, number, log) for number in range(WORKERS)]
@@ -165,7 +174,9 @@ class Demo:
         for part in [*workers, reader, *([spark] if spark else [])]:
             self._finish(part, progress, bars)
 
-    def _part(self, name: str, arguments: list[str], listen: Callable[..., None], log: Path, **variables: str) -> Part:
+    def _part(
+        self, name: str, arguments: list[str], listen: Callable[..., None], log: Path, **variables: str
+    ) -> Part:
         part = Part(name, arguments, listen, log, **variables)
         self._parts.append(part)
         return part
@@ -175,13 +186,16 @@ class Demo:
         script = str(Path(__file__).parent / "spark_job.py")
         plain, checkpoint = str(self._directory / "data" / "plain"), str(self._directory / "spark-checkpoint")
         variables = {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
-        return self._part("the Spark job", [script, plain, checkpoint], self._tally.hear_spark, log, **variables)
+        return self._part(
+            "the Spark job", [script, plain, checkpoint], self._tally.hear_spark, log, **variables
+        )
 
     def _wait_for_tables(self) -> None:
         """Wait until the plain tables exist, empty, which happens soon after their topics are created."""
         deadline = time.monotonic() + READY_SECONDS
         paths = [
-            self._directory / "data" / "plain" / name / "_spark_metadata" / "32" for name in (DEPARTURES, ARRIVALS)
+            self._directory / "data" / "plain" / name / "_spark_metadata" / "32"
+            for name in (DEPARTURES, ARRIVALS)
         ]
         while not all(path.exists() for path in paths):
             if time.monotonic() > deadline:
@@ -229,7 +243,9 @@ class Demo:
     def _update(self, progress: Progress, bars: dict[str, TaskID]) -> None:
         tally = self._tally
         ends = f"{tally.aborted} aborted, {tally.crashed} crashed"
-        progress.update(bars["committed"], completed=sum(tally.offsets), description=f"flights committed ({ends})")
+        progress.update(
+            bars["committed"], completed=sum(tally.offsets), description=f"flights committed ({ends})"
+        )
         progress.update(bars["seen"], completed=tally.seen)
         if "joined" in bars:
             progress.update(bars["joined"], completed=tally.joined)

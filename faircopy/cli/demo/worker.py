@@ -36,7 +36,12 @@ class Worker:
         self._number = number
         self._end_offset = end_offset
         self._consumer = Consumer(
-            {"bootstrap.servers": address, "group.id": f"{GROUP}-{number}", "enable.auto.commit": False, "log_level": 0}
+            {
+                "bootstrap.servers": address,
+                "group.id": f"{GROUP}-{number}",
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
         )
         self._producer = Producer(
             {
@@ -93,7 +98,10 @@ class Worker:
 
     def _write(self, flight: dict[str, Any], attempt: str) -> None:
         partition = flight["flight_id"] % PARTITIONS
-        for topic, message in ((DEPARTURES, departure(flight, attempt)), (ARRIVALS, arrival(flight, attempt))):
+        for topic, message in (
+            (DEPARTURES, departure(flight, attempt)),
+            (ARRIVALS, arrival(flight, attempt)),
+        ):
             while True:
                 try:
                     self._producer.produce(topic, message, flight["carrier"], partition=partition)

@@ -60,13 +60,19 @@ class PartitionBench:
             self.store, self.disk, self.loop, lambda: 0, options, HostedPartition, self._note_damage
         )
         self.partition = assemble(self.unopened(), self.resources)
-        self.journal, self.log, self.copier = self.partition.journal, self.partition.log, self.partition.copier
+        self.journal, self.log, self.copier = (
+            self.partition.journal,
+            self.partition.log,
+            self.partition.copier,
+        )
         recover(self.partition)
 
     def unopened(self) -> Unopened:
         """The partition, to be opened under the epoch of this process."""
         journal, log = self.path / "journal", self.path / "log"
-        return Unopened(PartitionName("t", 0), PARTITION, journal, log, self.log_segment_bytes, self.leader_epoch)
+        return Unopened(
+            PartitionName("t", 0), PARTITION, journal, log, self.log_segment_bytes, self.leader_epoch
+        )
 
     def _note_damage(self, _partition: HostedPartition, error: FaircopyError) -> None:
         self.damages.append(error)
@@ -120,7 +126,9 @@ class PartitionBench:
         await self.done(lambda done: self.partition.apply(transaction, finished, rank, done))
 
     async def discard(self, transaction: TransactionId, finished: int = -1) -> None:
-        await self.done(lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done))
+        await self.done(
+            lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done)
+        )
 
     async def visible(self) -> list[bytes]:
         """All values in the log, once all that is durable is visible. Checks that offsets are contiguous (P3), and

@@ -17,18 +17,23 @@ def draft(state: PartitionState, producer_id: int) -> None:
     )
     transaction = TransactionId(producer_id, 0, 1)
     length = HEADER_BYTES + len(batch)
-    state.fold_draft(Entry(Kind.DRAFT, state.position, length, 1, 0, NOWHERE, transaction, 0), read_header(batch))
+    state.fold_draft(
+        Entry(Kind.DRAFT, state.position, length, 1, 0, NOWHERE, transaction, 0), read_header(batch)
+    )
 
 
 def plain(state: PartitionState, producer_id: int) -> None:
     batch = build_batch([NewRecord(b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0)
     length = HEADER_BYTES + len(batch)
     state.fold_plain(
-        Entry(Kind.PLAIN, state.position, length, 1, 0, NOWHERE, TransactionId(-1, -1, -1), 0), read_header(batch)
+        Entry(Kind.PLAIN, state.position, length, 1, 0, NOWHERE, TransactionId(-1, -1, -1), 0),
+        read_header(batch),
     )
 
 
-def test_producers_with_open_transactions_stay_and_the_oldest_idle_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_producers_with_open_transactions_stay_and_the_oldest_idle_ones_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fold, "PRODUCERS_MAX", 20)
     sorted_times = 0
 

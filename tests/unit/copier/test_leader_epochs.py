@@ -23,7 +23,9 @@ LEADER_EPOCH_AT = 12
 
 def epochs_in_log(bench: PartitionBench) -> list[tuple[int, int]]:
     """The leader epoch and the base offset of each batch."""
-    headers = [batch.header for path in log_files(bench.log.directory) for batch in LogFile(path).batches(None)]
+    headers = [
+        batch.header for path in log_files(bench.log.directory) for batch in LogFile(path).batches(None)
+    ]
     return [(header.leader_epoch, header.base_offset) for header in headers]
 
 
@@ -99,7 +101,9 @@ def test_nobody_leads_under_an_epoch_that_was_led(tmp_path: Path, epoch: int) ->
         bench.restart()
         await bench.plain(b"of epoch 2")
         bench.leader_epoch = epoch - 1
-        with pytest.raises(DamagedJournal, match=f"of leader epoch 2, but the next epoch is {epoch}: the state"):
+        with pytest.raises(
+            DamagedJournal, match=f"of leader epoch 2, but the next epoch is {epoch}: the state"
+        ):
             bench.restart()
 
     run(tmp_path, test)

@@ -118,7 +118,9 @@ def test_a_forgotten_producer_goes_on_and_an_unknown_one_does_not() -> None:
 
 
 @given(st.lists(st.integers(0, 4), max_size=40), st.booleans())
-def test_whatever_is_refused_or_repeated_each_batch_stands_once_and_in_order(lost: list[int], crashed: bool) -> None:
+def test_whatever_is_refused_or_repeated_each_batch_stands_once_and_in_order(
+    lost: list[int], crashed: bool
+) -> None:
     """A client with five batches in flight, of which any may be refused for another reason: it sends again what was
     not taken, and believes what it is told.
     """

@@ -87,7 +87,9 @@ def test_the_history_is_trimmed_before_or_after_more_is_written(
     model = Model(written)
     start_offset = min(start_offset, model.end_offset)
     after = model.epochs.note(model.current + 1, model.end_offset).trim(start_offset)
-    assert model.epochs.trim(start_offset).note(model.current + 1, model.end_offset).trim(start_offset) == after
+    assert (
+        model.epochs.trim(start_offset).note(model.current + 1, model.end_offset).trim(start_offset) == after
+    )
 
 
 def test_an_epoch_that_wrote_nothing_leaves_no_trace() -> None:

@@ -23,7 +23,9 @@ from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.compression import ZSTD
 from faircopy.wire.records import NewRecord, build_batch, with_crc
 
-BATCHES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 40_000), st.integers(0, 50)), min_size=1, max_size=25)
+BATCHES = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(0, 40_000), st.integers(0, 50)), min_size=1, max_size=25
+)
 
 
 def append(log: DataLog, base_offset: int, records: int, size: int, time_ms: int) -> None:

@@ -82,14 +82,18 @@ class Broker:
 
     def request(self, api_key: ApiKey, version: int, body: dict[str, Any]) -> Message:
         frame = memoryview(encode_request(schema_of(api_key), version, 1, "me", body))[4:]
-        return decode_request(schema_of(api_key), version, frame, read_request_header(frame, FLEXIBLE_FROM).body_at)
+        return decode_request(
+            schema_of(api_key), version, frame, read_request_header(frame, FLEXIBLE_FROM).body_at
+        )
 
     def handler(self, api_key: ApiKey, version: int) -> Callable[[Message], Awaitable[dict[str, Any]]]:
         if api_key == ApiKey.JOIN_GROUP:
             return lambda request: self.coordinator.join_group(request, version, "me", "/10.0.0.1")
         route = ROUTES[api_key]
         assert isinstance(route, Route)
-        context = cast(Context, SimpleNamespace(version=version, pace=NO_PACE, parts=SimpleNamespace(shards=self)))
+        context = cast(
+            Context, SimpleNamespace(version=version, pace=NO_PACE, parts=SimpleNamespace(shards=self))
+        )
         return lambda request: route.handle(request, context)
 
     def groups_of(self, _group: str) -> GroupCoordinator:
@@ -101,12 +105,18 @@ class Broker:
 
     async def join(self, version: int = 3, **changes: Any) -> Message:
         protocols = [{"name": "range", "metadata": subscription("t")}]
-        return await self.ask(ApiKey.JOIN_GROUP, version, {"group_id": "g", "protocols": protocols, **JOIN, **changes})
+        return await self.ask(
+            ApiKey.JOIN_GROUP, version, {"group_id": "g", "protocols": protocols, **JOIN, **changes}
+        )
 
-    async def sync(self, joined: Message, parts: Mapping[str, bytes] | None = None, version: int = 2) -> Message:
+    async def sync(
+        self, joined: Message, parts: Mapping[str, bytes] | None = None, version: int = 2
+    ) -> Message:
         assignments = [{"member_id": m, "assignment": a} for m, a in (parts or {}).items()]
         named = {"generation_id": joined.generation_id, "member_id": joined.member_id}
-        return await self.ask(ApiKey.SYNC_GROUP, version, {"group_id": "g", **named, "assignments": assignments})
+        return await self.ask(
+            ApiKey.SYNC_GROUP, version, {"group_id": "g", **named, "assignments": assignments}
+        )
 
     async def stable(self) -> Message:
         """A group "g" of one member; returns the answer to its join."""
@@ -150,10 +160,15 @@ def test_an_offset_that_may_be_older_than_an_acknowledged_one_is_not_told(versio
         broker.store.is_settled = False
         asked = {"name": "t", "partition_indexes": [0]}
         group = {"group_id": "g", "topics": [asked]}
-        answer = await broker.ask(ApiKey.OFFSET_FETCH, version, {"groups": [group]} if version == 8 else group)
+        answer = await broker.ask(
+            ApiKey.OFFSET_FETCH, version, {"groups": [group]} if version == 8 else group
+        )
         found = answer.groups[0] if version == 8 else answer
         partition = found.topics[0].partitions[0]
-        assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        assert (partition.committed_offset, partition.error_code) == (
+            -1,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        )
         assert version == 1 or found.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     asyncio.run(test())
@@ -257,7 +272,9 @@ async def test_a_member_that_a_former_broker_knew_is_a_member(broker: Broker) ->
     again.coordinator.restore()
     beat = {"group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id}
     assert (await again.ask(ApiKey.HEARTBEAT, 3, beat)).error_code == ErrorCode.NONE
-    assert await again.commit(generation_id=joined.generation_id, member_id=joined.member_id) == ErrorCode.NONE
+    assert (
+        await again.commit(generation_id=joined.generation_id, member_id=joined.member_id) == ErrorCode.NONE
+    )
     (described,) = (await again.ask(ApiKey.DESCRIBE_GROUPS, 4, {"groups": ["g"]})).groups
     assert described.group_state == "Stable"
     assert again.time.pending == 1
@@ -463,7 +480,9 @@ async def test_transactional_commits_are_checked_against_the_group(broker: Broke
 
 @run
 async def test_offsets_of_a_transaction_are_sorted_like_others(broker: Broker) -> None:
-    topics = [{"name": "t", "partitions": [{"partition_index": 0, **OFFSET}, {"partition_index": 10, **OFFSET}]}]
+    topics = [
+        {"name": "t", "partitions": [{"partition_index": 0, **OFFSET}, {"partition_index": 10, **OFFSET}]}
+    ]
     body = {"transactional_id": "x", "group_id": "g", "producer_id": 1, "producer_epoch": 0, "topics": topics}
     request = broker.request(ApiKey.TXN_OFFSET_COMMIT, 3, body)
     offsets = await sort_offsets(request.topics, NamedTopics(), 1_000, NO_PACE)
@@ -531,7 +550,11 @@ def test_groups_are_described(version: int) -> None:
         group = answer.groups[0]
         assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
         member = group.members[0]
-        assert (member.member_id, member.client_id, member.client_host) == (joined.member_id, "me", "/10.0.0.1")
+        assert (member.member_id, member.client_id, member.client_host) == (
+            joined.member_id,
+            "me",
+            "/10.0.0.1",
+        )
         assert (member.member_metadata, member.member_assignment) == (subscription("t"), b"all")
 
     asyncio.run(test())

@@ -260,7 +260,9 @@ def test_session_timeouts_have_limits(session_ms: int) -> None:
 @pytest.mark.parametrize(
     ("protocol_type", "protocols"), [("connect", RANGE), ("consumer", STICKY), ("", RANGE), ("consumer", ())]
 )
-def test_protocols_must_have_something_in_common(protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> None:
+def test_protocols_must_have_something_in_common(
+    protocol_type: str, protocols: tuple[tuple[str, bytes], ...]
+) -> None:
     s = Scenario()
     s.stable(None)
     ticket = s.join(protocol_type=protocol_type, protocols=protocols)

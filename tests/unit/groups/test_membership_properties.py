@@ -134,7 +134,9 @@ class Membership(RuleBasedStateMachine):
         """The broker goes on with what is durable. Nobody had an assignment of a later generation."""
         scenario = self.scenario
         assert scenario.kept is not None
-        told = {t for t, answer in scenario.answers.items() if isinstance(answer, SyncAnswer) and not answer.error}
+        told = {
+            t for t, answer in scenario.answers.items() if isinstance(answer, SyncAnswer) and not answer.error
+        }
         scenario.restart()
         self.lost_tickets |= set(range(1, scenario.last_ticket + 1)) - set(scenario.answers)
         self.greatest_generation = scenario.group.generation
@@ -201,7 +203,9 @@ class Membership(RuleBasedStateMachine):
         group = self.scenario.group
         for instance_id, former_ids in self.former_ids.items():
             for member_id in former_ids:
-                error = group.heartbeat(Identity(member_id, instance_id, group.generation), self.scenario.now_ms)
+                error = group.heartbeat(
+                    Identity(member_id, instance_id, group.generation), self.scenario.now_ms
+                )
                 assert error in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID)
 
     @invariant()
@@ -223,7 +227,9 @@ class Membership(RuleBasedStateMachine):
         """Once clients fall silent, everything is answered, and the group ends empty."""
         self.let_the_disk_be(False)
         self.scenario.pass_ms(NEW_MEMBER_JOIN_MS + 10 * REBALANCE_MS)
-        unanswered = set(range(1, self.scenario.last_ticket + 1)) - set(self.scenario.answers) - self.lost_tickets
+        unanswered = (
+            set(range(1, self.scenario.last_ticket + 1)) - set(self.scenario.answers) - self.lost_tickets
+        )
         assert not unanswered
         assert self.scenario.group.is_idle
         assert self.scenario.wake_ms is None

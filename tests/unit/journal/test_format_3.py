@@ -76,7 +76,9 @@ def test_headers_are_found_wherever_they_begin(position: int, seed: int, parts: 
             entry = Entry(Kind.PLAIN, position + len(piece), HEADER_BYTES, 0, 0, -1, NO_TRANSACTION, 0)
         piece += encode_header(entry, b"", seed) if part is None else part
     assert list(find_headers(piece, position, seed)) == expected
-    assert list(find_headers(piece[:-1], position, seed)) == [at for at in expected if at + 64 < position + len(piece)]
+    assert list(find_headers(piece[:-1], position, seed)) == [
+        at for at in expected if at + 64 < position + len(piece)
+    ]
 
 
 # -- journals that have some -----------------------------------------------------------------------------------------
@@ -159,7 +161,9 @@ def test_old_segments_go_as_they_are_reclaimed(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(sizes=st.lists(st.integers(0, 3000), min_size=1, max_size=10), data=st.data())
-def test_any_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject) -> None:
+def test_any_torn_tail_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
+) -> None:
     """Whatever of the last, unsynced write is on disk: what was durable stays, in order, and appending goes
     on.
     """
@@ -177,7 +181,10 @@ def test_any_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, sizes: l
         assert len(found) >= durable_count
         journal.append(Kind.PLAIN, b"after the crash")
         await journal.durable()
-        assert [payload for _, payload in bench.recovered()[1]] == [*payloads[: len(found)], b"after the crash"]
+        assert [payload for _, payload in bench.recovered()[1]] == [
+            *payloads[: len(found)],
+            b"after the crash",
+        ]
 
     run(directory, test)
 
@@ -205,7 +212,9 @@ def test_damage_in_the_middle_is_told_and_never_cut(
             bench.recovered()
         assert (caught.value.path, caught.value.byte) == (path, byte)
         files = open_to_show(directory)
-        assert [each.entry for each in files.entries(0)] == [each for each, _ in old if each.end <= damaged.position]
+        assert [each.entry for each in files.entries(0)] == [
+            each for each, _ in old if each.end <= damaged.position
+        ]
         assert f"{path} is damaged at byte {byte} " in (unclean_end(files) or "")
         assert path.read_bytes() == before
 
@@ -234,11 +243,21 @@ def test_a_transaction_that_began_in_the_old_format(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"more")
-        head = journal.append(Kind.DRAFT, b"new", previous=second.position, transaction=TRANSACTION, records=1).position
+        head = journal.append(
+            Kind.DRAFT, b"new", previous=second.position, transaction=TRANSACTION, records=1
+        ).position
         await journal.durable()
         walk = ReverseWalk(journal, TRANSACTION, read_from_disk)
-        assert [bytes(draft.payload or b"") for draft in walk.collect(head, 1 << 20)] == [b"old", b"OLD", b"new"]
-        assert [bytes(walk.payload(draft.entry)) for draft in walk.collect(head, -1)] == [b"old", b"OLD", b"new"]
+        assert [bytes(draft.payload or b"") for draft in walk.collect(head, 1 << 20)] == [
+            b"old",
+            b"OLD",
+            b"new",
+        ]
+        assert [bytes(walk.payload(draft.entry)) for draft in walk.collect(head, -1)] == [
+            b"old",
+            b"OLD",
+            b"new",
+        ]
         walk.check(head)
         for position in (first.position, second.position, head):
             segment = journal.segments.holding(position)

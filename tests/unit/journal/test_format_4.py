@@ -65,7 +65,9 @@ def test_every_flipped_bit_is_noticed(made: tuple[Entry, bytes], seed: int, data
 
 
 @given(entries(), SEED, POSITION)
-def test_an_entry_elsewhere_is_not_taken_for_one(made: tuple[Entry, bytes], seed: int, elsewhere: int) -> None:
+def test_an_entry_elsewhere_is_not_taken_for_one(
+    made: tuple[Entry, bytes], seed: int, elsewhere: int
+) -> None:
     entry, payload = made
     data = encode_header(entry, payload, seed) + payload
     if elsewhere != entry.position:
@@ -164,7 +166,9 @@ def test_what_looks_like_headers_costs_little(position: int, kind: str) -> None:
     if kind == "zeros":
         piece = bytes(size)
     elif kind == "positions":
-        piece = b"".join(max(position + at - POSITION_AT, 0).to_bytes(8, "little") for at in range(0, size, 8))
+        piece = b"".join(
+            max(position + at - POSITION_AT, 0).to_bytes(8, "little") for at in range(0, size, 8)
+        )
     else:
         piece = (position >> LOW_BITS).to_bytes(8 - LOW_BITS // 8, "little") * (size // 6)
     began = time.process_time()

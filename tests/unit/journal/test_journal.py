@@ -69,7 +69,9 @@ class Bench:
         return journal, found
 
 
-def run(path: Path, test: Callable[[Bench], Awaitable[Any]], durability: Durability = Durability.FSYNC) -> None:
+def run(
+    path: Path, test: Callable[[Bench], Awaitable[Any]], durability: Durability = Durability.FSYNC
+) -> None:
     """Run a test with a fresh loop."""
 
     async def main() -> None:
@@ -148,7 +150,9 @@ def test_an_entry_larger_than_a_segment_has_one_of_its_own(tmp_path: Path) -> No
     run(tmp_path, test)
 
 
-def test_waiters_are_called_in_order_and_share_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiters_are_called_in_order_and_share_an_fsync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     syncs: list[Path] = []
     sync = File.sync
 
@@ -190,7 +194,9 @@ def test_a_draft_is_written_without_an_fsync(tmp_path: Path, monkeypatch: pytest
 
 @settings(max_examples=60, deadline=None)
 @given(sizes=st.lists(st.integers(0, 3000), min_size=1, max_size=12), data=st.data())
-def test_any_torn_tail_is_cut(tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject) -> None:
+def test_any_torn_tail_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
+) -> None:
     """Whatever of the last, unsynced write is on disk: what was durable stays, in order, and appending goes on."""
     path = tmp_path_factory.mktemp("journal")
     durable_count = data.draw(st.integers(0, len(sizes)))
@@ -261,7 +267,9 @@ def test_without_a_loss_of_power_no_hole_is_a_torn_tail(tmp_path: Path, lost_pow
         journal.append(Kind.PREPARED, b"y" * 12, transaction=TransactionId(1, 0, 1))
         await journal.durable()
         flip(only_segment(tmp_path), 64 + draft.position + 80)
-        found = Journal(bench.path, IDENTITY, bench.disk, bench.loop, journal._options._replace(lost_power=lost_power))
+        found = Journal(
+            bench.path, IDENTITY, bench.disk, bench.loop, journal._options._replace(lost_power=lost_power)
+        )
         found.open()
         if lost_power:
             found.recover(0, lambda recovered: None)
@@ -461,7 +469,9 @@ def test_the_reverse_list_gives_each_draft_of_its_transaction(
             expected.setdefault(owner, []).append(payload)
         await journal.durable()
         for owner, head in heads.items():
-            walk = ReverseWalk(journal, TransactionId(owner, 0, 1), read_from_cache if cached else read_from_disk)
+            walk = ReverseWalk(
+                journal, TransactionId(owner, 0, 1), read_from_cache if cached else read_from_disk
+            )
             drafts = walk.collect(head, keep_bytes=1 << 30)
             assert [bytes(draft.payload or b"") for draft in drafts] == expected[owner]
             again = [bytes(walk.payload(draft.entry)) for draft in walk.collect(head, keep_bytes=-1)]

@@ -63,7 +63,9 @@ def test_the_one_that_holds_a_position_and_all_from_it_on(
 
 
 @given(lengths=LENGTHS, data=st.data())
-def test_what_is_cut_is_gone(tmp_path_factory: pytest.TempPathFactory, lengths: list[int], data: st.DataObject) -> None:
+def test_what_is_cut_is_gone(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], data: st.DataObject
+) -> None:
     directory = tmp_path_factory.mktemp("journal")
     segments, ends = filled(directory, lengths)
     assert segments.is_blank_from(ends[-1])

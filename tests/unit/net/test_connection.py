@@ -47,7 +47,9 @@ class FakeHost:
         self.is_reading = True
         self.is_closed = False
         self.unsent_bytes = 0
-        self.connection = Connection(self, LISTENER, 1, lambda exchange, _frame: self.exchanges.append(exchange))
+        self.connection = Connection(
+            self, LISTENER, 1, lambda exchange, _frame: self.exchanges.append(exchange)
+        )
         self.connection.connection_made(cast(asyncio.BaseTransport, self))
 
     # -- the host --------------------------------------------------------------------------------------------
@@ -162,7 +164,9 @@ def test_only_the_first_answer_counts(host: FakeHost) -> None:
     ],
 )
 @pytest.mark.parametrize("size", [10, 100 * KIB])
-def test_only_produce_follows_produce_at_once(host: FakeHost, api_keys: tuple[int, ...], begun: int, size: int) -> None:
+def test_only_produce_follows_produce_at_once(
+    host: FakeHost, api_keys: tuple[int, ...], begun: int, size: int
+) -> None:
     host.send(*[request(api_key, size) for api_key in api_keys])
     assert len(host.exchanges) == begun
     assert not host.is_reading, "what waits is enough to hold"
@@ -180,7 +184,9 @@ def test_produce_does_not_follow_without_end(host: FakeHost) -> None:
 
 
 @pytest.mark.parametrize("release_next", [Exchange.release_next, lambda exchange: exchange.answer(b"done")])
-def test_a_produce_that_blocks_others_releases_them(host: FakeHost, release_next: Callable[[Exchange], None]) -> None:
+def test_a_produce_that_blocks_others_releases_them(
+    host: FakeHost, release_next: Callable[[Exchange], None]
+) -> None:
     host.send(request(PRODUCE))
     host.exchanges[0].blocks_next = True
     host.send(request(PRODUCE))

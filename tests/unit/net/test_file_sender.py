@@ -46,9 +46,12 @@ async def send(pieces: list[Piece], near: socket.socket, disk: DiskPool) -> Base
 @given(pieces=PIECES)
 def test_what_is_received_is_what_was_sent(file: File, pieces: list[bytes | tuple[int, int]]) -> None:
     sent: list[Piece] = [
-        piece if isinstance(piece, bytes) else FileRange(file, min(piece), abs(piece[1] - piece[0])) for piece in pieces
+        piece if isinstance(piece, bytes) else FileRange(file, min(piece), abs(piece[1] - piece[0]))
+        for piece in pieces
     ]
-    expected = b"".join(piece if isinstance(piece, bytes) else CONTENT[min(piece) : max(piece)] for piece in pieces)
+    expected = b"".join(
+        piece if isinstance(piece, bytes) else CONTENT[min(piece) : max(piece)] for piece in pieces
+    )
 
     async def main() -> None:
         disk = DiskPool(asyncio.get_running_loop(), threads=1)
@@ -94,7 +97,9 @@ def test_a_sender_that_is_stopped_lets_go_of_its_socket(file: File) -> None:
     async def main() -> None:
         disk = DiskPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
-        sender = FileSender(near.fileno(), [FileRange(file, 0, len(CONTENT))], disk, asyncio.get_running_loop(), print)
+        sender = FileSender(
+            near.fileno(), [FileRange(file, 0, len(CONTENT))], disk, asyncio.get_running_loop(), print
+        )
         near.close()
         await asyncio.sleep(0.05)
         sender.stop()

@@ -153,7 +153,9 @@ def test_a_bad_length_is_told_after_the_frames_before_it(size: int) -> None:
             frames.next()
 
 
-@pytest.mark.parametrize("sent", [framed(bytes(100))[:2], framed(bytes(100))[:50], framed(bytes(MIB))[: 100 * KIB]])
+@pytest.mark.parametrize(
+    "sent", [framed(bytes(100))[:2], framed(bytes(100))[:50], framed(bytes(MIB))[: 100 * KIB]]
+)
 def test_what_is_dropped_leaves_nothing(sent: bytes) -> None:
     frames = new_frames()
     give_all(frames, sent)

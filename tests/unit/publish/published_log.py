@@ -14,7 +14,9 @@ Partition = tuple[str, int]
 class GrowingLog:
     """Segment files in `directory`, one for each partition; `cut` asks for what came since the last cut."""
 
-    def __init__(self, files: Files, directory: Path, partitions: list[Partition], topic_id: str = "0f") -> None:
+    def __init__(
+        self, files: Files, directory: Path, partitions: list[Partition], topic_id: str = "0f"
+    ) -> None:
         self.topic_id = topic_id
         self._files = files
         self._directory = directory
@@ -46,7 +48,9 @@ class GrowingLog:
             write_durably(self._files, self.path(partition), content)
             chunk = Chunk(str(self.path(partition)), position, len(content) - position)
             spans = tuple(self._spans[partition])
-            cuts.append(Cut(partition[0], self.topic_id, partition[1], offset, self.ends[partition], (chunk,), spans))
+            cuts.append(
+                Cut(partition[0], self.topic_id, partition[1], offset, self.ends[partition], (chunk,), spans)
+            )
             self._cut_at[partition] = self.ends[partition], len(content)
             self._spans[partition] = []
         return tuple(cuts)

@@ -21,7 +21,9 @@ sizes = st.one_of(st.integers(1, 5000), st.integers(1, 300 * MEBIBYTE))
 
 def aged(sizes_and_ages: list[tuple[int, float]]) -> list[DataFile]:
     """Files of these sizes and ages in days."""
-    return [DataFile(f"f{i}", size, NOW_MS - int(age * DAY_MS)) for i, (size, age) in enumerate(sizes_and_ages)]
+    return [
+        DataFile(f"f{i}", size, NOW_MS - int(age * DAY_MS)) for i, (size, age) in enumerate(sizes_and_ages)
+    ]
 
 
 @given(st.lists(st.tuples(sizes, st.floats(0, 3)), max_size=300))
@@ -37,7 +39,9 @@ def test_merges_are_of_neighbours_behind_the_horizon(files: list[tuple[int, floa
 
 def test_few_small_files_wait_for_more() -> None:
     assert plan(aged([(1000, 2)] * (compaction.MANY_FILES - 1)), NOW_MS, UPKEEP) == []
-    assert plan(aged([(1000, 2)] * compaction.MANY_FILES), NOW_MS, UPKEEP) == [Merge(0, compaction.MANY_FILES)]
+    assert plan(aged([(1000, 2)] * compaction.MANY_FILES), NOW_MS, UPKEEP) == [
+        Merge(0, compaction.MANY_FILES)
+    ]
 
 
 def test_files_that_reach_the_next_tier_are_merged() -> None:

@@ -18,7 +18,9 @@ from faircopy.publish.table_state import NewerFormatError, format_state, parse_s
 directories = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20).filter(
     lambda name: name not in (".", "..")
 )
-data_files = st.builds(DataFile, st.just("d-0000000040-0..9.parquet"), st.integers(0, 2**50), st.integers(1, 2**45))
+data_files = st.builds(
+    DataFile, st.just("d-0000000040-0..9.parquet"), st.integers(0, 2**50), st.integers(1, 2**45)
+)
 
 
 @given(directories, st.lists(data_files, max_size=5))
@@ -83,7 +85,9 @@ def test_entry_names(entry: int) -> None:
     assert spark_log.entry_of_name(name) == entry
 
 
-@pytest.mark.parametrize("name", [".33.tmp", "33.compact", "47", ".33.crc", "033", "-1", "x", "٣٣", "33.compact.tmp"])
+@pytest.mark.parametrize(
+    "name", [".33.tmp", "33.compact", "47", ".33.crc", "033", "-1", "x", "٣٣", "33.compact.tmp"]
+)
 def test_names_that_are_no_entries(name: str) -> None:
     assert spark_log.entry_of_name(name) is None
 
@@ -104,7 +108,11 @@ def test_names_of_data_files() -> None:
         assert names.is_temporary(names.temporary(name)) and not names.is_temporary(name)
         named = names.with_checksum(name, 0x1F2E)
         assert named == name.removesuffix("parquet") + "00001f2e.parquet"
-        assert (names.sequence_of(named), names.checksum_of(named), names.checksum_of(name)) == (40, 0x1F2E, None)
+        assert (names.sequence_of(named), names.checksum_of(named), names.checksum_of(name)) == (
+            40,
+            0x1F2E,
+            None,
+        )
     assert names.sequence_of("other.parquet") is None
 
 

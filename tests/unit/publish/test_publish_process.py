@@ -62,7 +62,9 @@ def test_open_publish_drop_stop(place: Place) -> None:
         assert pid is not None and psutil.Process(pid).nice() == psutil.Process().nice() + 5
         published = await publisher.publish(place.next())
         assert (published.sequence, published.rows) == (33, 10)
-        assert (await publisher.open_table("orders", str(place.directory))).next_offsets == {"orders": {0: 10}}
+        assert (await publisher.open_table("orders", str(place.directory))).next_offsets == {
+            "orders": {0: 10}
+        }
         assert place.offsets() == list(range(10))
         await publisher.drop_table("orders", str(place.directory))
         assert not place.directory.exists()
@@ -217,7 +219,9 @@ def test_it_ends_with_its_broker(place: Place) -> None:
     )
 
     async def main() -> None:
-        broker = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+        broker = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
+        )
         assert broker.stdout
         pid = int(await broker.stdout.readline())
         broker.kill()

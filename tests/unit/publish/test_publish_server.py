@@ -86,14 +86,32 @@ PUBLISH: dict[str, Any] = {
         {"id": 1, "publish": {"table": "t", "directory": "/t"}},
         {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH, PUBLISH]}},
         {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"partition": "0"}]}},
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"partition": True}]}},
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"first_offset": -1}]}},
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"first_offset": 2}]}},
+        {
+            "id": 1,
+            "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"partition": True}]},
+        },
+        {
+            "id": 1,
+            "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"first_offset": -1}]},
+        },
+        {
+            "id": 1,
+            "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"first_offset": 2}]},
+        },
         {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"chunks": [{}]}]}},
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"spans": [[1, 2]]}]}},
+        {
+            "id": 1,
+            "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"spans": [[1, 2]]}]},
+        },
         {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"x": 1}}},
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_days": "3"}}},
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_days": -1}}},
+        {
+            "id": 1,
+            "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_days": "3"}},
+        },
+        {
+            "id": 1,
+            "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_days": -1}},
+        },
     ],
 )
 def test_requests_that_are_refused(message: Any) -> None:
@@ -108,7 +126,9 @@ def test_requests_that_are_refused(message: Any) -> None:
 @pytest.mark.parametrize("now_ms", [None, -1, "0", 0.5])
 def test_a_request_without_a_time_is_refused(now_ms: object) -> None:
     with pytest.raises(RequestError):
-        parse_request(json.dumps({"id": 1, "now_ms": now_ms, "drop": {"table": "t", "directory": "/t"}}).encode())
+        parse_request(
+            json.dumps({"id": 1, "now_ms": now_ms, "drop": {"table": "t", "directory": "/t"}}).encode()
+        )
 
 
 @given(st.binary(max_size=80))

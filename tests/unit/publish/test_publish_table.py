@@ -27,7 +27,14 @@ from faircopy.publish.schema import SCHEMA
 from faircopy.publish.table import MixedTopicsError, Table
 from faircopy.publish.table_state import NewerFormatError
 from faircopy.wire.records import NewRecord, build_batch
-from tests.unit.publish.publish_oracle import POISON, logged, loop_over, message_lists, recompressed, with_section
+from tests.unit.publish.publish_oracle import (
+    POISON,
+    logged,
+    loop_over,
+    message_lists,
+    recompressed,
+    with_section,
+)
 from tests.unit.publish.published_log import GrowingLog, Partition
 from tests.unit.publish.simulated_disk import SimulatedFiles
 from tests.unit.publish.table_reader import listed, live_contents, read_offsets, read_table
@@ -76,7 +83,8 @@ def test_a_new_table_has_columns_and_no_rows(place: Place) -> None:
 @settings(max_examples=30)
 @given(
     publications=st.lists(
-        st.lists(st.tuples(st.sampled_from([("b", 1), ("b", 0), ("a", 7)]), message_lists), max_size=4), max_size=4
+        st.lists(st.tuples(st.sampled_from([("b", 1), ("b", 0), ("a", 7)]), message_lists), max_size=4),
+        max_size=4,
     )
 )
 def test_rows_are_those_of_the_log_sorted_in_each_file(
@@ -94,7 +102,9 @@ def test_rows_are_those_of_the_log_sorted_in_each_file(
             rows += [row | where for row in loop_over(one, 0)]
         assert place.publish().rows == len(rows)
         expected += sorted(rows, key=lambda row: (row["topic"], row["partition"], row["offset"]))
-    assert read_table(place.files, TABLE).to_pylist() == [{n: row[n] for n in SCHEMA.names} for row in expected]
+    assert read_table(place.files, TABLE).to_pylist() == [
+        {n: row[n] for n in SCHEMA.names} for row in expected
+    ]
     assert place.open().held.next_offsets == {
         topic: {p: end for (t, p), end in place.log.ends.items() if t == topic and end}
         for topic in sorted({topic for (topic, _), end in place.log.ends.items() if end})
@@ -307,7 +317,9 @@ def test_merged_away_files_stay_for_the_grace(monkeypatch: pytest.MonkeyPatch) -
     assert first not in place.files.list_directory(TABLE)
 
 
-def test_a_merge_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_merge_that_fails_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(compaction, "MANY_FILES", 8)
     place = Place()
     publish_days(place, 5)
@@ -470,7 +482,9 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
     assert list(directory.parent.iterdir()) == []
 
 
-def test_rows_of_a_topic_that_was_made_again_are_not_mixed_with_those_of_its_predecessor(place: Place) -> None:
+def test_rows_of_a_topic_that_was_made_again_are_not_mixed_with_those_of_its_predecessor(
+    place: Place,
+) -> None:
     """Also when the new one has more offsets than the old one had, and after the table is opened anew."""
     place.log.append(ORDERS, [NewRecord(b"old")] * 10)
     place.publish()

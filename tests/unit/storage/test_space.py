@@ -77,7 +77,9 @@ def watch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> SpaceWatch:
         return SpaceWatch(reserve)
 
 
-def test_a_write_without_space_has_the_reserve_given_up(watch: SpaceWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_write_without_space_has_the_reserve_given_up(
+    watch: SpaceWatch, caplog: pytest.LogCaptureFixture
+) -> None:
     assert watch.shortage is None
     assert watch.note_waiting(1, FULL), "there is some space now"
     assert watch.shortage is FULL
@@ -93,7 +95,9 @@ def test_a_write_without_space_has_the_reserve_given_up(watch: SpaceWatch, caplo
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
 
 
-def test_nothing_new_is_taken_when_little_is_left(watch: SpaceWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_new_is_taken_when_little_is_left(
+    watch: SpaceWatch, caplog: pytest.LogCaptureFixture
+) -> None:
     watch.looked(Look(has_reserve=True, usable_bytes=RESERVE - 1))
     watch.looked(Look(has_reserve=True, usable_bytes=2 * RESERVE - 1))
     assert watch.shortage is not None

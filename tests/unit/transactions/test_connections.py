@@ -51,7 +51,9 @@ def test_a_request_that_is_sent_again_shows_that_somebody_is_there() -> None:
     connections = Connections()
     connections.admit(Kind.TRANSACTION, Sent(NEW, 1, "a"))
     assert late(connections, Kind.TRANSACTION, Sent(OLD, 1, "b"))
-    assert late(connections, Kind.TRANSACTION, Sent(OLD, 1, "b")), "repeated by the network, not by the client"
+    assert late(connections, Kind.TRANSACTION, Sent(OLD, 1, "b")), (
+        "repeated by the network, not by the client"
+    )
     assert late(connections, Kind.TRANSACTION, Sent(OLD, 2, "c")), "it may have been on its way"
     assert not late(connections, Kind.TRANSACTION, Sent(OLD, 3, "c"))
     assert not late(connections, Kind.TRANSACTION, Sent(OLD, 4, "d"))
@@ -99,5 +101,7 @@ def test_so_many_connections_are_remembered_and_no_more() -> None:
     for number in range(2, 10 * CONNECTIONS_MAX):
         assert not late(connections, Kind.TRANSACTION, Sent(number, 1, number))
     assert len(connections._carried) == CONNECTIONS_MAX
-    assert late(connections, Kind.TRANSACTION, Sent(3, 2, "b")), "forgotten, and older than the newest all the same"
+    assert late(connections, Kind.TRANSACTION, Sent(3, 2, "b")), (
+        "forgotten, and older than the newest all the same"
+    )
     assert not late(connections, Kind.PRODUCE, Sent(1, 2, "c"))

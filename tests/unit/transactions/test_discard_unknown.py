@@ -61,7 +61,9 @@ class StubPartition:
     def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
         pass
 
-    def discard(self, transaction: TransactionId, _fence: int, _finished: int, _done: Callable[[], None]) -> None:
+    def discard(
+        self, transaction: TransactionId, _fence: int, _finished: int, _done: Callable[[], None]
+    ) -> None:
         """The decision is folded, and not durable yet."""
         self.transactions.pop(transaction)
 

@@ -58,10 +58,14 @@ class StubHome:
 
 
 class StubPartition:
-    def __init__(self, number: int, standings: dict[TransactionId, Standing], failure: Exception | None = None) -> None:
+    def __init__(
+        self, number: int, standings: dict[TransactionId, Standing], failure: Exception | None = None
+    ) -> None:
         self.id, self.name = participant(number), PartitionName("t", number)
         self.state = self
-        self.transactions = {txid: Branch(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()}
+        self.transactions = {
+            txid: Branch(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()
+        }
         self.failure = failure
         self.decisions: list[tuple[str, TransactionId]] = []
 
@@ -79,7 +83,9 @@ class StubPartition:
         self.decisions.append(("apply", transaction))
         done()
 
-    def discard(self, transaction: TransactionId, _fence: int, _finished: int, done: Callable[[], None]) -> None:
+    def discard(
+        self, transaction: TransactionId, _fence: int, _finished: int, done: Callable[[], None]
+    ) -> None:
         self.decisions.append(("discard", transaction))
         done()
 

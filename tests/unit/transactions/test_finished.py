@@ -28,7 +28,11 @@ def test_what_is_not_over_durably_is_never_finished(steps: list[int]) -> None:
     number, waiting, needed = 10, list[Callable[[], None]](), set[int]()
     ended_since_sync: set[int] = set()
     for position, chosen in enumerate(steps, start=1):
-        possible = ["sync", "begin" if producer.current is None else "end", *(["finish"] if producer.ending else [])]
+        possible = [
+            "sync",
+            "begin" if producer.current is None else "end",
+            *(["finish"] if producer.ending else []),
+        ]
         step = possible[chosen % len(possible)]
         if step == "begin":
             number += 3  # numbers are the coordinator's, not the producer's

@@ -36,7 +36,9 @@ def test_what_is_applied_again_goes_on_in_the_order_of_before(
     meant = [[number for number, (_, parts) in enumerate(planned) if n in parts] for n in range(PARTITIONS)]
     logs = [log[:count] for log, count in zip(meant, written, strict=True)]
     applied = {number for log in logs for number in log}
-    rows = [(group, number if number in applied else NO_RANK, number) for number, (group, _) in enumerate(planned)]
+    rows = [
+        (group, number if number in applied else NO_RANK, number) for number, (group, _) in enumerate(planned)
+    ]
     again = by_rank(sorted(rows, key=lambda row: row[0]))  # each group has another journal
     assert sorted(again) == list(range(len(planned)))
     for group in "ab":

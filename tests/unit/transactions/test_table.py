@@ -46,7 +46,9 @@ class Bench:
     def add(self, name: str) -> TransactionId:
         self.number += 1
         producer = self.table.producers[name]
-        self.append(*decisions.add(producer, dict.fromkeys(PARTITIONS[: self.number % 3 + 1], 1), self.number, 1_000))
+        self.append(
+            *decisions.add(producer, dict.fromkeys(PARTITIONS[: self.number % 3 + 1], 1), self.number, 1_000)
+        )
         assert producer.current is not None
         return producer.current.id
 
@@ -61,7 +63,8 @@ class Bench:
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish"]), st.sampled_from(IDS)), max_size=60
+    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish"]), st.sampled_from(IDS)),
+    max_size=60,
 )
 
 
@@ -120,7 +123,9 @@ def test_a_zombie_is_told_which_epoch_is_the_newest() -> None:
 
 
 @pytest.mark.parametrize("state", [None, *TransactionState])
-@pytest.mark.parametrize("kind", [Kind.ADD, Kind.PREPARE_COMMIT, Kind.PREPARE_ABORT, Kind.COMMITTED, Kind.ABORTED])
+@pytest.mark.parametrize(
+    "kind", [Kind.ADD, Kind.PREPARE_COMMIT, Kind.PREPARE_ABORT, Kind.COMMITTED, Kind.ABORTED]
+)
 def test_only_the_transitions_of_the_table_are_taken(state: TransactionState | None, kind: Kind) -> None:
     bench = Bench()
     bench.fence("orders/a", 1, 0)
@@ -151,7 +156,9 @@ def test_who_was_not_told_of_an_abort_gets_nothing_done_until_it_aborts() -> Non
         assert caught.value.code is ErrorCode.TRANSACTION_ABORTABLE
     bench.end(producer, commit=False)
     assert not table.producers["orders/a"].must_abort
-    assert decisions.end(table.producers["orders/a"], 0, commit=False) is None, "repeated: its answer was lost"
+    assert decisions.end(table.producers["orders/a"], 0, commit=False) is None, (
+        "repeated: its answer was lost"
+    )
     assert bench.add("orders/a").producer_epoch == 0
 
 
@@ -227,7 +234,9 @@ def test_the_group_is_the_part_before_the_slash() -> None:
 
 
 @given(st.permutations(range(6)), st.lists(st.booleans(), min_size=6, max_size=6))
-def test_a_group_is_released_in_the_order_of_its_decisions(durable: list[int], same_group: list[bool]) -> None:
+def test_a_group_is_released_in_the_order_of_its_decisions(
+    durable: list[int], same_group: list[bool]
+) -> None:
     """P5: whatever the order in which decisions become durable."""
     order = GroupOrder()
     groups = ["g" if same else "h" for same in same_group]
@@ -236,7 +245,8 @@ def test_a_group_is_released_in_the_order_of_its_decisions(durable: list[int], s
     released: list[tuple[str, int]] = []
     for number in durable:
         released += [
-            (groups[number], txid.number) for txid in order.durable(groups[number], TransactionId(0, 0, number))
+            (groups[number], txid.number)
+            for txid in order.durable(groups[number], TransactionId(0, 0, number))
         ]
     for group in ("g", "h"):
         numbers = [number for name, number in released if name == group]

@@ -108,7 +108,9 @@ def run(scene: Scene) -> Callable[[], None]:
 async def add(coordinator: TransactionCoordinator, partition: StubPartition) -> asyncio.Task[None]:
     """Begin to add a partition; the task is done when the client would be told."""
     adding = asyncio.create_task(
-        coordinator.add_partitions("a", 1, 0, [cast(Partition, partition)], Sent(1, 1, ""), ErrorCode.PRODUCER_FENCED)
+        coordinator.add_partitions(
+            "a", 1, 0, [cast(Partition, partition)], Sent(1, 1, ""), ErrorCode.PRODUCER_FENCED
+        )
     )
     await asyncio.sleep(0)
     return adding

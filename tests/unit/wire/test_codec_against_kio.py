@@ -74,7 +74,9 @@ def test_both_ways(api_key: int, version: int, direction: Direction, data: st.Da
     assert oracle.from_kio(oracle.kio_read(entity, bytes(ours)), fields, version) == expected
 
     theirs = oracle.kio_bytes(oracle.to_kio(body, fields, entity, version))
-    message, end = codec.reader(schema_of(api_key), version, direction)(memoryview(b"xyz" + theirs + b"trailing"), 3)
+    message, end = codec.reader(schema_of(api_key), version, direction)(
+        memoryview(b"xyz" + theirs + b"trailing"), 3
+    )
     assert oracle.plain(message, fields, version) == expected
     assert end == 3 + len(theirs)
 

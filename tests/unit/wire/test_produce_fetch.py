@@ -75,7 +75,9 @@ fetch_bodies = st.fixed_dictionaries(
 )
 produce_results = lists(st.builds(ProduceResult, names, int32, int16, int64, int64, int64, st.none() | names))
 divergences = st.none() | st.builds(DivergingEpoch, int32, int64)
-fetch_results = lists(st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records), divergences))
+fetch_results = lists(
+    st.builds(FetchResult, names, int32, int16, int64, int64, int64, lists(records), divergences)
+)
 
 
 def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview, int]:
@@ -89,7 +91,9 @@ def framed(api_key: int, version: int, body: dict[str, Any]) -> tuple[memoryview
 def test_produce_requests(version: int, body: dict[str, Any]) -> None:
     frame, at = framed(ApiKey.PRODUCE, version, body)
     request = read_produce_request(version, frame, at)
-    expected = [(t["name"], p["index"], p["records"]) for t in body["topic_data"] for p in t["partition_data"]]
+    expected = [
+        (t["name"], p["index"], p["records"]) for t in body["topic_data"] for p in t["partition_data"]
+    ]
     assert request[:3] == (body["transactional_id"], body["acks"], body["timeout_ms"])
     assert request.partitions == expected
     for _, _, batches in request.partitions:
@@ -131,7 +135,14 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
     for name in ("max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch"):
         assert getattr(ours, name) == getattr(theirs, name)
     assert ours.partitions == [
-        (t.topic, p.partition, p.current_leader_epoch, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch)
+        (
+            t.topic,
+            p.partition,
+            p.current_leader_epoch,
+            p.fetch_offset,
+            p.partition_max_bytes,
+            p.last_fetched_epoch,
+        )
         for t in theirs.topics
         for p in t.partitions
     ]
@@ -203,7 +214,9 @@ def test_old_produce_requests_are_refused_partition_by_partition(version: int) -
     new, at = framed(ApiKey.PRODUCE, 3, body)
     old = new[at + 2 :]  # the same without the transactional id
     request = read_produce_request(version, old, 0)
-    results = [ProduceResult(*partition[:2], ErrorCode.UNSUPPORTED_VERSION) for partition in request.partitions]
+    results = [
+        ProduceResult(*partition[:2], ErrorCode.UNSUPPORTED_VERSION) for partition in request.partitions
+    ]
     answer = encode_produce_response(version, 9, results)
     unsupported = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
     rows = b"".join(i.to_bytes(4, "big") + unsupported + b"\xff" * (8 if version < 2 else 16) for i in (4, 5))

@@ -36,7 +36,10 @@ def counted(section: bytes, records: int, codec: int = 0, budget: CountingBudget
     header: BatchHeader = read_header(build_batch([NewRecord(b"")]))
     packed = bytes(ENCODERS[codec](section))
     header = header._replace(
-        length=HEADER_BYTES - 12 + len(packed), records=records, last_offset_delta=records - 1, attributes=codec
+        length=HEADER_BYTES - 12 + len(packed),
+        records=records,
+        last_offset_delta=records - 1,
+        attributes=codec,
     )
     batch = with_crc(HEADER.pack(*header) + packed)
     return is_counted(memoryview(batch), header, budget or CountingBudget())
@@ -83,7 +86,9 @@ def test_lengths_that_do_not_fit(section: bytes) -> None:
 
 
 @given(section=st.binary(max_size=300), records=st.integers(1, 60), piece=st.integers(1, 40))
-def test_garbage_raises_nothing_else_and_pieces_make_no_difference(section: bytes, records: int, piece: int) -> None:
+def test_garbage_raises_nothing_else_and_pieces_make_no_difference(
+    section: bytes, records: int, piece: int
+) -> None:
     verdicts = {is_true(section, records, len(section) or 1), is_true(section, records, piece)}
     assert verdicts == {one_by_one(section, records)}
 

@@ -15,13 +15,20 @@ times = st.integers(0, 200) | st.integers(-(2**62), 2**62) | st.integers(2**34, 
 messages = st.builds(NewRecord, value=st.binary(max_size=300), timestamp_ms=times)
 
 
-@given(listed=st.lists(messages, min_size=1, max_size=30), asked=times, first=st.integers(0, 35), stamped=st.booleans())
+@given(
+    listed=st.lists(messages, min_size=1, max_size=30),
+    asked=times,
+    first=st.integers(0, 35),
+    stamped=st.booleans(),
+)
 def test_the_first_record_of_a_time(listed: list[NewRecord], asked: int, first: int, stamped: bool) -> None:
     batch = build_batch(listed)
     if stamped:
         batch = bytes(with_log_append_time(memoryview(batch), 77))
     read = enumerate(record.timestamp_ms for record in decode_records(batch))
-    expected = next(((number, time_ms) for number, time_ms in read if number >= first and time_ms >= asked), None)
+    expected = next(
+        ((number, time_ms) for number, time_ms in read if number >= first and time_ms >= asked), None
+    )
     assert find_record_by_time(batch[HEADER_BYTES:], read_header(batch), asked, first) == expected
 
 

@@ -77,7 +77,11 @@ def test_log_append_time_holds_for_every_record(listed: list[NewRecord]) -> None
 
 
 def test_the_header_of_a_built_batch() -> None:
-    listed = [NewRecord(b"a", timestamp_ms=5), NewRecord(b"b", timestamp_ms=9), NewRecord(b"c", timestamp_ms=7)]
+    listed = [
+        NewRecord(b"a", timestamp_ms=5),
+        NewRecord(b"b", timestamp_ms=9),
+        NewRecord(b"c", timestamp_ms=7),
+    ]
     batch = build_batch(
         listed,
         base_offset=40,
@@ -107,7 +111,9 @@ def test_varints_are_those_of_kafka(value: int) -> None:
 def with_records(section: bytes, records: int) -> bytes:
     """A batch whose header is good and whose records are `section`."""
     header = read_header(build_batch([NewRecord(b"")]))
-    header = header._replace(length=HEADER_BYTES - 12 + len(section), records=records, last_offset_delta=records - 1)
+    header = header._replace(
+        length=HEADER_BYTES - 12 + len(section), records=records, last_offset_delta=records - 1
+    )
     return with_crc(HEADER.pack(*header) + section)
 
 
