@@ -290,7 +290,7 @@ class TransactionCoordinator:
 
     def _ensure_none_forgotten(self, producer: Producer) -> None:
         """Refuse an abort that finds nothing open, if it may be meant for a transaction whose BEGIN was
-        refused, or was lost in a crash before it was acknowledged. If the producer's last transaction is
+        refused, here or by an earlier leader, or was lost in a crash before it was acknowledged. If the producer's last transaction is
         committed, "aborted" could be a lie, and INVALID_TXN_STATE is fatal. The error code used here makes
         clients renew their epoch, which aborts whatever there is (KIP-360). Raises TransactionRefused.
         """
@@ -348,8 +348,8 @@ class TransactionCoordinator:
         for home in self.journals:
             if lost_power:
                 note_loss_of_power(home)
-            if not is_clean:
-                self._may_have_begun.update(home.table.producers)
+            # Whether an earlier leader has refused a BEGIN, or lost it in a crash, can't be known here.
+            self._may_have_begun.update(home.table.producers)
         recovery = Recovery(self._find_participant, self._commits, self._endings, is_clean=is_clean)
         return recovery.settle(self.journals)
 

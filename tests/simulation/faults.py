@@ -6,12 +6,12 @@ import asyncio
 import errno
 import random
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from tests.simulation.coverage import Coverage
 from tests.simulation.lying_disk import Crash, Fate, Operation
 from tests.simulation.machine import Machine
 
-CALM_SECONDS = 6.0
 DOWN_SECONDS = 2.0
 OPERATIONS_AHEAD_MAX = 120
 FULL_SECONDS = 3.0
@@ -22,12 +22,33 @@ JUMP_MS = 10 * 86_400_000  # longer than anything is kept by default
 FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
 
+class Storm(NamedTuple):
+    """How often which faults come: on average one in so many seconds; `weights` are 1 where nothing is said."""
+
+    calm_seconds: float
+    weights: dict[str, int]
+
+
+OF_ALL_KINDS = Storm(6.0, {})
+OF_HANDOVERS = Storm(
+    1.5, {"a shard is led anew": 8, "wall clock jumps": 0, "error of the disk": 0, "crash at an operation": 0}
+)
+STORMS = [OF_ALL_KINDS, OF_ALL_KINDS, OF_HANDOVERS]
+
+
 class Faults:
     """Causes faults until `stop`. Without `may_lose_power`, only processes die (durability `os`)."""
 
     def __init__(
-        self, machine: Machine, chosen: random.Random, coverage: Coverage, *, may_lose_power: bool
+        self,
+        machine: Machine,
+        chosen: random.Random,
+        coverage: Coverage,
+        storm: Storm,
+        *,
+        may_lose_power: bool,
     ) -> None:
+        self._storm = storm
         self._machine = machine
         self._chosen = chosen
         self._coverage = coverage
@@ -49,9 +70,11 @@ class Faults:
 
     async def run(self) -> None:
         """Cause faults until stopped."""
+        names = list(self._kinds)
+        weights = [self._storm.weights.get(name, 1) for name in names]
         while not self._is_stopping:
-            await asyncio.sleep(self._chosen.expovariate(1 / CALM_SECONDS))
-            name = self._chosen.choice(list(self._kinds))
+            await asyncio.sleep(self._chosen.expovariate(1 / self._storm.calm_seconds))
+            (name,) = self._chosen.choices(names, weights)
             if self._is_stopping or not self._machine.is_up:
                 continue
             self._coverage.hit(f"fault: {name}")

@@ -21,7 +21,7 @@ from faircopy.storage.failures import StorageFailure, WriteFailure
 from tests.checker.check import Checked, check
 from tests.checker.history import Operation, write_history
 from tests.simulation.coverage import Coverage, watched
-from tests.simulation.faults import Faults
+from tests.simulation.faults import STORMS, Faults
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import STEADY_NOTE_INTERVAL_MS, Machine
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS
@@ -144,6 +144,7 @@ async def _simulate(
             machine,
             random.Random(chosen.getrandbits(64)),
             coverage,
+            chosen.choice(STORMS),
             may_lose_power=settings.durability == "fsync",
         )
         try:

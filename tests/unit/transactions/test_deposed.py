@@ -146,3 +146,23 @@ def test_who_comes_is_sent_to_the_next() -> None:
         assert coordinator.refusal_of_draft("a", 1, 0) is ErrorCode.NOT_ENOUGH_REPLICAS
 
     asyncio.run(test())
+
+
+def test_the_next_answers_no_abort_that_it_cannot_know_of() -> None:
+    """Its predecessor may have refused a BEGIN: "aborted" could be a lie, and INVALID_TXN_STATE is fatal."""
+
+    async def test() -> None:
+        home, participant = StubHome(), SlowParticipant()
+        coordinator = coordinator_of(home, participant)
+        ending = asyncio.ensure_future(end(coordinator, commit=True))
+        while not ending.done() or home.table.transactions:
+            await asyncio.sleep(0)
+            participant.answer()
+        coordinator.depose()
+        successor = coordinator_of(home, participant)
+        assert successor.settle(is_clean=True, lost_power=False) == []
+        with pytest.raises(TransactionRefused) as caught:
+            await end(successor, commit=False)
+        assert caught.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    asyncio.run(test())
