@@ -79,6 +79,7 @@ PURE = [
     "transactions/transaction.py",
     "partition/participant.py",
     "groups/group_state.py",
+    "groups/join_wait.py",
     "groups/membership.py",
     "groups/roster.py",
     "groups/storing.py",
@@ -105,7 +106,7 @@ IMPURE = {
 # what storage/ needs. `asyncio` is not one: shells live on the loop that they are given.
 ONLY_STORAGE = {"lmdb", "fcntl", "threading", "mmap"}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "types", "misc"}
-LINES_AT_MOST = 510
+LINES_AT_MOST = 500
 
 
 def modules_imported(path: Path) -> set[Path]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Environment
+from faircopy.broker.open_files import limit_open_files
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.epochs import raise_incarnation
 from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
@@ -54,7 +55,7 @@ from faircopy.shard.shard import Resources
 from faircopy.shard.shards import Shards
 from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.descriptors import DESCRIPTORS, share_out
+from faircopy.storage.descriptors import DESCRIPTORS
 from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
@@ -116,7 +117,11 @@ class Broker:
             Path(self.settings.data_dir), self.environment.new_id, self.settings.plain_readers
         )
         self.disk = self.environment.disk(self.loop)
-        self._limit_open_files()
+        if self.environment.descriptors_max is not None:
+            limit_open_files(
+                self.environment.descriptors_max, self.settings.connections_max,
+                self.dynamic_settings, self.loop, self.disk, self._disk_failed,
+            )  # fmt: skip
         self.space = SpaceWatch(Reserve(self.directory.path, self.settings.disk_reserve_bytes))
         self.store = self.environment.store(self.directory.state, self.loop)
         self.store.on_write_failure = self._disk_failed
@@ -146,30 +151,6 @@ class Broker:
         await self._look_for_space()
         # Last: the session timeouts of members start here.
         self.shards.restore_groups()
-
-    def _limit_open_files(self) -> None:
-        """Divide the descriptors of this process among connections and files, if their number is known."""
-        limit = self.environment.descriptors_max
-        if limit is None:
-            return
-        wanted = self.settings.connections_max
-        shares = share_out(limit, wanted)
-        if shares.connections < wanted:
-            log.warning(
-                "the limit of %d open files (ulimit -n) is enough for %d connections and %d files at a time; "
-                "connections.max is %d",
-                limit, shares.connections, shares.files, wanted,
-            )  # fmt: skip
-            self.dynamic_settings.limit("connections.max", shares.connections)
-        DESCRIPTORS.limit(
-            shares.files,
-            lambda work: self._from_any_thread(self.disk.submit, work, (), lambda _result, _error: None),
-            lambda error: self._from_any_thread(self._disk_failed, error),
-        )
-
-    def _from_any_thread(self, call: Callable[..., object], *arguments: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for this any longer
-            self.loop.call_soon_threadsafe(call, *arguments)
 
     async def _start_clock(self) -> None:
         """Make the steady clock continue from where it was."""

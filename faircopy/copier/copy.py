@@ -56,12 +56,27 @@ def copy_transaction(
         base_offset += sum(draft.entry.records for draft in piece)
 
 
+def copy_batch(batch: memoryview, base_offset: int, leader_epoch: int, place: Place) -> Steps:
+    """Copy one plain batch."""
+    yield WriteBatches([place(batch, base_offset, leader_epoch)])
+
+
 def following(steps: Steps, drafts: list[Draft] | None) -> Step | None:
     """The next step, given what the last ReadDrafts returned; None at the end."""
     try:
         return steps.send(drafts)
     except StopIteration:
         return None
+
+
+def write_placed(placed: list[PlacedBatch]) -> None:
+    """Write batches to their places, with one write call per segment. Blocks."""
+    first = 0
+    for number in range(1, len(placed) + 1):
+        if number == len(placed) or placed[number].segment is not placed[first].segment:
+            buffers = [buffer for batch in placed[first:number] for buffer in batch.buffers]
+            placed[first].segment.file.write(buffers, placed[first].byte)
+            first = number
 
 
 def all_drafts(walk: ReverseWalk, effect: CopyTransaction, recent: list[Draft]) -> list[Draft]:

@@ -20,9 +20,12 @@ from faircopy.copier.copy import (
     Step,
     Steps,
     WriteBatches,
+    copy_batch,
     copy_transaction,
     following,
+    write_placed,
 )
+from faircopy.copier.copy_at_once import copy_at_once
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, MoveStart
 from faircopy.copier.spans import Spans
 from faircopy.datalog.leftovers import Leftovers
@@ -294,53 +297,22 @@ class LogCopier:
             case _ if self._jobs:
                 self._jobs.append((effect, bytes(recovered.payload)))
                 self.pushed_offset = end_of(effect)
-            case CopyBatch():
-                self._copy_batch_at_once(effect, recovered.payload)
-            case CopyTransaction():
-                self.spans.note(effect)
-                self._copy_transaction_at_once(effect)
+            case _:
+                self._copy_at_once(effect, recovered.payload)
 
-    def _copy_batch_at_once(self, effect: CopyBatch, payload: memoryview) -> None:
-        placed = [self._place(payload, effect.base_offset, effect.entry.leader_epoch)]
-        if not self._write_at_once(placed):
-            # A copy: views would keep the reader's whole window in memory.
-            held = [batch._replace(buffers=tuple(map(bytes, batch.buffers))) for batch in placed]
-            self._postpone(effect, partial(self._write_slowly, held))
+    def _copy_at_once(self, effect: CopyBatch | CopyTransaction, payload: memoryview) -> None:
+        rest = copy_at_once(self._steps_of(effect, payload), self.log, self._journal.space)
+        if rest is not None:
+            # The disk is full: leave the rest until the broker runs, so that it can start and free space.
+            self.waits_for_space = True
+            self._jobs.append(lambda: self._go_slow(self._carry_out_slowly(*rest)))
+            self.pushed_offset = end_of(effect)
 
-    def _copy_transaction_at_once(self, effect: CopyTransaction) -> None:
-        steps = copy_transaction(self._journal, effect, [], read_from_disk, self._place)
-        drafts: list[Draft] | None = None
-        while (step := following(steps, drafts)) is not None:
-            if isinstance(step, ReadDrafts):
-                drafts = step.work()
-            elif not self._write_at_once(step.placed):
-                self._postpone(effect, partial(self._carry_out_slowly, steps, step))
-                return
-
-    def _postpone(
-        self, effect: CopyBatch | CopyTransaction, work: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        """On a full disk, leave the rest until the broker runs, so that it can start and free space."""
-        self.waits_for_space = True
-        self._jobs.append(lambda: self._go_slow(work()))
-        self.pushed_offset = end_of(effect)
-
-    def _write_at_once(self, placed: list[PlacedBatch]) -> bool:
-        """Write and show; false if the disk is full."""
-        try:
-            self._write_with_reserve(placed)
-        except Shortage:
-            return False
-        self.log.show(placed)
-        return True
-
-    def _write_with_reserve(self, placed: list[PlacedBatch]) -> None:
-        try:
-            write_placed(placed)
-        except Shortage as error:
-            if not self._journal.space.release_reserve(error):
-                raise
-            write_placed(placed)
+    def _steps_of(self, effect: CopyBatch | CopyTransaction, payload: memoryview) -> Steps:
+        if isinstance(effect, CopyBatch):
+            return copy_batch(payload, effect.base_offset, effect.entry.leader_epoch, self._place)
+        self.spans.note(effect)
+        return copy_transaction(self._journal, effect, [], read_from_disk, self._place)
 
     def recovered(self, newest_epoch: int) -> None:
         # The journal has neither the batch after the log's end nor its epoch. But epochs don't fall.
@@ -394,16 +366,6 @@ class LogCopier:
         self.log.ages.stored()
         self._checkpointed = self._snapshot_base
         self._give_back()
-
-
-def write_placed(placed: list[PlacedBatch]) -> None:
-    """Write batches to their places, with one write call per segment. Blocks."""
-    first = 0
-    for number in range(1, len(placed) + 1):
-        if number == len(placed) or placed[number].segment is not placed[first].segment:
-            buffers = [buffer for batch in placed[first:number] for buffer in batch.buffers]
-            placed[first].segment.file.write(buffers, placed[first].byte)
-            first = number
 
 
 def end_of(effect: CopyBatch | CopyTransaction) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from faircopy.errors import invariant
 from faircopy.groups.group_metadata import GroupMetadata
 from faircopy.groups.group_state import Event, GroupState, state_after
+from faircopy.groups.join_wait import JoinWait
 from faircopy.groups.members import (
     AnswerJoin,
     AnswerSync,
@@ -61,10 +62,8 @@ class Group:
         self.protocol_name: str | None = None
         self.roster = Roster()
         self._limits = limits
-        self._join_deadline_ms: int | None = None
+        self._join_wait = JoinWait()
         self._sync_deadline_ms: int | None = None
-        self._initial_left_ms: int | None = None  # how much longer a first rebalance may still wait
-        self._member_added = False
         self._wake_ms: int | None = None
         self._effects: list[Effect] = []
         self._storing = Storing()
@@ -160,7 +159,7 @@ class Group:
     def _add(self, request: JoinRequest, member_id: str, now_ms: int) -> None:
         member = new_member(request, member_id)
         self.roster.add(member)
-        self._member_added = True
+        self._join_wait.note_member()
         self._await_join(member, request, now_ms)
         self._rebalance(now_ms)
 
@@ -216,35 +215,19 @@ class Group:
                 self._keep_alive(member, now_ms)
         self._go(Event.REBALANCE)
         self._sync_deadline_ms = self._assigning = None
-        self._start_join_wait(is_first, now_ms)
-
-    def _start_join_wait(self, is_first: bool, now_ms: int) -> None:
-        """A first rebalance waits a little for more members, and again as long as more arrive."""
-        wait_ms = self.roster.rebalance_timeout_ms
-        delay_ms = min(self._limits.initial_rebalance_delay_ms, wait_ms)
-        self._initial_left_ms = None
-        if is_first and delay_ms > 0:
-            self._initial_left_ms = wait_ms - delay_ms
-            self._member_added = False
-            wait_ms = delay_ms
-        self._join_deadline_ms = now_ms + wait_ms
+        limit_ms = self.roster.rebalance_timeout_ms
+        if is_first:
+            self._join_wait.start_first(self._limits.initial_rebalance_delay_ms, limit_ms, now_ms)
+        else:
+            self._join_wait.start(limit_ms, now_ms)
 
     def _complete_if_all_joined(self, now_ms: int) -> None:
-        is_waiting = self._initial_left_ms is not None or self.roster.pending
+        is_waiting = self._join_wait.is_for_more or self.roster.pending
         if (
             self.state is GroupState.PREPARING
             and not is_waiting
             and len(self.roster.joined) == len(self.members)
         ):
-            self._complete_join(now_ms)
-
-    def _join_time_is_up(self, now_ms: int) -> None:
-        if self._initial_left_ms and self._member_added:
-            delay_ms = min(self._limits.initial_rebalance_delay_ms, self._initial_left_ms)
-            self._initial_left_ms -= delay_ms
-            self._member_added = False
-            self._join_deadline_ms = now_ms + delay_ms
-        else:
             self._complete_join(now_ms)
 
     def _complete_join(self, now_ms: int) -> None:
@@ -254,10 +237,10 @@ class Group:
                 self._forget(member)
         joined = self.roster.joined
         if self.members and not joined:
-            self._start_join_wait(False, now_ms)
+            self._join_wait.start(self.roster.rebalance_timeout_ms, now_ms)
             return
         self.generation += 1
-        self._join_deadline_ms = self._initial_left_ms = None
+        self._join_wait.end()
         if joined:
             self._begin_generation(joined, now_ms)
         else:
@@ -453,8 +436,8 @@ class Group:
         self.roster.drop_overdue(now_ms)
         self._remove([m for m in self.roster.all if is_due(m.deadline_ms, now_ms)], now_ms)
         self._complete_if_all_joined(now_ms)
-        if is_due(self._join_deadline_ms, now_ms):
-            self._join_time_is_up(now_ms)
+        if is_due(self._join_wait.deadline_ms, now_ms) and not self._join_wait.has_gone_on(now_ms):
+            self._complete_join(now_ms)
         if is_due(self._sync_deadline_ms, now_ms):
             self._sync_time_is_up(now_ms)
         if is_due(self._storing.again_ms, now_ms):
@@ -467,7 +450,7 @@ class Group:
             member.deadline_ms = now_ms + member.session_timeout_ms
 
     def _deadlines(self) -> list[int]:
-        own = (self._join_deadline_ms, self._sync_deadline_ms, *self.roster.pending.values())
+        own = (self._join_wait.deadline_ms, self._sync_deadline_ms, *self.roster.pending.values())
         theirs = (member.deadline_ms for member in self.roster.all)
         store_again_ms = None if self.state is GroupState.DEAD else self._storing.again_ms
         return [at_ms for at_ms in (*own, *theirs, store_again_ms) if at_ms is not None]

@@ -26,6 +26,8 @@ class HostedPartition(Partition):
         disk: DiskPool,
     ) -> None:
         super().__init__(name, partition_id, journal, copier, store, disk)
+        self._store = store
+        self._disk = disk
         self.copier = copier
         self.log = copier.log
 

@@ -10,16 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
-from faircopy.copier.checkpoint import (
-    NO_CHECKPOINT,
-    Checkpoint,
-    changes_of,
-    decode_checkpoint,
-    encode_checkpoint,
-    give_back,
-    restore,
-    take_changed,
-)
+from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import (
     APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
@@ -39,16 +30,14 @@ from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
+from faircopy.partition.checkpointing import LET_GO_POLL_SECONDS, STARVED_POLL_SECONDS, Checkpointing
 from faircopy.partition.name import PartitionName
 from faircopy.partition.participant import DELETED, LEADERLESS, Done, Failed, NotLed, Participant, Promise
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import Shortage
-from faircopy.storage.state_store import Change, StateStore
+from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import Buffer
 from faircopy.wire.batch import BatchHeader
-
-LET_GO_POLL_SECONDS = 0.002
-STARVED_POLL_SECONDS = 1.0
 
 PROMISES: dict[Standing | None, Promise] = {Standing.PREPARED: Promise.HELD, Standing.APPLIED: Promise.KEPT}
 
@@ -82,29 +71,18 @@ class Partition:
         self.sink = sink
         self.state = self.State()
         self.failure: FaircopyError | None = None
-        self.checkpoint_position = 0
-        self._store = store
-        self._disk = disk
+        self._checkpointing = Checkpointing(self.identity, journal, sink, store, disk)
         self._has_batches = has_batches
         self._told: dict[int, Told] = {}
-        self._checkpointing = False
         self._applying = 0
-        self._snapshot: asyncio.Future[tuple[list[Change], Checkpoint]] | None = None
 
     # -- opening -------------------------------------------------------------------------------------------------
 
     def load(self) -> Checkpoint:
         """Restore the state of the last checkpoint, and return the checkpoint. Blocks. See `opening`."""
-        value = self._store.get("checkpoints", self.identity)
-        if value is None:
-            return NO_CHECKPOINT
-        checkpoint = decode_checkpoint(value)
-        self.state = restore(
-            checkpoint,
-            self._store.scan("producers", self.identity),
-            self._store.scan("transactions", self.identity),
-        )
-        self.checkpoint_position = checkpoint.position
+        checkpoint, state = self._checkpointing.load()
+        if state is not None:
+            self.state = state
         return checkpoint
 
     def recover_entry(self, recovered: Recovered) -> None:
@@ -118,9 +96,7 @@ class Partition:
     def fail(self, error: FaircopyError) -> None:
         """Stop this partition: it serves nothing until the cause is repaired and the broker restarted (I9)."""
         self.failure = error
-        if self._snapshot is not None and not self._snapshot.done():
-            # The sink does nothing more, so a checkpoint would wait for it forever.
-            self._snapshot.set_exception(error)
+        self._checkpointing.fail(error)
 
     def stop_serving(self) -> None:
         """Stop leading: accept nothing from now on. A partition that is already stopped stays so."""
@@ -133,20 +109,15 @@ class Partition:
         """
         if not isinstance(self.failure, NotLed):
             return
-        while self._checkpointing:
-            await asyncio.sleep(LET_GO_POLL_SECONDS)
-        self._checkpointing = True
-        try:
-            while not await self._is_checkpointed():
-                await asyncio.sleep(STARVED_POLL_SECONDS)
-        finally:
-            self._checkpointing = False
+        await self._checkpointing.idle()
+        while not await self._is_checkpointed():
+            await asyncio.sleep(STARVED_POLL_SECONDS)
         await self.let_go()
 
     async def _is_checkpointed(self) -> bool:
         """Checkpoint. False if there is no space for it; a partition that is found damaged meanwhile needs none."""
         try:
-            await self._checkpoint()
+            await self._checkpointing.make(self.state)
         except (JournalFull, Shortage):
             return False
         except FaircopyError as error:
@@ -167,7 +138,7 @@ class Partition:
     @property
     def is_at_work(self) -> bool:
         """Whether a thread or a checkpoint uses this partition's files."""
-        return self._checkpointing or self.journal.is_at_work
+        return self._checkpointing.is_at_work or self.journal.is_at_work
 
     def ensure_sound(self) -> None:
         """Raise what stopped this partition, or JournalFull, if it can't accept anything new now."""
@@ -349,72 +320,24 @@ class Partition:
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
     @property
+    def checkpoint_position(self) -> int:
+        """Where the last checkpoint ends in the journal."""
+        return self._checkpointing.position
+
+    @property
     def bytes_since_checkpoint(self) -> int:
+        """How much of the journal the next start would have to fold."""
         return self.state.position - self.checkpoint_position
 
     async def checkpoint(self) -> None:
         """Store the state as of now (I6), and free journal space (I7). Raises JournalFull."""
-        if self._checkpointing or self.failure is not None or not self.bytes_since_checkpoint:
+        if self.failure is not None or not self.bytes_since_checkpoint:
             return
-        self._checkpointing = True
         try:
-            await self._checkpoint()
+            await self._checkpointing.make(self.state)
         except FaircopyError as error:
             if error is not self.failure:
                 raise
-        finally:
-            self._checkpointing = False
-
-    async def _checkpoint(self) -> None:
-        state = self.state
-        position = state.position
-        folded = Checkpoint(
-            position,
-            state.start_offset,
-            state.next_offset,
-            None,
-            0,
-            0,
-            state.forgotten_producer_id,
-            state.epochs,
-        )
-        needed = min(position, state.first_needed_position)
-        changed = take_changed(state)
-        changes = changes_of(self.identity, state, changed)
-        try:
-            more, end = await self._snapshot_sink()
-            await self.journal.sync()
-            await self.sink.sync()
-            checkpoint = folded._replace(
-                log_segment_base=end.log_segment_base,
-                log_byte=end.log_byte,
-                greatest_time_ms=end.greatest_time_ms,
-            )
-            await self._store.write([*changes, *more, encode_checkpoint(self.identity, checkpoint)])
-        except BaseException:
-            # The next checkpoint must include what was not stored now, or it would tear the state.
-            give_back(state, changed)
-            raise
-        self.sink.stored()
-        self.checkpoint_position = position
-        for segment in self.journal.reclaim(needed):
-            await self._disk.run(segment.discard)
-
-    async def _snapshot_sink(self) -> tuple[list[Change], Checkpoint]:
-        """What the sink has to store when all effects up to now, and none after, are carried out."""
-        reached: asyncio.Future[tuple[list[Change], Checkpoint]] = asyncio.get_running_loop().create_future()
-        self._snapshot = reached
-
-        def snapshot() -> None:
-            if not reached.done():
-                reached.set_result(self.sink.snapshot())
-
-        self.journal.when_durable(lambda: self.sink.push_barrier(snapshot))
-        while not (await asyncio.wait([reached], timeout=STARVED_POLL_SECONDS))[0]:
-            if self.waits_for_space:
-                reached.cancel()
-                raise JournalFull(f"{self.name} waits for disk space: it is checkpointed when there is some")
-        return reached.result()
 
 
 def participant(partition: Partition | None) -> Participant:
