@@ -9,8 +9,10 @@ from tests.checker.history import Operation, Poll, Result, Transaction
 
 
 def as_of(operations: Iterable[Operation], asked: float, made: float) -> Iterator[Operation]:
-    """The operations as the restored broker must have them: what was acknowledged when the backup was asked for is in
-    it, what was not asked for when it was made is not, and nobody knows of what was under way between.
+    """Yield the operations as the restored broker must have them.
+
+    The backup has all that was acknowledged when it was asked for, and nothing that was asked for after it
+    was made. Of what was under way between the two, nobody knows.
     """
     for operation in operations:
         if isinstance(operation, Transaction):

@@ -46,7 +46,10 @@ def faircopy(*words: str | Path) -> dict[str, Any]:
 async def under_load(
     broker: BrokerProcess, directory: Path, backups: Path
 ) -> list[tuple[float, float, Path]]:
-    """Make two backups while clients of all libraries work: when each was asked for and made, and where it is."""
+    """Make two backups while clients of all libraries work.
+
+    Returns for each when it was asked for, when it was made, and where it is.
+    """
     chosen = random.Random(seed_for("backup under load"))
     clients = [
         ClientProcess(directory, library, int(broker.address.rsplit(":", 1)[1])) for library in LIBRARIES

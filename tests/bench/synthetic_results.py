@@ -1,4 +1,7 @@
-"""Invented results that look like those of a run, for tests of the page. The same seed gives the same file."""
+"""Invented results that look like those of a run, for tests of the page.
+
+The same seed gives the same file.
+"""
 
 from __future__ import annotations
 
@@ -171,8 +174,9 @@ def add_latency(results: Results, rng: random.Random, each: Character) -> None:
                 Latency(
                     each.name, partitions, producers, 0, 3, 2000,
                     rounds(rng, 1000 * producers / (commit_ms + 0.6), 3),
-                    histogram(rng, commit_ms + 0.3), histogram(rng, commit_ms), histogram(rng, commit_ms * 0.5),
-                    histogram(rng, visible_ms, 0.5), histogram(rng, commit_ms + visible_ms),
+                    histogram(rng, commit_ms + 0.3), histogram(rng, commit_ms),
+                    histogram(rng, commit_ms * 0.5), histogram(rng, visible_ms, 0.5),
+                    histogram(rng, commit_ms + visible_ms),
                 )
             )  # fmt: skip
     plain_ms = each.commit_ms / 3
@@ -201,7 +205,8 @@ def add_throughput(results: Results, rng: random.Random, each: Character) -> Non
             results.add(
                 Throughput(
                     each.name, commit_every_ms, message_bytes, rounds(rng, rate), rounds(rng, rate * 1.4),
-                    rounds(rng, 3.1), int(each.idle_mib * 2.4 * MIB), rounds(rng, 1.0 if each.is_kafka else 2.05),
+                    rounds(rng, 3.1), int(each.idle_mib * 2.4 * MIB),
+                    rounds(rng, 1.0 if each.is_kafka else 2.05),
                 )
             )  # fmt: skip
     results.add(

@@ -1,4 +1,4 @@
-"""The model of distance: the simulation is what the formulas say, and the formulas are what the protocols are."""
+"""The model of distance: the simulation agrees with the formulas, and the formulas with the protocols."""
 
 from __future__ import annotations
 

@@ -58,8 +58,10 @@ fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
 193.3787, 198019.8020
 """
 FEATURES = """\
-Feature: streams.version      SupportedMinVersion: 0  SupportedMaxVersion: 1  FinalizedVersionLevel: 1  Epoch: 18
-Feature: transaction.version  SupportedMinVersion: 0  SupportedMaxVersion: 3  FinalizedVersionLevel: 2  Epoch: 18
+Feature: streams.version      SupportedMinVersion: 0  SupportedMaxVersion: 1  \
+FinalizedVersionLevel: 1  Epoch: 18
+Feature: transaction.version  SupportedMinVersion: 0  SupportedMaxVersion: 3  \
+FinalizedVersionLevel: 2  Epoch: 18
 """
 
 
@@ -105,7 +107,7 @@ def test_what_has_no_figures_is_said() -> None:
             read(text)
 
 
-# -- the measure ----------------------------------------------------------------------------------------------------
+# -- the measure ---------------------------------------------------------------------------------------------
 
 
 class Scripted(Tools):

@@ -64,7 +64,7 @@ def written(results: Results, directory: Path) -> str:
     return (directory / "index.html").read_text()
 
 
-# -- the whole page -------------------------------------------------------------------------------------------------
+# -- the whole page ------------------------------------------------------------------------------------------
 
 
 def test_the_page_is_well_formed(page: str) -> None:
@@ -213,7 +213,7 @@ def test_the_second_client_is_shown_with_its_protocol(page: str) -> None:
     assert "It does not include the commit" in section
 
 
-# -- targets --------------------------------------------------------------------------------------------------------
+# -- targets -------------------------------------------------------------------------------------------------
 
 
 def histogram(p50_ms: float, p99_ms: float) -> Histogram:
@@ -387,7 +387,7 @@ def test_aims_read_as_they_are_written() -> None:
     } == aims
 
 
-# -- parts ----------------------------------------------------------------------------------------------------------
+# -- parts ---------------------------------------------------------------------------------------------------
 
 
 def test_winners_are_the_fastest_and_those_level_with_it() -> None:
@@ -439,14 +439,16 @@ def test_systems_have_looks_of_their_own() -> None:
 
 def test_a_chart_is_made_fit_for_the_page() -> None:
     svg = (
-        '<?xml version="1.0"?><!DOCTYPE svg><svg width="10pt" height="5pt" viewBox="0 0 10 5"><!-- made --><g id="a">'
+        '<?xml version="1.0"?><!DOCTYPE svg><svg width="10pt" height="5pt" viewBox="0 0 10 5">'
+        '<!-- made --><g id="a">'
         "<text style=\"font: 9px 'DejaVu Sans', sans-serif; fill: #101112\">1</text></g>"
         '<use xlink:href="#a" clip-path="url(#a)" style="stroke: #0072b2"/></svg>'
     )
     assert for_page(svg, "plot") == (
         '<svg aria-hidden="true" focusable="false" viewBox="0 0 10 5"><g id="plot-a">'
         '<text style="font: 9px system-ui, sans-serif; fill: currentColor">1</text></g>'
-        '<use xlink:href="#plot-a" clip-path="url(#plot-a)" style="stroke: var(--system-local-copy-fsync)"/></svg>'
+        '<use xlink:href="#plot-a" clip-path="url(#plot-a)"'
+        ' style="stroke: var(--system-local-copy-fsync)"/></svg>'
     )
 
 

@@ -83,8 +83,8 @@ def read(address: str, place: TopicPartition, level: IsolationLevel) -> list[byt
     """All values from offset 0 to the end that Fetch tells a reader of this level."""
     consumer = Consumer(
         {
-            "bootstrap.servers": address, "group.id": "g", "isolation.level": level.name.lower(), "log_level": 0,
-            "enable.auto.commit": False, "enable.partition.eof": True,
+            "bootstrap.servers": address, "group.id": "g", "isolation.level": level.name.lower(),
+            "log_level": 0, "enable.auto.commit": False, "enable.partition.eof": True,
         }
     )  # fmt: skip
     consumer.assign([TopicPartition(place.topic, place.partition, 0)])

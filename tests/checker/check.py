@@ -78,7 +78,7 @@ def check(operations: Iterable[Operation]) -> Checked:
     return Checked(Verdict.VALID if facts.is_complete else Verdict.UNKNOWN, [])
 
 
-# -- values and offsets ---------------------------------------------------------------------------------------------
+# -- values and offsets --------------------------------------------------------------------------------------
 
 
 def inconsistent_offsets(facts: Facts) -> Iterator[str]:
@@ -170,7 +170,10 @@ def lost_writes(facts: Facts) -> Iterator[str]:
                 and send.value not in facts.final_values
                 and is_kept(facts, send.partition, send.offset)
             ):
-                yield f"{send.value!r} of {name_of(facts, number)} was acknowledged at {send.partition}@{send.offset}"
+                yield (
+                    f"{send.value!r} of {name_of(facts, number)} was acknowledged "
+                    f"at {send.partition}@{send.offset}"
+                )
 
 
 def is_kept(facts: Facts, partition: str, offset: int | None) -> bool:
@@ -222,7 +225,10 @@ def send_orders(facts: Facts) -> Iterator[str]:
             for partition, offset in facts.places_of.get(send.value, ()):
                 if partition in last and offset < last[partition][0]:
                     first, second = last[partition][1], send.value
-                    yield f"{name_of(facts, number)} sent {first!r} before {second!r}, and {partition} has them turned"
+                    yield (
+                        f"{name_of(facts, number)} sent {first!r} before {second!r}, "
+                        f"but {partition} has them in reverse"
+                    )
                 last[partition] = offset, send.value
 
 
@@ -236,7 +242,7 @@ def offset_gaps(facts: Facts) -> Iterator[str]:
             expected = read.offset + 1
 
 
-# -- consumers ------------------------------------------------------------------------------------------------------
+# -- consumers -----------------------------------------------------------------------------------------------
 
 
 def poll_skips(facts: Facts) -> Iterator[str]:
@@ -269,7 +275,7 @@ def _steps_of(process: str, poll: Poll, last: dict[tuple[int, str], int]) -> Ite
         last[place] = read.offset
 
 
-# -- cycles ---------------------------------------------------------------------------------------------------------
+# -- cycles --------------------------------------------------------------------------------------------------
 
 Edges = dict[int, set[int]]  # transaction -> the transactions before it
 
@@ -277,11 +283,15 @@ Edges = dict[int, set[int]]  # transaction -> the transactions before it
 def write_cycles(facts: Facts) -> Iterator[str]:
     """Transactions have the same order in all partitions, each in one piece."""
     if cycle := cycle_of(write_edges(facts)):
-        yield f"each stands before the next in some partition: {listed(name_of(facts, number) for number in cycle)}"
+        names = listed(name_of(facts, number) for number in cycle)
+        yield f"each stands before the next in some partition: {names}"
 
 
 def read_cycles(facts: Facts) -> Iterator[str]:
-    """No transaction reads, directly or not, from a later one. Cycles of writes alone count as write cycles."""
+    """No transaction reads, directly or not, from a later one.
+
+    Cycles of writes alone count as write cycles.
+    """
     writes = write_edges(facts)
     if cycle_of(writes):
         return
@@ -292,7 +302,8 @@ def read_cycles(facts: Facts) -> Iterator[str]:
             if writer is not None and writer != number:
                 edges.setdefault(number, set()).add(writer)
     if cycle := cycle_of(edges):
-        yield f"each is read by the next, or stands before it: {listed(name_of(facts, number) for number in cycle)}"
+        names = listed(name_of(facts, number) for number in cycle)
+        yield f"each is read by the next, or stands before it: {names}"
 
 
 def group_orders(facts: Facts) -> Iterator[str]:
@@ -342,7 +353,7 @@ def cycle_of(edges: Edges) -> list[int]:
     return []
 
 
-# -- plain tables ---------------------------------------------------------------------------------------------------
+# -- plain tables --------------------------------------------------------------------------------------------
 
 
 def snapshot_tears(facts: Facts) -> Iterator[str]:
@@ -372,7 +383,7 @@ def is_of_table(partition: str, snapshot: Snapshot) -> bool:
     return partition.rpartition("-")[0] in snapshot.table.split("+")
 
 
-# -- reading what was committed -------------------------------------------------------------------------------------
+# -- reading what was committed ------------------------------------------------------------------------------
 
 
 def ends_before_commits(facts: Facts) -> Iterator[str]:
@@ -412,7 +423,8 @@ def lost_offsets(facts: Facts) -> Iterator[str]:
                 at += 1
             if told.offset < greatest[0]:
                 yield (
-                    f"group {told.group!r} was said at {told.time:.6f} to have {told.partition}@{told.offset}; "
+                    f"group {told.group!r} was said at {told.time:.6f} to have "
+                    f"{told.partition}@{told.offset}; "
                     f"{name_of(facts, greatest[1])} had committed @{greatest[0]}"
                 )
 
@@ -427,7 +439,9 @@ def phantom_offsets(facts: Facts) -> Iterator[str]:
         for told in told_of:
             is_known = any(may_be_committed(facts, number, told.time) for number in numbers[told.offset])
             if told.offset != -1 and not is_known:
-                yield f"group {told.group!r} was said at {told.time:.6f} to have {told.partition}@{told.offset}"
+                yield (
+                    f"group {told.group!r} was said at {told.time:.6f} to have {told.partition}@{told.offset}"
+                )
 
 
 GroupPlace = tuple[str, str]  # group and partition
@@ -460,7 +474,7 @@ def may_be_committed(facts: Facts, number: int, time: float) -> bool:
     return transaction.result is not Result.FAILED and asked is not None and asked <= time
 
 
-# -- words ----------------------------------------------------------------------------------------------------------
+# -- words ---------------------------------------------------------------------------------------------------
 
 
 def name_of(facts: Facts, number: int) -> str:

@@ -4,7 +4,7 @@ A history is a list of operations. In a file, each is one line of JSON: an objec
 of the class of that name. Times are in seconds of one clock. Values are unique: no two sends of a history
 have the same value.
 
-    transaction  a producer's sends, reads and offsets, and how it ended; a plain send is a transaction of its own
+    transaction  a producer's sends, reads and offsets, and how it ended; a plain send counts as one
     poll         what a consumer was given, one batch after the other
     final        one partition, read from its start to its end by a fresh client after all faults were healed
     snapshot     what a plain table held at one moment

@@ -54,7 +54,10 @@ def transactions(history: list[Operation], result: Result) -> list[Transaction]:
 
 
 def renumbered(history: list[Operation], partition: str, reads: list[Read]) -> list[Operation]:
-    """The history with another log for one partition. All its readers see the new log, as far as they read."""
+    """Return the history with another log for one partition.
+
+    All its readers see the new log, as far as they read.
+    """
     log = [Read(partition, offset, read.value) for offset, read in enumerate(reads)]
 
     def changed(operation: Operation) -> Operation:

@@ -58,9 +58,9 @@ class Producer(Protocol):
         """Hand over a message. Raises ClientFailed, or lets `flush` or `commit` raise it."""
 
     def flush(self) -> Sequence[int | None]:
-        """Wait for what was sent since the last call. The offsets, in order, None where the library is not told.
+        """Wait for what was sent since the last call, and return the offsets, in order.
 
-        Raises ClientFailed.
+        An offset is None where the library is not told. Raises ClientFailed.
         """
 
     def init(self) -> None: ...
@@ -123,7 +123,10 @@ class Client(Protocol):
         linger_ms: int = 0,
         max_bytes: int = 1_000_000,
     ) -> Producer:
-        """A producer; `timeout_ms` is that of its transactions, `max_bytes` the library's own limit of a message."""
+        """Make a producer.
+
+        `timeout_ms` is that of its transactions, `max_bytes` the library's own limit of a message.
+        """
 
     def consumer(
         self,

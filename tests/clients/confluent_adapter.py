@@ -66,7 +66,7 @@ class ConfluentProducer:
             with translated():
                 left = self._producer.flush(WAIT_SECONDS)
         except SystemError:
-            # It makes callbacks while it is raising a fatal error, and Python does not like that: ask it again.
+            # It runs callbacks while it raises a fatal error, which Python does not allow: ask it again.
             self.begin()
             raise
         offsets, self._offsets = self._offsets, []

@@ -15,7 +15,7 @@ from tests.clients.adapter import Client
 from tests.clients.talk import Talk
 
 WARNINGS_OF_OTHERS = (
-    # kafka-python reads the schema of a message when it first needs it, with a function that Python 3.11 deprecates.
+    # kafka-python reads a message's schema on first use, with a function that Python 3.11 deprecates.
     "ignore:(read|open)_text is deprecated:DeprecationWarning",
     # kafka-python leaves sockets to the garbage collector when a connection breaks or is refused.
     "ignore:unclosed <socket:ResourceWarning",
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def collected() -> Iterator[None]:
-    """Collect such sockets while their warnings are still ignored: when pytest ends, no filter of ours is there."""
+    """Collect such sockets while their warnings are still ignored: our filters are gone when pytest ends."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

@@ -133,7 +133,7 @@ class Talk:
         each.close()
 
     def read(self, place: Place, count: int | None = None, **settings: Any) -> list[Got]:
-        """Messages of a partition from its first one on: `count` of them, or all up to the end as it is now."""
+        """Read a partition from its first message: `count` messages, or all up to its present end."""
         consumer = self.consumer(**settings)
         try:
             first = consumer.beginnings([place])[place]

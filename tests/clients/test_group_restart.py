@@ -88,7 +88,8 @@ def test_members_that_do_not_come_back_are_missed_after_a_restart(broker: Broker
     broker.start()
     assert members_of(broker.address, topic)
     eventually(lambda: described(broker.address, topic).group_state == "Empty")
-    # In order: what is told of a group may not be durable yet, and after a kill its members would be missed once more.
+    # An orderly stop: what a client is told of a group may not be durable yet. After a kill, the broker
+    # would miss the group's members once more.
     broker.restart(kill=False)
     found = described(broker.address, topic)
     assert (found.group_state, found.protocol_type, found.members) == ("Empty", "consumer", [])

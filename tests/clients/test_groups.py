@@ -112,7 +112,7 @@ def silent_member(connection: BrokerConnection, topic: str) -> str:
 
 
 def test_static_members_come_back_to_their_share(talk: Talk, topic: str) -> None:
-    """KIP-345: a static member that returns within its session gets the same partitions, without a rebalance."""
+    """KIP-345: a static member that returns within its session keeps its partitions, without a rebalance."""
     fill(talk, topic)
     zero, one = (talk.member(topic, topic, instance_id=f"i{number}") for number in range(2))
     eventually(lambda: are_sharing(zero, one))
@@ -249,7 +249,7 @@ def test_offsets_of_empty_groups_expire(tmp_path: Path) -> None:
 
 
 def test_empty_groups_without_offsets_expire(tmp_path: Path) -> None:
-    """A group that had a member, and never any offset, is Empty for offsets.retention.ms, over a restart too."""
+    """A group that had members but no offsets stays Empty for offsets.retention.ms, restarts included."""
     settings = ("offsets.retention.ms=6000", "offsets.retention.check.interval.ms=100", "plain.enabled=false")
     with BrokerProcess(tmp_path, *settings, "group.min.session.timeout.ms=500") as broker:
         create_topic(broker.address, "topic")

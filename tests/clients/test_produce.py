@@ -82,7 +82,8 @@ def test_too_large_a_message_fails_its_transaction_only(talk: Talk, topic: str) 
     producer.send(topic, bytes(20_000), partition=0)
     assert failure(producer.flush).code == MESSAGE_TOO_LARGE
     producer.abort()
-    # They go on with a gap in their sequence numbers, as if what failed had been written, until the broker says so.
+    # Clients go on as if the failed message had been written, with a gap in their sequence numbers, until the
+    # broker tells them.
     producer = talk.transactional(topic)
     commit_values(producer, (topic, 0), [b"next"])
     assert talk.values((topic, 0)) == [b"next"]

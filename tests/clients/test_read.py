@@ -1,4 +1,4 @@
-"""What consumers see: places, times, ends; and of transactions, whole ones only, at either isolation level."""
+"""What consumers see: places, times, ends, and at either isolation level only whole transactions."""
 
 from __future__ import annotations
 

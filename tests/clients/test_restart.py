@@ -135,7 +135,7 @@ def test_who_reads_gets_over_the_leader_epoch_of_a_restart(
 
 
 def test_a_loss_of_power_is_noticed_by_idle_producers_too(broker: BrokerProcess, topic: str) -> None:
-    """The begin of a transaction may be lost with the drafts that it had: then the rest must not be committed."""
+    """The start of a transaction may be lost, with its drafts: then the rest must not be committed."""
     create_topic(broker.address, topic)
     with Talk(CLIENTS[0], broker.address) as talk:
         producer = talk.transactional(topic)

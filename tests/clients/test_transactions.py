@@ -76,7 +76,7 @@ def test_many_partitions(talk: Talk, topic: str) -> None:
     assert talk.values((topic, 39)) == [b"1", b"2", b"3"]
 
 
-# -- offsets in transactions -------------------------------------------------------------------------------------
+# -- offsets in transactions ---------------------------------------------------------------------------------
 
 
 def test_offsets_are_committed_with_the_transaction(talk: Talk, topic: str) -> None:
@@ -131,7 +131,7 @@ def test_consume_transform_produce(talk: Talk, topic: str) -> None:
         if number % 5 == 4:
             plain.flush()
     transform(talk, source, target, limit=1)
-    # The next one gets half way: its messages and offsets are in an open transaction when its successor comes.
+    # The next one gets half way: when its successor comes, its messages and offsets are uncommitted.
     hanging = talk.transactional(f"{target}/transformer")
     reader = talk.consumer(group=target)
     done = reader.committed([source])[source] or 0
@@ -172,7 +172,7 @@ while True:
 
 
 def test_consume_transform_produce_with_kills(broker: BrokerProcess, topic: str) -> None:
-    """kill -9 of the application, again and again, at any point: each message is in the target once, in order."""
+    """kill -9 of the application, at any point, many times: the target has each message once, in order."""
     target = f"{topic}-target"
     with Talk(CLIENTS[0], broker.address) as talk:
         create_topic(talk.address, topic)
@@ -195,7 +195,7 @@ def test_consume_transform_produce_with_kills(broker: BrokerProcess, topic: str)
         assert talk.values((target, 0)) == values
 
 
-# -- zombies -----------------------------------------------------------------------------------------------------
+# -- zombies -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("moment", ["idle", "commits", "adds", "sends"])
@@ -246,7 +246,7 @@ def test_two_ids_of_one_group_do_not_fence_each_other(talk: Talk, topic: str) ->
     assert len(talk.values((topic, 0))) == 6
 
 
-# -- timeouts ----------------------------------------------------------------------------------------------------
+# -- timeouts ------------------------------------------------------------------------------------------------
 
 
 def test_a_transaction_past_its_timeout_is_aborted(broker: BrokerProcess, talk: Talk, topic: str) -> None:

@@ -131,8 +131,9 @@ def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str, sha
 
 
 def check(address: str, writers: Sequence[Writer]) -> None:
-    """Every acked transaction is there once, whole and in order; no aborted one is; an unknown one is whole or not
-    there.
+    """Every acked transaction is there once, whole and in order, and no aborted one is.
+
+    An unknown one is there as a whole, or not at all.
     """
     plain = {topic: read_all(address, topic, "read_uncommitted") for topic in TOPICS}
     assert plain == {topic: read_all(address, topic, "read_committed") for topic in TOPICS}

@@ -51,7 +51,8 @@ def main(states: int | None, length: int, seed: int | None, shards: int, part: s
                     f"{done} of {len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong"
                 )
     console.print(
-        f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong (seed {seed}, {shards} shard(s))"
+        f"{len(wanted)} workloads, {tried:,} crash states, {len(wrong)} wrong "
+        f"(seed {seed}, {shards} shard(s))"
     )
     sys.exit(1 if wrong else 0)
 

@@ -214,7 +214,7 @@ HANDOVER_SCENARIOS: list[tuple[Step, ...]] = [
 
 
 def scenarios() -> Iterator[tuple[Step, ...]]:
-    """All sequences of up to three steps, those that publish tables, and those in which shards change hands."""
+    """Yield all sequences of up to three steps, then those with plain tables, then those with handovers."""
     for length in range(1, STEPS_MAX + 1):
         yield from itertools.product(STEPS, repeat=length)
     yield from TABLE_SCENARIOS

@@ -206,7 +206,7 @@ class Stage:
         """Leave this transaction open: after a crash, its client sends one more message and commits."""
         self._open.append((producer, attempt, partition))
 
-    # -- the history ---------------------------------------------------------------------------------------------
+    # -- the history -----------------------------------------------------------------------------------------
 
     def attempt(self, process: str, group: str | None) -> Attempt:
         attempt = Attempt(process, group, self.now, self.now if group is None else None)

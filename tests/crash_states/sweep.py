@@ -172,7 +172,7 @@ def recovery_of(settings: Settings, left: Moment, chosen: random.Random) -> list
 
 
 def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
-    """Start a broker on what a crash has left, let clients go on, read everything, and check against what they knew.
+    """Start a broker on what a crash has left, let clients go on, and check all data against their history.
 
     Returns what is wrong, or an empty string.
     """

@@ -1,4 +1,4 @@
-"""An unmodified Spark on the plain tables of a real broker that is killed meanwhile, in batch and in stream."""
+"""An unmodified Spark, in batch and in stream, on the plain tables of a broker that is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS = 6
 
 
 class Writer(threading.Thread):
-    """Commits transactions over both partitions of a topic, aborts some, and begins anew when it is fenced."""
+    """Commits transactions over both partitions of a topic, aborts some, and starts anew when fenced."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         super().__init__(daemon=True)

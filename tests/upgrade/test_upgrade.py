@@ -150,7 +150,7 @@ def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
 
 
 def check_epochs(found: Found, old: dict[tuple[str, int], list[int]]) -> None:
-    """Format 3 had none, so its batches have epoch 0 for ever; each start that wrote more has one of its own."""
+    """Format 3 had no epochs, so its batches keep epoch 0; each later start that wrote has one of its own."""
     for place, before in old.items():
         after = found.leader_epochs(*place)
         assert set(before) <= {0} and after[: len(before)] == before
