@@ -44,7 +44,7 @@ CODECS = range(8)
 
 
 def feed_batch(data: bytes) -> None:
-    """The first byte says whether length and CRC are made to fit, and whether the batch is made of odd parts."""
+    """The first byte says whether length and CRC are made to fit, and whether the batch has odd parts."""
     choices = Choices(data)
     kind = choices.number()
     batch = odd_batch(choices) if kind & 2 else choices.rest()
@@ -52,7 +52,7 @@ def feed_batch(data: bytes) -> None:
 
 
 def odd_batch(choices: Choices) -> bytes:
-    """A batch of records whose fields are sound or odd; a header that fits, more often than not; any codec."""
+    """A batch of any codec, with sound or odd fields, and a header that fits more often than not."""
     count = 1 + choices.number() % RECORDS_MAX
     section = b"".join(odd_record(index, choices) for index in range(count))
     oddity = choices.number()

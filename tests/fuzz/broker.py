@@ -19,7 +19,7 @@ from tests.fuzz.pipe import Pipe
 from tests.fuzz.world import TOPIC, World, quiet
 
 NEXT_CONNECTION = b"\xff\xff\xff\xfenext"
-"""A frame that is none, and so the end of its connection; inputs that are joined with it are fed one by one."""
+"""No frame, so it ends its connection. Inputs that are joined with it are fed one by one."""
 
 REQUESTS_MAX = 12
 ELEMENTS_MAX = 4
@@ -41,7 +41,7 @@ def history() -> bytes:
     return joined(world().inputs_to_repeat)
 
 
-# -- bytes -----------------------------------------------------------------------------------------------------------
+# -- bytes ---------------------------------------------------------------------------------------------------
 
 
 def feed_frames(data: bytes) -> None:
@@ -62,13 +62,14 @@ async def send_bytes(world: World, data: bytes) -> None:
     pipe.hang_up()
 
 
-# -- requests --------------------------------------------------------------------------------------------------------
+# -- requests ------------------------------------------------------------------------------------------------
 
 VERSIONS = [(api_key, versions[0], versions[-1]) for api_key, versions in advertised().items()] + [
     (ApiKey.INSPECT, 0, 0)
 ]
 NAMES = [
-    TOPIC, "", "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker", "retention.ms", "1000",
+    TOPIC, "", "other", "group", "\0", "ä/ö", ".", "x" * 300, "consumer", "range", "broker",
+    "retention.ms", "1000",
 ]  # fmt: skip
 NUMBERS: list[int] = [0, 1, -1, 2, 3, 4, 100, 1_000, 60_000, -2, -3, -4, 2**31 - 1]
 BATCH = build_batch([NewRecord(b"value", b"key", 1_000), NewRecord(None, headers=(("h", None),))])
@@ -78,7 +79,7 @@ LEARNED = {"producer_id", "producer_epoch", "member_id", "generation_id", "leade
 
 
 def feed_requests(data: bytes) -> None:
-    """One client after the other, each with some requests that it makes up, and that build on the answers it got."""
+    """One client after the other makes up some requests, which build on the answers that it got."""
     for part in data.split(NEXT_CONNECTION):
         world().feed(part, Client(world(), Choices(part)).talk())
 
@@ -118,7 +119,7 @@ class Client:
             if name in LEARNED and value not in (-1, ""):
                 self._learned[name] = value
 
-    # -- values --------------------------------------------------------------------------------------------------
+    # -- values ----------------------------------------------------------------------------------------------
 
     def _structure(self, fields: tuple[Field, ...], version: int) -> dict[str, Any]:
         present = [field for field in fields if field.versions.has(version)]
@@ -164,7 +165,7 @@ class Client:
         return ASSIGNMENT if self._bool() else self._choices.take(self._choices.number())
 
     def _records(self) -> bytes:
-        """A batch, perhaps of the producer that the client was made to be, with a few edits that are signed or not."""
+        """A batch, perhaps of the client's own producer, with a few edits that are signed or not."""
         kind = self._choices.number()
         if kind & 0x88 == 0x88:
             return signed(odd_batch(self._choices))

@@ -35,7 +35,10 @@ _PEAK = re.compile(r"^stat::peak_rss_mb: +(\d+)$", re.MULTILINE)
 
 
 class Outcome(NamedTuple):
-    """What came of a target. `failures` are files that each repeat one; `log` is what the process said last."""
+    """What came of a target.
+
+    Each of the files in `failures` repeats one failure; `log` is the last output of the process.
+    """
 
     target: str
     executions: int
@@ -64,9 +67,10 @@ def fuzz(
     advance: Callable[[int], None] = lambda _executions: None,
     worker: str = WORKER,
 ) -> Outcome:
-    """Run a target until time is up or something is found. New inputs go to `scratch`, those that fail to `found`.
+    """Run a target until time is up or something is found.
 
-    `advance(executions)` is called now and then with how many there were so far.
+    New inputs go to `scratch`, those that fail to `found`. `advance(executions)` is called now and then with
+    the number of executions so far.
     """
     for directory in (scratch, found):
         directory.mkdir(parents=True, exist_ok=True)

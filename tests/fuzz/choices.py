@@ -9,7 +9,7 @@ Option = TypeVar("Option")
 
 
 class Choices:
-    """Takes decisions off the front of an input. When it is used up, each decision is the first, or the least."""
+    """Takes decisions off the front of an input; once that is used up, each is the first or the least."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -14,7 +14,7 @@ FIRST_OFFSET = 3
 
 
 def feed_batches(data: bytes) -> None:
-    """Batches, sound or made of odd parts; length and CRC are made to fit. Those that Produce takes are in the log."""
+    """Batches, sound or with odd parts, whose length and CRC fit; the log has those that Produce takes."""
     choices = Choices(data)
     log: list[LoggedBatch] = []
     next_offset = 0

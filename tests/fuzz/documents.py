@@ -1,4 +1,7 @@
-"""Documents with odd parts: JSON and TOML are read by libraries, whose limits show with odd values, not odd bytes."""
+"""Documents with odd parts: JSON and TOML, which libraries read.
+
+Odd values show a library's limits; odd bytes do not.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,19 @@ LONG_DIGITS = 5_000  # more than Python makes an integer of
 
 _NESTED, _LONG = "@nested@", "@long@"
 ODD_VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 0.5, "", "0", "orders", "\ud800", "/", "x" * 300, [], {}, [0], [[0, 0, "0"]], {"0": 0},
+    None, True, False, 0, 1, -1, 0.5, "", "0", "orders", "\ud800", "/", "x" * 300,
+    [], {}, [0], [[0, 0, "0"]], {"0": 0},
     2**31, 2**63, -(2**63) - 1, 10**40, 1e300, math.inf, -math.inf, math.nan, _NESTED, _LONG,
 ]  # fmt: skip
 ODD_TEXTS = [
-    "", "0", "-1", "1_0", " 1 ", "²", "٣", "1" * LONG_DIGITS, "-" + "9" * 19, "9" * 19, "true", "1e3", "inf", "[::1]:0",
-    "a:", ":1", "a:65536", "a:²", "a:" + "1" * LONG_DIGITS, "\0", "os", "x" * 300, ".", "..", "../x", "a/b", "x\n",
+    "", "0", "-1", "1_0", " 1 ", "²", "٣", "1" * LONG_DIGITS, "-" + "9" * 19, "9" * 19, "true", "1e3", "inf",
+    "[::1]:0", "a:", ":1", "a:65536", "a:²", "a:" + "1" * LONG_DIGITS, "\0", "os", "x" * 300,
+    ".", "..", "../x", "a/b", "x\n",
 ]  # fmt: skip
 ODD_TOML = [
-    "1", '"x"', "true", "inf", "nan", "1.5", "1979-05-27", "07:32:00", "[]", "{}", "{a = 1}", "[" * NESTED_LEVELS,
-    "{a = " * NESTED_LEVELS, "1" * LONG_DIGITS, "0x" + "f" * LONG_DIGITS, '"""', "1_000", "-1", "'\\'", '"\\ud800"',
+    "1", '"x"', "true", "inf", "nan", "1.5", "1979-05-27", "07:32:00", "[]", "{}", "{a = 1}",
+    "[" * NESTED_LEVELS, "{a = " * NESTED_LEVELS, "1" * LONG_DIGITS, "0x" + "f" * LONG_DIGITS,
+    '"""', "1_000", "-1", "'\\'", '"\\ud800"',
 ]  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""The key-value part of a Parquet file's footer. The rest is Arrow's affair, which is given sound files only."""
+"""The key-value part of a Parquet file's footer.
+
+The rest is up to Arrow, which is given sound files only.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ KEYS = list(SOUND)
 
 
 def feed_footer(data: bytes) -> None:
-    """Values by their keys, sound or with changes, or any bytes; what is read from them is what is written to them."""
+    """Values by their keys: sound ones, changed ones, or any bytes. What is read is written back the same."""
     choices = Choices(data)
     metadata = {key.encode(): value_of(key, choices) for key in KEYS}
     try:

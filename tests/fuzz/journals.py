@@ -1,8 +1,8 @@
 """Journals: segment files with edits, to recovery, and sound entries with odd fields, to the folds.
 
-An edit that a disk can make is found by its checksum. An entry whose checksum fits was written by a broker, since
-the checksum is salted: odd fields there are a bug of some broker, or of a newer one. So the folds may refuse them as
-loudly as they like, but must not hang, take all memory, or read what is not there.
+An edit that a disk can make is found by its checksum. An entry whose checksum fits was written by a broker,
+since the checksum is salted: odd fields there are a bug of some broker, or of a newer one. So the folds may
+refuse them as loudly as they like, but must not hang, take all memory, or read what is not there.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def new_store(contents: Contents | None = None) -> StateStore:
     return SimulatedStore(contents or Contents(), cast(Any, None), random.Random(0), lambda: None)
 
 
-# -- files with edits ------------------------------------------------------------------------------------------------
+# -- files with edits ----------------------------------------------------------------------------------------
 
 
 COMMITTED = TransactionId(7, 0, 1)
@@ -231,7 +231,7 @@ def recovered(start: int) -> list[Written] | None:
     return found
 
 
-# -- sound entries with odd fields -----------------------------------------------------------------------------------
+# -- sound entries with odd fields ---------------------------------------------------------------------------
 
 TRANSACTIONS = [
     NO_TRANSACTION,

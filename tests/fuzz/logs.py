@@ -1,4 +1,4 @@
-"""The visible log: segment files with edits, to all who read them. What they are shown is what was written."""
+"""The visible log: segment files with edits, whose readers must be shown what was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files in memory, for targets whose product reads files: nothing waits for a disk, and each input finds them fresh."""
+"""Files in memory, for targets whose product reads files.
+
+Nothing waits for a disk, and each input finds the files fresh.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,14 @@ NOW_NS = 1_790_000_000_000_000_000
 
 
 class GreedyRead(AssertionError):
-    """So many bytes were asked for that the file can't have them: the call takes the memory for all of them."""
+    """More bytes were asked for than the file can have: the call takes the memory for all of them."""
 
 
 class MemoryDisk(LyingDisk):
-    """A disk with these files on it. Who asks for far more than a file has is at fault, since `pread` allocates it."""
+    """A disk with these files on it, on which nobody may ask for far more than a file has.
+
+    `pread` allocates all that it is asked for.
+    """
 
     def __init__(self, files: Mapping[Path, bytes] | None = None) -> None:
         super().__init__(lambda: NOW_NS)

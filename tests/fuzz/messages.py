@@ -40,7 +40,7 @@ LAST_PRODUCE = 12
 
 
 def feed_request(data: bytes) -> None:
-    """The first two bytes choose a layout, the rest is the body; or all is a frame, or what a leader assigns."""
+    """The first two bytes choose a layout for the rest, or say that it is a frame, or an assignment."""
     choices = Choices(data)
     number, rest = choices.number(2), choices.rest()
     if number < len(LAYOUTS):

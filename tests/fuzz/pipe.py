@@ -15,7 +15,7 @@ LENGTH_BYTES = 4
 
 
 class Pipe(asyncio.Transport):
-    """The transport that the broker writes to, and the client's end. Reading can be paused, as on a real one."""
+    """The broker's transport, and the client's end of it. Reading can be paused, as on a real one."""
 
     def __init__(self, loop: VirtualLoop, life: Life, server: Server) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Pipe(asyncio.Transport):
         self.responses: dict[int, bytes] = {}
         loop.call_soon(self._protocol.connection_made, self, context=self._context)
 
-    # -- the client's end ----------------------------------------------------------------------------------------
+    # -- the client's end ------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
@@ -55,7 +55,7 @@ class Pipe(asyncio.Transport):
             del self._unsent[:count]
             self._protocol.buffer_updated(count)
 
-    # -- the broker's end ----------------------------------------------------------------------------------------
+    # -- the broker's end ------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("10.0.0.1", 1) if name == "peername" else default

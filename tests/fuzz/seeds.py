@@ -74,7 +74,7 @@ def sized(content: bytes) -> bytes:
     return struct.pack(">H", len(content)) + content
 
 
-# -- messages --------------------------------------------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------------------------
 
 
 def plain_body(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def response_decoders() -> Seeds:
         )
 
 
-# -- requests, as choices --------------------------------------------------------------------------------------------
+# -- requests, as choices ------------------------------------------------------------------------------------
 
 
 class Chosen:
@@ -140,7 +140,10 @@ class Chosen:
         self._learned: set[str] = set()
 
     def request(self, api_key: ApiKey, version: int, body: dict[str, Any], *learned: str) -> Chosen:
-        """Add a request; `learned` are the fields that its answer tells. A value of None is one that was told."""
+        """Add a request, whose answer tells the fields `learned`.
+
+        A value of None stands for one that an earlier answer told.
+        """
         number = next(number for number, row in enumerate(broker.VERSIONS) if row[0] == api_key)
         self.bytes += bytes([number, version - broker.VERSIONS[number][1]])
         self._structure(schema_of(api_key).request, version, body)
@@ -251,7 +254,8 @@ def requests() -> Seeds:
     yield "produce-and-read", bytes(plain.bytes)
     joining = {
         "group_id": "group", "session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, "member_id": "",
-        "group_instance_id": None, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
+        "group_instance_id": None, "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
     }  # fmt: skip
     member = {"group_id": "group", "member_id": None, "generation_id": None, "group_instance_id": None}
     group = Chosen().request(ApiKey.JOIN_GROUP, 3, joining, "member_id", "generation_id")
@@ -260,7 +264,7 @@ def requests() -> Seeds:
     yield "group", bytes(group.request(ApiKey.LEAVE_GROUP, 2, {"group_id": "group", "member_id": None}).bytes)
 
 
-# -- batches ---------------------------------------------------------------------------------------------------------
+# -- batches -------------------------------------------------------------------------------------------------
 
 
 def batches() -> Seeds:
@@ -308,7 +312,7 @@ def columns() -> Seeds:
         )
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
+# -- files ---------------------------------------------------------------------------------------------------
 
 EDITS = {
     "none": b"",
@@ -343,7 +347,7 @@ def state_file() -> Seeds:
 
 
 def entry(kind: int, payload: bytes, transaction: int = 1) -> bytes:
-    """An entry as the targets of sound entries choose it: what belongs together, and durable when it says so."""
+    """An entry as the targets of sound entries choose it: its parts fit; it is durable when it says so."""
     return bytes([kind, transaction, 0x7F, 0, 0]) + payload
 
 
@@ -382,8 +386,8 @@ def state_values() -> Seeds:
     txid = struct.pack(">qhq", 1, 0, 1)
     topic = json.dumps({"id": bytes(16).hex(), "partitions": 1, "configs": {}}).encode()
     whole = {
-        "id": "orders", "producer": [1, 0], "timeout_ms": 1, "pardoned_epoch": -1, "must_abort": False, "ending": [],
-        "last_phase": "CompleteCommit", "last_number": 1, "updated_ms": 1,
+        "id": "orders", "producer": [1, 0], "timeout_ms": 1, "pardoned_epoch": -1, "must_abort": False,
+        "ending": [], "last_phase": "CompleteCommit", "last_number": 1, "updated_ms": 1,
         "current": {"id": [1, 0, 1], "timeout_ms": 1, "started_ms": 1, "phase": "Ongoing",
                     "partitions": [["orders", 0, 1]], "prepared_position": -1},
     }  # fmt: skip
@@ -403,7 +407,7 @@ def format_file() -> Seeds:
     yield "odd", b"\1\3\1\0\4"
 
 
-# -- plain tables ----------------------------------------------------------------------------------------------------
+# -- plain tables --------------------------------------------------------------------------------------------
 
 TABLE = PurePosixPath("/plain/orders")
 DATA_FILE = DataFile("d-0000000032-0..9.1f2e3d4c.parquet", 1_234, 1_790_000_000_000)
@@ -443,7 +447,7 @@ def publisher_lines() -> Seeds:
         yield f"odd-{verb}", bytes([number]) + b"\3\0\3\0\0\0"
 
 
-# -- configuration ---------------------------------------------------------------------------------------------------
+# -- configuration -------------------------------------------------------------------------------------------
 
 
 def settings() -> Seeds:

@@ -1,7 +1,8 @@
-"""The state store: its file with edits, to the check that keeps LMDB from damage; its values, to their decoders.
+"""The state store: its file with edits, and its values.
 
-A value comes with a checksum of its own, so odd ones were written by a bug, or by a newer broker: its decoder may
-refuse them as loudly as it likes. A head, a page or a value that a disk has changed must be found by the check.
+The file goes to the check that keeps LMDB from damage, the values to their decoders. A value comes with a
+checksum of its own, so odd ones were written by a bug, or by a newer broker: its decoder may refuse them as
+loudly as it likes. A head, a page or a value that a disk has changed must be found by the check.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ KEYS = 150
 Row = tuple[bytes, bytes, bytes]  # table, key, sealed value
 
 
-# -- the file --------------------------------------------------------------------------------------------------------
+# -- the file ------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -93,7 +94,7 @@ def check_passed(expected: frozenset[Row]) -> None:
     assert not found or found == expected
 
 
-# -- values ----------------------------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------------------
 
 
 UNREADABLE = (FaircopyError, AssertionError, struct.error, LookupError, TypeError, ValueError, AttributeError)
@@ -183,7 +184,7 @@ READERS: list[Callable[[Contents, Choices], None]] = [
 ]
 
 
-# -- the format file -------------------------------------------------------------------------------------------------
+# -- the format file -----------------------------------------------------------------------------------------
 
 SOUND_FORMAT = json.loads(DirectoryFormat(4, "abc").encode())
 

@@ -129,7 +129,7 @@ def entry_of(choices: Choices) -> bytes:
 
 
 def feed_state(data: bytes) -> None:
-    """The file `_faircopy.json`: what is read from it is what is written to it. Its checksum fits, or does not."""
+    """The file `_faircopy.json`: a changed one, or any bytes; what is read is written back the same."""
     choices = Choices(data)
     data = odd_document(SOUND_STATE, choices) if choices.number() % 2 else choices.rest()
     retired = RetiredFiles(FilesOfInput({TABLE / names.STATE: data}), TABLE)
@@ -139,8 +139,9 @@ def feed_state(data: bytes) -> None:
 
 
 def feed_line(data: bytes) -> None:
-    """A line to the publisher, which answers to its id whatever it says, and a line from it. The first byte chooses a
-    sound line to change, or any bytes.
+    """A line to the publisher, which answers to its id whatever it says, and a line from it.
+
+    The first byte chooses a sound line to change, or any bytes.
     """
     choices = Choices(data)
     number = choices.number()

@@ -1,7 +1,8 @@
 """Every target by its name. A target is a function that feeds one input to the product.
 
-It lets pass the errors by which the product says what is wrong with an input, and which those who call it handle, and
-raises all others. What is read back is also compared with what was written, wherever that is known.
+It swallows two kinds of errors: those by which the product says what is wrong with an input, and those that
+its callers handle. It raises all others. What is read back is also compared with what was written, wherever
+that is known.
 
 A target's modules are imported when it is loaded: each runs in a process of its own, in 256 MiB of memory.
 """

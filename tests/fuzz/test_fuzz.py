@@ -1,4 +1,4 @@
-"""Each target for a short time: the kept corpus, inputs that hypothesis makes, and some seconds under atheris."""
+"""Each target for a short time: the kept corpus, inputs by hypothesis, and some seconds under atheris."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def require_atheris() -> None:
     pytest.skip(NO_ATHERIS)
 
 
-# -- the kept corpus -------------------------------------------------------------------------------------------------
+# -- the kept corpus -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(30)
@@ -82,7 +82,7 @@ def test_the_corpus_is_small_and_of_targets_only() -> None:
     assert sum(path.stat().st_size for path in INPUTS) <= CORPUS_BYTES_MAX
 
 
-# -- hypothesis ------------------------------------------------------------------------------------------------------
+# -- hypothesis ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -97,7 +97,7 @@ def test_inputs_that_hypothesis_makes(target: str, data: st.DataObject) -> None:
     TARGETS[target].load()(made)
 
 
-# -- atheris ---------------------------------------------------------------------------------------------------------
+# -- atheris -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_check_that_is_left_out_is_found(target: str, tmp_path: Path) -> None:
     assert outcome.failures, outcome.log
 
 
-# -- the command -----------------------------------------------------------------------------------------------------
+# -- the command ---------------------------------------------------------------------------------------------
 
 
 def test_the_command_feeds_one_input() -> None:

@@ -16,7 +16,10 @@ HISTORY = "history-"
 
 
 def main(prepare: Callable[[str], None] = lambda _target: None) -> None:
-    """Does not return: libFuzzer ends the process. `prepare(target)` is called when the product is imported."""
+    """Fuzz one target. Does not return, as libFuzzer ends the process.
+
+    `prepare(target)` is called after the product is imported.
+    """
     import atheris  # not to be had everywhere
 
     name, found, *arguments = sys.argv[1:]

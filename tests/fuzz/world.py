@@ -1,9 +1,9 @@
 """A broker in this process, on a virtual clock and a disk in memory, that lives on from input to input.
 
-Each input comes on a connection of its own. After it, another client must be served, and nothing may have gone wrong
-that the broker or its event loop has told of. After some inputs the broker is killed and started again on what it has
-written, which must be sound; then a new one begins with nothing. So all that is wrong comes from the inputs since then,
-and `inputs_to_repeat` has them as one.
+Each input comes on a connection of its own. After it, another client must be served, and neither the broker
+nor its event loop may have reported an error. After some inputs the broker is killed and started again on
+what it has written, which must be sound; then a new one starts from nothing. So all that is wrong comes from
+the inputs since then, and `inputs_to_repeat` has them as one.
 """
 
 from __future__ import annotations
@@ -161,10 +161,10 @@ class World:
 
     @property
     def inputs_to_repeat(self) -> list[bytes]:
-        """All inputs since the broker began with nothing."""
+        """All inputs since the broker started from nothing."""
         return list(self._inputs)
 
-    # -- running -------------------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------------------
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run the loop until this is done, with the world's disk and with an ear for complaints."""
@@ -195,7 +195,7 @@ class World:
         topics = [{"name": TOPIC}]
         await self.ask(ApiKey.METADATA, 9, {"topics": topics, "allow_auto_topic_creation": True})
 
-    # -- clients -------------------------------------------------------------------------------------------------
+    # -- clients ---------------------------------------------------------------------------------------------
 
     def connect(self) -> Pipe:
         """A connection of a new client."""
@@ -261,7 +261,7 @@ def patched() -> Iterator[None]:
 
 
 async def quiet(pipe: Pipe, seconds: float = QUIET_SECONDS) -> None:
-    """Wait until all whole requests that were sent on a connection are answered, or given up; but not for longer."""
+    """Wait until all whole requests on a connection are answered or given up, or `seconds` are over."""
     for _ in range(int(seconds / STEP_SECONDS)):
         await asyncio.sleep(STEP_SECONDS)
         if not pipe.is_open or pipe.is_idle:

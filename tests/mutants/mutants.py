@@ -56,7 +56,7 @@ def replaced(owner: Any, name: str, new: Any) -> contextlib.AbstractContextManag
     return mock.patch.object(owner, name, new)
 
 
-# -- what is durable ------------------------------------------------------------------------------------------------
+# -- what is durable -----------------------------------------------------------------------------------------
 
 
 @mutant
@@ -124,7 +124,7 @@ def go_on_after_a_failed_fsync() -> Iterator[Any]:
         yield
 
 
-# -- transactions ---------------------------------------------------------------------------------------------------
+# -- transactions --------------------------------------------------------------------------------------------
 
 
 @mutant
@@ -255,7 +255,7 @@ def reuse_transaction_numbers() -> Iterator[Any]:
 
 @mutant
 def commit_what_was_lost() -> Iterator[Any]:
-    """I5: a coordinator that recovers in PREPARE_COMMIT does not ask whether every participant has promised."""
+    """I5: a coordinator that recovers in PREPARE_COMMIT does not ask if every participant has promised."""
     with replaced(transaction_recovery, "is_promised", lambda find_participant, transaction: True):
         yield
 
@@ -319,7 +319,7 @@ def in_journals_order(decided: Sequence[Any]) -> list[Any]:
     return [item for _, _, item in decided]
 
 
-# -- readers --------------------------------------------------------------------------------------------------------
+# -- readers -------------------------------------------------------------------------------------------------
 
 
 @mutant
@@ -360,7 +360,7 @@ def publish_in_the_middle() -> Iterator[Any]:
         yield
 
 
-# -- space, and failures of the disk --------------------------------------------------------------------------------
+# -- space, and failures of the disk -------------------------------------------------------------------------
 
 
 @mutant
@@ -402,7 +402,7 @@ def forget_open_transactions_in_checkpoints() -> Iterator[Any]:
         yield
 
 
-# -- what foreign suites and hostile use have found ------------------------------------------------------------------
+# -- what foreign suites and hostile use have found ----------------------------------------------------------
 
 
 @mutant
@@ -538,7 +538,7 @@ def ack_a_repeated_commit_at_once() -> Iterator[Any]:
 
 @mutant
 def hand_out_epochs_at_once() -> Iterator[Any]:
-    """InitProducerId is answered before the epoch is durable: after a loss of power two instances may have it."""
+    """InitProducerId is answered before the epoch is durable, so after a crash two instances may have it."""
 
     real, really_durable = TransactionCoordinator.init_producer, Journal.durable
     is_asked: ContextVar[bool] = ContextVar("is_asked", default=False)
@@ -583,7 +583,7 @@ def forget_what_is_finished_early() -> Iterator[Any]:
         yield
 
 
-# -- shards that are led anew ---------------------------------------------------------------------------------------
+# -- shards that are led anew --------------------------------------------------------------------------------
 
 
 @mutant

@@ -57,7 +57,7 @@ class Administrator:
                 return
             await asyncio.sleep(PAUSE_SECONDS)
 
-    # -- topics --------------------------------------------------------------------------------------------------
+    # -- topics ----------------------------------------------------------------------------------------------
 
     async def make_topic(self, name: str, partitions: int, configs: dict[str, str]) -> None:
         topic = {
@@ -141,7 +141,7 @@ class Administrator:
                 await asyncio.sleep(PAUSE_SECONDS)
         return reads
 
-    # -- groups --------------------------------------------------------------------------------------------------
+    # -- groups ----------------------------------------------------------------------------------------------
 
     async def live_through_a_group(self, partitions: list[str]) -> None:
         """A group's committed offsets are gone when the group is deleted."""
@@ -167,7 +167,7 @@ class Administrator:
             offset = await consumer.committed(GROUP, name)
             assert offset == -1, f"{GROUP} was deleted, but has {name}@{offset}"
 
-    # -- records -------------------------------------------------------------------------------------------------
+    # -- records ---------------------------------------------------------------------------------------------
 
     async def trim(self, name: str, offset: int) -> None:
         """Delete the records below an offset."""

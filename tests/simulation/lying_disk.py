@@ -6,7 +6,7 @@ names in directories, that were not fsynced, some are kept. One promise always h
 never half done.
 
     a file       is `durable`, and the writes and sizes since the last fdatasync, in order
-    a directory  is the names that are durable, and the changes since the last fsync of the directory, in order
+    a directory  is the names that are durable, and its changes since the last fsync, in order
 
 After a failed fsync, written data stays readable until the machine loses power, but never becomes durable
 (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
@@ -53,7 +53,7 @@ class Fate(Enum):
 
 @dataclass
 class FileNode:
-    """A file; `changes` are (position, bytes) of writes and (size, None) of changed sizes, not fsynced yet."""
+    """A file. `changes`, not fsynced yet, are (position, bytes) of writes and (size, None) of new sizes."""
 
     content: bytearray = field(default_factory=bytearray)
     size: int = 0
@@ -143,7 +143,7 @@ class LyingDisk(System):
         self.operations += 1
         self.before(Operation(self.operations, name, path))
 
-    # -- finding -------------------------------------------------------------------------------------------------
+    # -- finding ---------------------------------------------------------------------------------------------
 
     def find(self, path: Path) -> Node | None:
         node: Node | None = self.root
@@ -162,7 +162,7 @@ class LyingDisk(System):
     def _file(self, descriptor: int) -> tuple[Path, FileNode]:
         return self._open[descriptor]
 
-    # -- the calls -----------------------------------------------------------------------------------------------
+    # -- the calls -------------------------------------------------------------------------------------------
 
     def open(self, path: Path, flags: int) -> int:
         node = self.find(path)
@@ -303,7 +303,7 @@ class LyingDisk(System):
             return self.open(path, os.O_CREAT)
         return self.open(path, 0)
 
-    # -- crashing ------------------------------------------------------------------------------------------------
+    # -- crashing --------------------------------------------------------------------------------------------
 
     def crash(self, fate: Fate, chosen: random.Random) -> LyingDisk:
         """The disk as the machine finds it after a crash."""

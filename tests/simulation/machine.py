@@ -106,7 +106,7 @@ class Machine:
         """Release dead brokers. Their coroutines end with them, and still need the loop for that."""
         self._graveyard.clear()
 
-    # -- the broker's environment -------------------------------------------------------------------------------
+    # -- the broker's environment ----------------------------------------------------------------------------
 
     def _environment(self) -> Environment:
         chosen = random.Random(self._chosen.getrandbits(64))
@@ -185,7 +185,7 @@ class Machine:
             raise Disconnected("nobody listens")
         return Link(self.loop, self.weather, client, self.life, self.broker.server)
 
-    # -- faults --------------------------------------------------------------------------------------------------
+    # -- faults ----------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
         """End the process. What it has written stays."""

@@ -152,7 +152,7 @@ class Link:
         self.is_open = True
         loop.call_soon(self._connection.connection_made, self._transport, context=broker.context)
 
-    # -- the broker's end ----------------------------------------------------------------------------------------
+    # -- the broker's end ------------------------------------------------------------------------------------
 
     def _reach_broker(self, data: bytes) -> None:
         left = memoryview(data)
@@ -173,7 +173,7 @@ class Link:
         self._loop.call_soon(self._connection.connection_lost, None)
         self.to_client.end(self._lose)
 
-    # -- the client's end ----------------------------------------------------------------------------------------
+    # -- the client's end ------------------------------------------------------------------------------------
 
     def expect(self, correlation_id: int) -> asyncio.Future[bytes]:
         future: asyncio.Future[bytes] = self._loop.create_future()

@@ -189,7 +189,7 @@ class SimulatedProducer:
             ApiKey.ADD_PARTITIONS_TO_TXN, 3, body, lambda answer: answer.results[0].partitions[0].error_code
         )
 
-    # -- sending -------------------------------------------------------------------------------------------------
+    # -- sending ---------------------------------------------------------------------------------------------
 
     async def send(self, name: str, values: list[Value], time_ms: int) -> int:
         """Send one batch; return its offset, -1 within a transaction. Raises Refused, GaveUp."""

@@ -1,4 +1,4 @@
-"""One simulation: a machine, its clients and its faults, all from one seed; then the checker, and `verify`."""
+"""One simulation: a machine, its clients and its faults, all from one seed; then checker and `verify`."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Workload:
         self._readers: list[SimulatedConsumer] = []
         self._keep: list[object] = []
 
-    # -- clients -------------------------------------------------------------------------------------------------
+    # -- clients ---------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Create the topics, and start the clients."""
@@ -154,7 +154,7 @@ class Workload:
     async def _think(self, chosen: random.Random) -> None:
         await asyncio.sleep(chosen.random() * THINK_SECONDS)
 
-    # -- transactions --------------------------------------------------------------------------------------------
+    # -- transactions ----------------------------------------------------------------------------------------
 
     async def _transactional(self, transactional_id: str) -> None:
         """Run instance after instance of one application. Each ends by a crash, or because it is fenced."""
@@ -261,7 +261,7 @@ class Workload:
             return False
         return chosen.random() >= ABORT_CHANCE
 
-    # -- administration ------------------------------------------------------------------------------------------
+    # -- administration --------------------------------------------------------------------------------------
 
     async def _administer(self, administrator: Administrator) -> None:
         """Create and delete topics, groups and records."""
@@ -284,7 +284,7 @@ class Workload:
         name = chosen.choice(PARTITIONS)
         await administrator.trim(name, min((reader.positions[name] for reader in self._readers), default=0))
 
-    # -- plain messages and readers ------------------------------------------------------------------------------
+    # -- plain messages and readers --------------------------------------------------------------------------
 
     async def _plain(self) -> None:
         chosen = self._random()
@@ -339,7 +339,7 @@ class Workload:
             else:
                 await asyncio.sleep(0.05)
 
-    # -- a consumer group ----------------------------------------------------------------------------------------
+    # -- a consumer group ------------------------------------------------------------------------------------
 
     async def _members(self) -> None:
         """Run one member of a group after another."""
@@ -367,7 +367,7 @@ class Workload:
         self._attempts.append(attempt)
         return lambda is_done: attempt.finish(Result.OK if is_done else Result.UNKNOWN, self._loop.now)
 
-    # -- the plain table -----------------------------------------------------------------------------------------
+    # -- the plain table -------------------------------------------------------------------------------------
 
     async def _look_at_table(self) -> None:
         """Read the table now and then, even while the broker is down."""
@@ -382,7 +382,7 @@ class Workload:
         self._snapshots.append(Snapshot("+".join(TOPICS), self._loop.now, rows))
         return len(rows)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- the end ---------------------------------------------------------------------------------------------
 
     async def read_all(self) -> None:
         """Read every partition from its start to its end, with fresh clients."""

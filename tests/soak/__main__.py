@@ -76,8 +76,8 @@ async def watched(soak: Soak, seconds: float, console: Console) -> None:
     running = asyncio.ensure_future(soak.run(seconds))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"),
-        console=console,
+        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[counts]}"), console=console,
     ) as progress:  # fmt: skip
         task = progress.add_task("starting", total=seconds, counts="")
         while not running.done():
@@ -133,8 +133,9 @@ def show(console: Console, outcome: Outcome) -> None:
         console.print(f"  {line}", markup=False, style="red")
     kills, minutes = outcome.coverage.counts[KILL], max(outcome.seconds / 60, 1 / 60)
     console.print(
-        f"{kills:,} kills in {minutes:.1f} minutes ({kills / minutes:.0f} a minute), {outcome.messages:,} messages in "
-        f"the logs: [bold]{checked.verdict.value if checked else 'not checked'}[/], "
+        f"{kills:,} kills in {minutes:.1f} minutes ({kills / minutes:.0f} a minute), "
+        f"{outcome.messages:,} messages in the logs: "
+        f"[bold]{checked.verdict.value if checked else 'not checked'}[/], "
         f"{len(checked.findings) if checked else 0} findings (seed {outcome.seed})"
     )
 

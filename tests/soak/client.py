@@ -79,7 +79,7 @@ def say(recorder: Recorder) -> None:
 
 
 def end_all(failed: Any) -> None:
-    """End the process after an unexpected error in a thread: no clients are better than some that fail silently."""
+    """End the process after an unexpected error in a thread, so that no client fails silently."""
     traceback.print_exception(failed.exc_type, failed.exc_value, failed.exc_traceback)
     sys.stderr.flush()
     os._exit(EX_SOFTWARE)

@@ -91,7 +91,7 @@ class Faults:
         if not self._broker.is_running:
             await self.start_broker()
 
-    # -- the broker ----------------------------------------------------------------------------------------------
+    # -- the broker ------------------------------------------------------------------------------------------
 
     async def start_broker(self) -> None:
         """Start the broker. On a full disk it may refuse, and is started again."""
@@ -134,7 +134,7 @@ class Faults:
         await asyncio.sleep(self._chosen.random() * STOPPED_SECONDS_MAX)
         self._broker.send_signal(signal.SIGCONT)
 
-    # -- the disk ------------------------------------------------------------------------------------------------
+    # -- the disk --------------------------------------------------------------------------------------------
 
     async def _fill_disk(self) -> None:
         self._broker.full.touch()
@@ -155,7 +155,7 @@ class Faults:
             freed.cancel()
             self._broker.full.unlink(missing_ok=True)
 
-    # -- clients -------------------------------------------------------------------------------------------------
+    # -- clients ---------------------------------------------------------------------------------------------
 
     async def _kill_client(self) -> None:
         client = self._chosen.choice(self._clients)

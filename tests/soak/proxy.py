@@ -99,7 +99,7 @@ class Link:
             for task in (*both, *unheard):
                 task.cancel()
 
-    # -- requests ------------------------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------------------
 
     async def _pass_requests(self) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -148,7 +148,7 @@ class Link:
         with contextlib.suppress(OSError):
             await pass_on(frame, older[1])
 
-    # -- responses -----------------------------------------------------------------------------------------------
+    # -- responses -------------------------------------------------------------------------------------------
 
     async def _pass_responses(self) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):

@@ -29,7 +29,7 @@ from tests.soak.stage import now
 
 
 class Recorder:
-    """Writes one file, from any thread. `ended` counts outcomes of a group's transactions, and plain sends."""
+    """Writes one file, from any thread; `ended` counts outcomes of group transactions, and plain sends."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("x")
