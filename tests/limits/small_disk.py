@@ -1,4 +1,4 @@
-"""A small file system of its own, in memory, without being root: mounted in a namespace that a process holds."""
+"""A small file system in memory, which needs no root: a process holds the namespace where it is mounted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 
 
 class SmallDisk:
-    """`inside` goes before a command that shall see the disk; `path` is where it is, also from outside."""
+    """A file system that only some commands see: those that have `inside` before them.
+
+    They find it at `path`; all others find it at `outside`.
+    """
 
     def __init__(self, holder: int, mounted: Path) -> None:
         self.inside = ("nsenter", "-t", str(holder), "-U", "-m", "--preserve-credentials")

@@ -114,7 +114,7 @@ def error_of_making(name: str, connection: BrokerConnection) -> ErrorCode:
 
 
 def test_no_descriptors_at_all_is_a_passing_refusal(broker: BrokerProcess) -> None:
-    """The limit falls under what is open: nothing more can be opened, and the broker does not take it for its disk."""
+    """The limit falls below what is open: nothing more opens, and the broker does not blame its disk."""
     with BrokerConnection(broker.address) as connection:  # from before, for a new one would not be accepted
         assert error_of_making("t", connection) is ErrorCode.NONE
         limit_files(broker, 20)

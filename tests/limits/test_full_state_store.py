@@ -1,4 +1,4 @@
-"""The state store on a disk that is really full: LMDB takes a write that is cut short there for a failed disk."""
+"""The state store on a disk that is really full, where LMDB takes a short write for a failed disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ async def main():
     for number in range(3_000):
         try:
             values = [os.urandom(row * 37 % 3_000) for row in range(number % 40)]
-            await store.write(Put("cluster", b"%d %d" % (number, row), value) for row, value in enumerate(values))
+            changes = (Put("cluster", b"%d %d" % (number, row), value) for row, value in enumerate(values))
+            await store.write(changes)
         except NoSpace:
             refused += 1
             if refused == 20:

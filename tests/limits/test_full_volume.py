@@ -1,4 +1,4 @@
-"""A full volume frees itself: with real files and a real state store, on a file system that is really full."""
+"""A full volume frees itself: real files and a real state store, on a file system that is really full."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def topic_id(made: Made, name: str) -> str:
         store.close()
 
 
-# -- verify ----------------------------------------------------------------------------------------------------------
+# -- verify --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["stopped", "killed"])
@@ -109,7 +109,10 @@ def test_a_publisher_is_waited_for(stopped: Made, monkeypatch: pytest.MonkeyPatc
     """That of a killed broker goes on for a moment: what it has just begun is no damage."""
     monkeypatch.setattr(plain_tables, "PATIENCE_SECONDS", 0.2)
     lock = stopped.data / "plain" / "audit" / "_faircopy.lock"
-    hold = f"from faircopy.publish.files import Files; from pathlib import Path; x = Files().lock(Path({str(lock)!r}))"
+    hold = (
+        "from faircopy.publish.files import Files; from pathlib import Path; "
+        f"x = Files().lock(Path({str(lock)!r}))"
+    )
     command = [sys.executable, "-c", f"{hold}; print(flush=True); input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as publisher:
         assert publisher.stdout is not None and publisher.stdin is not None
@@ -122,7 +125,7 @@ def test_a_publisher_is_waited_for(stopped: Made, monkeypatch: pytest.MonkeyPatc
         assert rows("verify", stopped.data) == []
 
 
-# -- journal show ----------------------------------------------------------------------------------------------------
+# -- journal show --------------------------------------------------------------------------------------------
 
 
 def test_a_journal_is_shown(stopped: Made) -> None:
@@ -173,7 +176,7 @@ def test_a_damaged_journal_is_shown_up_to_the_damage(stopped: Made) -> None:
     assert f"damaged at byte {third.byte}" in result.stderr
 
 
-# -- log show --------------------------------------------------------------------------------------------------------
+# -- log show ------------------------------------------------------------------------------------------------
 
 
 def test_a_log_is_shown(stopped: Made) -> None:

@@ -1,4 +1,4 @@
-"""Every flip in a journal is found, but for bytes behind its end, and such as can't be told from a torn tail."""
+"""Every flip in a journal is found, except past its end, and where it can't be told from a torn tail."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 def case_of(made: Made, store: StateStore, name: str) -> Case:
-    """`orders-0` and so on are partitions' journals, `transactions` and `offsets` the shared ones that are used."""
+    """`orders-0` and so on are partitions' journals; `transactions` and `offsets` are shared ones in use."""
     if name in SHARED:
         return shared_case(made, store, name)
     topic, _, partition = name.partition("-")
@@ -148,8 +148,8 @@ def check_flip(case: Case, path: Path, stands: list[Stands], flip: Flip) -> None
             findings,
         )
     else:
-        # No later entry and no checkpoint tells that this one was durable: a start cuts it as a torn tail, and loses
-        # nothing that was shown. What was shown and is lost, the log would tell.
+        # No later entry and no checkpoint tells that this one was durable. A start cuts it as a torn tail and
+        # loses nothing that was shown: if something had been, the log would tell.
         assert all(each.path == path and each.byte == entry.begin for each in findings), (
             path,
             flip,

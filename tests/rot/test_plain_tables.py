@@ -48,7 +48,7 @@ def test_flips_in_sparks_log(stopped: Made, chance: random.Random) -> None:
         for flip in flips_of(chance, range(path.stat().st_size)):
             with flipped(path, flip):
                 findings = check(table)
-            # A name, a size or a time may change into another that could be: then the data file does not fit it.
+            # A name, a size or a time may turn into another possible one: then the data file does not fit it.
             is_named = any(each.path == path or each.path.name in listed for each in findings)
             assert is_named or any("it is missing" in each.what for each in findings), (path, flip, findings)
 
@@ -79,7 +79,7 @@ def test_flips_in_data_files(stopped: Made, table: str, chance: random.Random) -
             column = column_at(path, flip.byte)
             with flipped(path, flip):
                 (finding,) = check(directory)
-            # Pages have checksums of their own, which tell the column; their headers, and the footer, have none.
+            # Pages have checksums, which tell the column; their headers, and the footer, have none.
             is_placed = column is None or f"column {column} " in finding.what or "footer" in finding.what
             assert finding.path == path and (is_placed or finding.byte is None), (flip, finding)
 
@@ -129,7 +129,7 @@ def rewritten(path: Path, modified_ms: int) -> Path:
 
 
 def publish_until_merged(broker: BrokerProcess, table: Path, merges: int) -> None:
-    """One message at a time, to two partitions, each published by itself, until so many merged files were made."""
+    """Publish messages one at a time, to two partitions, until so many merged files were made."""
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0})
     made: set[str] = set()
     for number in count():

@@ -1,4 +1,4 @@
-"""A broker started on a directory that has rotted: it refuses what is damaged, serves the others, and cuts nothing."""
+"""A broker started on a rotten directory refuses what is damaged, serves the rest, and cuts nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Partition = tuple[str, int]
 MISFIT = b'{"partitions":[]}'
 
 
-# -- what a broker does ----------------------------------------------------------------------------------------------
+# -- what a broker does --------------------------------------------------------------------------------------
 
 
 def end_offset(address: str, topic: str, partition: int) -> int:
@@ -82,7 +82,7 @@ def check_others(broker: BrokerProcess, made: Made, refused: Partition | None = 
 
 @contextmanager
 def started(made: Made, path: Path, content: bytes) -> Iterator[BrokerProcess]:
-    """A broker on a directory whose file at `path` has rotted to `content`; it stays like that, whatever is done."""
+    """A broker on a directory whose file at `path` has rotted to `content`, and must stay like that."""
     with made.broker() as broker:
         yield broker
         assert path.read_bytes() == content
@@ -112,8 +112,10 @@ def refusal(made: Made) -> str:
 
 
 def snapshot(made: Made) -> dict[Path, bytes]:
-    """The content of what a start must not touch: all but the store, which counts starts, the locks, and the space that
-    journals have reserved behind their ends.
+    """The content of what a start must not touch.
+
+    Left out are the store, which counts starts, the locks, and the space that journals have reserved past
+    their ends.
     """
     files = (path for path in made.data.rglob("*") if path.is_file() and path.name != "lock")
     return {path: path.read_bytes().rstrip(b"\0") for path in files if path.parent.name != "state.lmdb"}
@@ -126,7 +128,7 @@ def change(path: Path, byte: int, chance: random.Random) -> bytes:
     return flip_for_good(path, flip)
 
 
-# -- files of one partition ------------------------------------------------------------------------------------------
+# -- files of one partition ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("partition", [("orders", 1), ("bulk", 0)])
@@ -196,8 +198,9 @@ def test_a_draft_of_an_open_transaction(stopped: Made, copy_of: Copy, chance: ra
 
 
 def add_misfit(path: Path) -> tuple[int, bytes]:
-    """Put an entry behind a journal's last: whole, and of a transaction that none before it began. Returns the byte
-    where it stands, and the file's content.
+    """Append to a journal an entry that is whole, but of a transaction that none before it began.
+
+    Returns the byte where it stands, and the file's content.
     """
     last = list(shown_entries(open_to_show(path)))[-1]
     content = bytearray(path.read_bytes())
@@ -224,11 +227,11 @@ def test_an_entry_that_follows_from_nothing(killed: Made, copy_of: Copy) -> None
 
 
 def test_what_nobody_needs_any_more(stopped: Made, copy_of: Copy, chance: random.Random) -> None:
-    """Of what is decided and below the checkpoint, all is in the log. (`faircopy verify` tells of it all the same.)"""
+    """What is decided and below the checkpoint is in the log. (`faircopy verify` reports it all the same.)"""
     made = copy_of(stopped)
     plain = [each for each in entries_of(made, "orders", 0) if each.entry.kind == Kind.PLAIN]
     change(plain[3].path, byte_in(plain[3], chance), chance)
-    # Space that is reserved behind the end, and the file in which LMDB notes who reads at the moment.
+    # Space that is reserved past the end, and the file in which LMDB notes who reads at the moment.
     path = made.files("journal", "audit", 0)[0]
     change(path, path.stat().st_size - 1, chance)
     lock = made.data / "state.lmdb" / "lock.mdb"
@@ -238,7 +241,7 @@ def test_what_nobody_needs_any_more(stopped: Made, copy_of: Copy, chance: random
         assert "is stopped" not in broker.log
 
 
-# -- shared files ----------------------------------------------------------------------------------------------------
+# -- shared files --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["_metadata", "__consumer_offsets"])
@@ -348,12 +351,12 @@ def test_the_format(stopped: Made, copy_of: Copy, chance: random.Random) -> None
     assert str(path) in message or "has format" in message
 
 
-# -- plain tables ----------------------------------------------------------------------------------------------------
+# -- plain tables --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pattern", ["_spark_metadata/??", "_faircopy.json", "*.parquet"])
 def test_a_plain_table(stopped: Made, copy_of: Copy, chance: random.Random, pattern: str) -> None:
-    """The broker serves all topics, and goes on publishing all other tables; of this one nothing is changed."""
+    """The broker serves all topics and publishes all other tables; in this table it changes nothing."""
     made = copy_of(stopped)
     table, other = made.data / "plain" / "audit", made.data / "plain" / "bulk"
     path = max(table.glob(pattern))

@@ -1,7 +1,8 @@
-"""Every flip in the state store's file is found, or LMDB itself shows, in a child process, that it does not matter.
+"""Every flip in the state store's file is found, or LMDB shows in a child process that it does not matter.
 
-Most bytes of the file mean nothing: pages that are free, the space between pointers and nodes, the previous head. No
-list of those is kept here: whatever the check lets pass, LMDB must read as before, and write on it as on the original.
+Most bytes of the file mean nothing: pages that are free, the space between pointers and nodes, the previous
+head. No list of those is kept here: whatever the check lets pass, LMDB must read as before, and write on it
+as on the original.
 """
 
 from __future__ import annotations
@@ -148,9 +149,10 @@ def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
 
 
 def is_near(before: bytes, flip: Flip, found: Flaw | StoredRecord) -> bool:
-    """Whether what is found is in the page that changed, or in one to which that links or linked. A value may have more
-    than one page. And where two places claim the same page, either may be the one that changed. Where it is told how
-    deep a tree is, a change is found where the tree ends.
+    """Whether what is found is in the page that changed, or in one that it links to, or linked to before.
+
+    A value may have more than one page. Where two places claim the same page, either may be the one that
+    changed. Where it is told how deep a tree is, a change is found where the tree ends.
     """
     if isinstance(found, StoredRecord) and found.byte <= flip.byte < found.byte + len(found.value):
         return True

@@ -1,4 +1,4 @@
-"""What commands say of a topic with a partition that the broker has stopped: that it is, and all of the others."""
+"""Commands on a topic with a stopped partition: they say that it is, and still serve the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client's large requests: the others are served meanwhile, and no answer is greater than what there is."""
+"""One client's large requests: others are served meanwhile, and no answer exceeds what there is."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def ask(broker: BrokerProcess, api_key: ApiKey, version: int, body: dict[str, An
 
 @pytest.mark.parametrize("what", LARGE)
 def test_others_are_served_while_a_large_request_is_worked_on(broker: BrokerProcess, what: str) -> None:
-    """Counted in answers, not in time: a loop that works on one request to its end gives a neighbour one at most."""
+    """Counted in answers, not in time: a loop that finishes one request first gives others one at most."""
     api_key, version, body = LARGE[what]
     request = encode_request(schema_of(api_key), version, 1, "large", body)
     host, port = broker.address.split(":")

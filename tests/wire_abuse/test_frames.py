@@ -37,7 +37,7 @@ TOPIC = "abused"
 
 @pytest.fixture(scope="module", autouse=True)
 def undisturbed(broker: BrokerProcess) -> Iterator[None]:
-    """A client that must not notice any of this module's tests: it produces before, and reads all after them."""
+    """A client that must notice none of these tests: it produces before them, and reads all after them."""
     admin = AdminClient({"bootstrap.servers": broker.address})
     for made in admin.create_topics([NewTopic("bystander", 1), NewTopic(TOPIC, 1)]).values():
         made.result(10)
@@ -74,7 +74,7 @@ def framed(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
 
 
-# -- frames ----------------------------------------------------------------------------------------------------------
+# -- frames --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_any_api_with_any_body(broker: BrokerProcess, data: st.DataObject) -> No
         assert client.ask(METADATA, 9, {"topics": []}).topics == []
 
 
-# -- batches ---------------------------------------------------------------------------------------------------------
+# -- batches -------------------------------------------------------------------------------------------------
 
 
 def produce(
@@ -210,7 +210,10 @@ OF_NOBODY = build_batch([NewRecord(b"x")], producer_id=2**40, producer_epoch=0, 
         (with_crc(changed(GOOD, 21, b"\0\x20")), ErrorCode.INVALID_RECORD),
         (with_crc(changed(GOOD, 21, b"\0\x07")), ErrorCode.INVALID_RECORD),
         (OF_NOBODY, ErrorCode.UNKNOWN_PRODUCER_ID),
-        (build_batch([NewRecord(b"x")], producer_id=1, producer_epoch=-1, base_sequence=0), ErrorCode.INVALID_RECORD),
+        (
+            build_batch([NewRecord(b"x")], producer_id=1, producer_epoch=-1, base_sequence=0),
+            ErrorCode.INVALID_RECORD,
+        ),
         (build_batch([NewRecord(b"x" * 2_000_000)]), ErrorCode.MESSAGE_TOO_LARGE),
         (os.urandom(500), ErrorCode.CORRUPT_MESSAGE),
     ],

@@ -66,7 +66,7 @@ def received(connection: socket.socket, size: int) -> bytes:
 
 
 def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
-    """Eighty members want to say 7 MiB each. They wait to join for so long that all of them are there at once."""
+    """Eighty members want to say 7 MiB each, and wait to join for so long that all are there at once."""
     settings = ("groups.max.bytes=33554432", "group.initial.rebalance.delay.ms=60000", "durability=os")
     with BrokerProcess(tmp_path, *settings) as broker:
         process = psutil.Process(broker.pid)

@@ -64,7 +64,7 @@ def is_serving(broker: BrokerProcess) -> bool:
         return bool(connection.ask(METADATA, 9, {"topics": [{"name": TOPIC}]}).topics[0].error_code == 0)
 
 
-# -- random requests -------------------------------------------------------------------------------------------------
+# -- random requests -----------------------------------------------------------------------------------------
 
 BATCH = build_batch([NewRecord(b"value", b"key", 1_000)])
 NAMES = [
@@ -140,7 +140,7 @@ def test_any_request_is_answered_or_closes_its_connection(broker: BrokerProcess,
     assert "Traceback" not in broker.log[logged:], broker.log[logged:]
 
 
-# -- names -----------------------------------------------------------------------------------------------------------
+# -- names ---------------------------------------------------------------------------------------------------
 
 
 def test_the_longest_names_are_answered(broker: BrokerProcess) -> None:
@@ -152,7 +152,8 @@ def test_the_longest_names_are_answered(broker: BrokerProcess) -> None:
     records = {"name": name, "partition_data": [{"index": 0, "records": BATCH}]}
     joining = {
         "group_id": "long", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 1, "member_id": "",
-        "group_instance_id": name, "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b""}],
+        "group_instance_id": name, "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
     }  # fmt: skip
     with BrokerConnection(broker.address) as connection:
         for api_key, version, body in (
@@ -196,7 +197,7 @@ def test_long_names_can_be_stored(broker: BrokerProcess) -> None:
             )
 
 
-# -- arrays ----------------------------------------------------------------------------------------------------------
+# -- arrays --------------------------------------------------------------------------------------------------
 
 COUNT = 1_000_000
 ELEMENTS = [
@@ -240,7 +241,7 @@ def ask_raw(broker: BrokerProcess, api_key: int, version: int, body: bytes) -> i
 def test_huge_arrays_are_refused(
     broker: BrokerProcess, api_key: ApiKey, version: int, before: bytes, element: bytes, after: bytes
 ) -> None:
-    """A million elements in a few MB would take a hundred times that, and seconds, for themselves and their answers."""
+    """A million elements in a few MB would take a hundred times that, and seconds, with their answers."""
     count = min(COUNT, (7 << 20) // len(element))
     assert ask_raw(broker, api_key, version, before + varint(count + 1) + element * count + after) == 0
     few = 100
@@ -267,7 +268,7 @@ def test_tagged_fields_without_end_are_refused(broker: BrokerProcess) -> None:
     assert ask_raw(broker, ApiKey.LIST_GROUPS, 4, b"\1" + varint(20) + few) > 0
 
 
-# -- waiting ---------------------------------------------------------------------------------------------------------
+# -- waiting -------------------------------------------------------------------------------------------------
 
 
 def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:

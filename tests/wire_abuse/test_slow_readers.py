@@ -1,4 +1,4 @@
-"""Clients that ask for much and read slowly, or not at all, cost the broker no memory, and nobody else any time."""
+"""Clients that ask for much and read slowly, or not at all, cost the broker no memory and others no time."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_what_a_reader_left_behind_is_let_go(broker: BrokerProcess) -> None:
 def test_answers_of_a_pipeline_keep_their_order_and_their_bytes(broker: BrokerProcess) -> None:
     """Small answers fill the connection; a large one is not sent past those that wait in the broker.
 
-    How much fits into a connection that nobody reads is not known, so many are tried: in some, a few bytes wait.
+    Nobody knows how much an unread connection holds, so many sizes are tried: with some, a few bytes wait.
     """
     expected = log_of(broker)
     pipelines = [[SMALL_BYTES] * count + [MIB, SMALL_BYTES, MIB] for count in range(10, 110)]

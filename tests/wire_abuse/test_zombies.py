@@ -1,4 +1,4 @@
-"""Old instances, late requests and repeated ones, by hand: what a real client can't be made to do when asked."""
+"""Old instances, late requests and repeated ones, made by hand: no real client sends them on demand."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_late_draft_never_joins_a_later_transaction(connections: list[BrokerCo
 
 
 def test_a_client_may_use_its_connections_by_turns(connections: list[BrokerConnection]) -> None:
-    """As kafka-go does, with a pool: whatever is refused as late, it sends again, on one of them or another."""
+    """As kafka-go does, with a pool: what is refused as late, it sends again, on any of them."""
     producer = Instance(connections[0], "pool/1")
     turns = itertools.cycle(connections)
     refusals = 0
@@ -184,8 +184,9 @@ def test_nobody_harms_a_producer_by_naming_its_id(connections: list[BrokerConnec
 def test_a_batch_behind_a_refused_one_waits_for_it(
     connections: list[BrokerConnection], transactional_id: str | None
 ) -> None:
-    """Several are in flight, and the first is refused for a passing reason, a flipped bit. If the second were taken,
-    the first one's retry would be called a duplicate, and be lost.
+    """Several are in flight, and the first is refused for a passing reason: a flipped bit.
+
+    If the second were taken, the first one's retry would be called a duplicate, and be lost.
     """
     connection = connections[0]
     producer = Instance(connection, transactional_id) if transactional_id else None
@@ -415,7 +416,7 @@ def test_a_timeout_aborts_and_fences(tmp_path_factory: pytest.TempPathFactory) -
             assert producer.add() == ErrorCode.INVALID_PRODUCER_EPOCH
             assert producer.end() == ErrorCode.INVALID_PRODUCER_EPOCH
             assert visible(connection) == []
-            # KIP-588: the instance that a timeout fenced may go on with the next epoch, if nobody else has come.
+            # KIP-588: an instance that a timeout fenced goes on with the next epoch, if nobody else has come.
             identity = (producer.producer_id, producer.epoch)
             assert renew(connection, "slow/1", identity, 3) == (ErrorCode.NONE, producer.epoch + 2)
         assert "it was open for more than its timeout of 200 ms" in broker.log
