@@ -89,7 +89,7 @@ class PartitionBench:
         self.close()
         self.open()
 
-    # -- asking the partition ------------------------------------------------------------------------------------
+    # -- asking the partition --------------------------------------------------------------------------------
 
     async def plain(self, *values: bytes, **header: Any) -> int:
         """Append a plain batch; return its base offset when it is acked."""
@@ -131,8 +131,9 @@ class PartitionBench:
         )
 
     async def visible(self) -> list[bytes]:
-        """All values in the log, once all that is durable is visible. Checks that offsets are contiguous (P3), and
-        that each batch bears the leader epoch that the fold says.
+        """Return all values in the log, once all that is durable is visible.
+
+        Checks that offsets are contiguous (P3), and that each batch bears the leader epoch of the fold.
         """
         while self.log.end_offset < self.partition.state.next_offset:
             await asyncio.sleep(0)

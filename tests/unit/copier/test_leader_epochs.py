@@ -111,8 +111,9 @@ def test_nobody_leads_under_an_epoch_that_was_led(tmp_path: Path, epoch: int) ->
 
 @pytest.mark.parametrize("epoch", [3, 4, 5, 6])
 def test_what_was_shown_after_the_journals_end_bears_an_epoch_that_may_be(tmp_path: Path, epoch: int) -> None:
-    """Of a batch that the journal has lost it is only known that it is not older than the last entry that there is,
-    and not newer than the leader.
+    """Little is known of a batch that the journal has lost.
+
+    It is not older than the last entry that there is, and not newer than the leader.
     """
 
     async def test(bench: PartitionBench) -> None:

@@ -212,7 +212,7 @@ def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
 def test_a_checkpoint_of_a_partition_that_stops_comes_to_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for a copy that is never carried out; and one loop checkpoints all partitions, one after the other."""
+    """It waits for a copy that is never carried out, in the one loop that checkpoints every partition."""
 
     def carry_out() -> None:
         raise DamagedLog("for a test")
@@ -254,7 +254,7 @@ def test_journal_space_is_given_back(tmp_path: Path) -> None:
     run(tmp_path, test, log_segment_bytes=1 << 24)
 
 
-# -- against a dumb model --------------------------------------------------------------------------------------------
+# -- against a dumb model ------------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.one_of(

@@ -85,8 +85,10 @@ def test_a_producer_that_only_took_part_begins_at_0() -> None:
 
 
 def test_after_a_crash_any_sequence_is_next_and_none_before_it_counts_as_written() -> None:
-    """The coordinator aborted what a crash had taken. What the producer sends next may begin anywhere; but if that
-    was refused, and the one after it taken, a retry must not be told that it is a duplicate.
+    """The coordinator aborted what a crash had taken.
+
+    What the producer sends next may start at any sequence. But if that was refused, and the one after it
+    taken, a retry must not be told that it is a duplicate.
     """
     fold = Fold()
     fold.send(0)
@@ -121,8 +123,9 @@ def test_a_forgotten_producer_goes_on_and_an_unknown_one_does_not() -> None:
 def test_whatever_is_refused_or_repeated_each_batch_stands_once_and_in_order(
     lost: list[int], crashed: bool
 ) -> None:
-    """A client with five batches in flight, of which any may be refused for another reason: it sends again what was
-    not taken, and believes what it is told.
+    """A client has five batches in flight, of which any may be refused for another reason.
+
+    It sends again what was not taken, and believes what it is told.
     """
     producer = ProducerState(0)
     if crashed:

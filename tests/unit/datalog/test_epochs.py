@@ -33,7 +33,7 @@ class Model:
         return self.of[offset] if offset < self.end_offset else self.current
 
     def end_of(self, asked: int) -> EpochEnd:
-        """Kafka's, from its words: the epoch that is not greater, and the first offset that has a greater one."""
+        """As Kafka puts it: the greatest epoch up to this one, and the first offset of a greater one."""
         if asked == self.current:
             return EpochEnd(asked, self.end_offset)
         if asked < 0 or asked > self.current:

@@ -1,4 +1,4 @@
-"""What `verify` makes of a log whose first segments were deleted, and some of which a crash has brought back."""
+"""What `verify` makes of a log whose first segments were deleted, of which a crash brought some back."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_came_back_is_checked_as_well(paths: list[Path]) -> None:
 
 @pytest.mark.parametrize(("number", "wrong"), [(2, 1), (2, 3), (0, 2), (0, 3)])
 def test_a_batch_of_another_leader_epoch_is_damaged(paths: list[Path], number: int, wrong: int) -> None:
-    """Below the start the history is forgotten: there, an epoch must only be older than the first that is known."""
+    """Below the start the history is forgotten: an epoch there must only precede the first that is known."""
     write(paths[number], wrong)
     assert findings(paths, start_offset=2 * RECORDS) == [(paths[number].name, 0)]
 

@@ -45,7 +45,7 @@ class Scenario:
         """The state that the group is in now."""
         return self.group.state
 
-    # -- time ----------------------------------------------------------------------------------------------------
+    # -- time ------------------------------------------------------------------------------------------------
 
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass, waking the group whenever it asked for it."""
@@ -69,7 +69,7 @@ class Scenario:
                 assert isinstance(effect, AnswerJoin | AnswerSync)
                 self.answers[effect.ticket] = effect.answer
 
-    # -- storing -------------------------------------------------------------------------------------------------
+    # -- storing ---------------------------------------------------------------------------------------------
 
     def store(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """Let all that is being stored be durable, or fail."""
@@ -87,7 +87,7 @@ class Scenario:
         self.group = Group.restored("g", self.limits, self.kept, self.now_ms)
         self.run(self.group.tick(self.now_ms))
 
-    # -- requests ------------------------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------------------
 
     def join(
         self,
@@ -142,7 +142,7 @@ class Scenario:
         self.run(effects)
         return error
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- answers ---------------------------------------------------------------------------------------------
 
     def is_waiting(self, ticket: int) -> bool:
         return ticket not in self.answers

@@ -174,7 +174,7 @@ def test_an_offset_that_may_be_older_than_an_acknowledged_one_is_not_told(versio
     asyncio.run(test())
 
 
-# -- members -----------------------------------------------------------------------------------------------------
+# -- members -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", range(8))
@@ -383,7 +383,7 @@ async def test_members_of_forgotten_groups_are_told_to_join_anew(broker: Broker)
     assert await broker.commit(generation_id=3, member_id="x") == ErrorCode.ILLEGAL_GENERATION
 
 
-# -- offsets -----------------------------------------------------------------------------------------------------
+# -- offsets -------------------------------------------------------------------------------------------------
 
 
 def fetched(answer: Message) -> dict[tuple[str, int], tuple[int, str, int]]:
@@ -534,7 +534,7 @@ async def test_a_subscription_that_is_not_understood_may_be_to_anything(broker: 
     assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
-# -- administration ----------------------------------------------------------------------------------------------
+# -- administration ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", range(6))

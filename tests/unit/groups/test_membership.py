@@ -158,7 +158,7 @@ def test_a_join_repeated_while_it_waits_answers_the_earlier_one() -> None:
     assert s.is_waiting(second)
 
 
-# -- two-step joins (KIP-394) ------------------------------------------------------------------------------------
+# -- two-step joins (KIP-394) --------------------------------------------------------------------------------
 
 
 def test_new_members_are_told_their_id_first() -> None:
@@ -200,7 +200,7 @@ def test_a_rebalance_ends_when_an_id_given_away_is_forgotten() -> None:
     assert s.joined(waiting).generation == 2
 
 
-# -- the first rebalance -----------------------------------------------------------------------------------------
+# -- the first rebalance -------------------------------------------------------------------------------------
 
 
 def test_a_first_rebalance_waits_for_more_members_while_they_come() -> None:
@@ -247,7 +247,7 @@ def test_a_new_member_does_not_wait_for_ever() -> None:
     assert s.error(second) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------
+# -- refusals ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("session_ms", [0, -1, 5_999, 1_800_001])
@@ -317,7 +317,7 @@ def test_a_sync_during_a_rebalance_is_sent_back() -> None:
     assert s.error(s.sync(only)) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-# -- static members (KIP-345) ------------------------------------------------------------------------------------
+# -- static members (KIP-345) --------------------------------------------------------------------------------
 
 
 def test_a_static_member_comes_back_without_a_rebalance() -> None:
@@ -392,7 +392,7 @@ def test_a_group_of_absent_static_members_waits_on() -> None:
     assert s.group.is_idle
 
 
-# -- commits, leaving, deleting ----------------------------------------------------------------------------------
+# -- commits, leaving, deleting ------------------------------------------------------------------------------
 
 ANONYMOUS = Identity("", None, -1)
 

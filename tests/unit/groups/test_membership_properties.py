@@ -49,7 +49,7 @@ class Membership(RuleBasedStateMachine):
     def client(self, number: int) -> Client:
         return self.clients[number % len(self.clients)]
 
-    # -- what clients do -----------------------------------------------------------------------------------------
+    # -- what clients do -------------------------------------------------------------------------------------
 
     @rule(protocols=st.sampled_from(PROTOCOLS), needs_known_id=st.booleans())
     def come(self, protocols: Any, needs_known_id: bool) -> None:
@@ -165,7 +165,7 @@ class Membership(RuleBasedStateMachine):
             if self.clients[client].answer in self.scenario.answers.values():
                 self.sync(client)
 
-    # -- what must hold ------------------------------------------------------------------------------------------
+    # -- what must hold --------------------------------------------------------------------------------------
 
     @invariant()
     def generations_only_grow(self) -> None:

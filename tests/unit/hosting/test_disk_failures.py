@@ -1,4 +1,4 @@
-"""Errors of the disk while topics are made: told on the event loop, where all that ends the broker belongs (I10)."""
+"""Disk errors while topics are made: told on the event loop, where all that ends the broker belongs (I10)."""
 
 from __future__ import annotations
 

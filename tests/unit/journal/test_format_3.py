@@ -1,4 +1,4 @@
-"""Segments that an older faircopy wrote: read as they are, judged by the same rules, and never appended to."""
+"""Segments of an older faircopy: read as they are, judged by the same rules, and never appended to."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def magic_of(path: Path) -> bytes:
     return path.read_bytes()[:8]
 
 
-# -- the layout ------------------------------------------------------------------------------------------------------
+# -- the layout ----------------------------------------------------------------------------------------------
 
 
 def test_the_bytes_of_an_entry() -> None:
     """As commit 37b53f5 wrote them."""
     entry = Entry(Kind.DRAFT, 0x1122, 67, 3, 0, 0x1000, TransactionId(5, 2, 9), 0x1100)
     written = (
-        "46434531 43000000 42cd04a9 01 00 0200 00000000 03000000 2211000000000000 0011000000000000 0010000000000000"
-        "0500000000000000 0900000000000000 616263"
+        "46434531 43000000 42cd04a9 01 00 0200 00000000 03000000 2211000000000000 0011000000000000 "
+        "0010000000000000 0500000000000000 0900000000000000 616263"
     )
     data = bytes.fromhex(written.replace(" ", ""))
     assert encode_header(entry, b"abc", 1234) + b"abc" == data
@@ -81,7 +81,7 @@ def test_headers_are_found_wherever_they_begin(position: int, seed: int, parts: 
     ]
 
 
-# -- journals that have some -----------------------------------------------------------------------------------------
+# -- journals that have some ---------------------------------------------------------------------------------
 
 
 def test_what_is_appended_goes_to_a_segment_of_the_new_format(tmp_path: Path) -> None:

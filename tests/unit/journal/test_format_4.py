@@ -121,7 +121,7 @@ def test_a_payload_that_does_not_fit_the_crc_it_came_with_is_noticed(
         check(encode_header(entry, payload, seed, wrong) + payload, 0, entry.length, seed)
 
 
-# -- headers at any byte ---------------------------------------------------------------------------------------------
+# -- headers at any byte -------------------------------------------------------------------------------------
 
 NEAR_BLOCKS = st.builds(
     lambda block, more: max((block << LOW_BITS) + more, 0), st.integers(0, 1 << 45), st.integers(-300, 300)

@@ -197,7 +197,7 @@ def test_a_draft_is_written_without_an_fsync(tmp_path: Path, monkeypatch: pytest
 def test_any_torn_tail_is_cut(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
 ) -> None:
-    """Whatever of the last, unsynced write is on disk: what was durable stays, in order, and appending goes on."""
+    """Whatever the disk has of the last write: what was durable stays, in order, and appending goes on."""
     path = tmp_path_factory.mktemp("journal")
     durable_count = data.draw(st.integers(0, len(sizes)))
 
@@ -259,7 +259,7 @@ def test_damage_below_what_was_durable_is_never_cut(
 
 @pytest.mark.parametrize("lost_power", [False, True])
 def test_without_a_loss_of_power_no_hole_is_a_torn_tail(tmp_path: Path, lost_power: bool) -> None:
-    """A draft and its PREPARED at the end, acknowledged: if rot in the draft cut both, the commit would be aborted."""
+    """If rot in an acked draft cut both it and the PREPARED after it, the commit would be aborted."""
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
@@ -354,7 +354,7 @@ def test_no_client_can_have_a_torn_tail_taken_for_damage(tmp_path: Path) -> None
 
 
 def test_old_entries_behind_a_cut_never_come_back(tmp_path: Path) -> None:
-    """A torn write leaves a sound entry behind a bad one; a new entry of the bad one's length must not revive it."""
+    """A torn write leaves a sound entry after a bad one, which a new one of equal length must not revive."""
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
@@ -521,7 +521,7 @@ def flipped(path: Path, byte: int, bits: int) -> Iterator[None]:
 
 
 def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drafts are acked when they are written, while another's fdatasync is under way; and share the next one."""
+    """Drafts are acked once written, even while another's fdatasync is under way, and share the next one."""
     synced: list[int] = []
     go_on = threading.Event()
 

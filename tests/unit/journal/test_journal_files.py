@@ -1,4 +1,4 @@
-"""What `verify` makes of a journal whose first segments were deleted, and some of which a crash has brought back."""
+"""What `verify` makes of a journal whose first segments were deleted, of which a crash brought some back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The segments of a journal as a sequence: which one holds a position, and what is added, cut and reclaimed."""
+"""The segments of a journal as a sequence: which one holds a position; adding, cutting, reclaiming them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pace of requests that ask for much: who works for long waits for turns, and who has only waited does not."""
+"""The pace of requests that ask for much: one that works for long waits for turns; waiting is no work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_who_works_for_long_waits_for_turns() -> None:
 
 
 def test_what_a_request_has_waited_for_is_no_work() -> None:
-    """Neither its turn to begin, nor the disk. A commit of 64 producers at once came to the disk one by one."""
+    """Neither its turn to start nor the disk: counting these sent 64 commits at once to disk one by one."""
 
     async def request(pace: Pace, clock: SetClock) -> None:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""A table after a crash at any operation, and with any operation failing: readable, and every row exactly once."""
+"""A table after a crash at any operation, or any failed one: readable, and with every row exactly once."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def expected_offsets(publications: list[tuple[Cut, ...]]) -> dict[Partition, lis
 
 
 def published_count(files: SimulatedFiles, history: History, acknowledged: int) -> int:
-    """How many publications a reader sees; it must be all acknowledged ones, and perhaps the one under way."""
+    """How many publications a reader sees: all acknowledged ones, and perhaps the one under way."""
     if not files.is_directory(TABLE / names.SPARK_LOG):
         assert acknowledged == 0
         return 0
@@ -114,7 +114,7 @@ def published_count(files: SimulatedFiles, history: History, acknowledged: int) 
 
 
 def check_going_on(files: SimulatedFiles, history: History, acknowledged: int) -> None:
-    """A reader sees whole publications; then recover, publish what may be missing once more, and the next ones."""
+    """A reader sees whole publications; recover, publish again what may be missing, then the next ones."""
     seen = published_count(files, history, acknowledged)
     clock = Clock(acknowledged)
     table = Table(files, TABLE, clock)

@@ -1,4 +1,4 @@
-"""Entries of the Spark log, names of files, the state file, footers: what is written is read, garbage is refused."""
+"""Spark log entries, file names, the state file, footers: what is written is read, garbage is refused."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def test_requests_come_back(number: int, request: Any) -> None:
 
 
 PUBLISH: dict[str, Any] = {
-    "topic": "t", "topic_id": "0f", "partition": 0, "first_offset": 0, "end_offset": 1, "chunks": [], "spans": [],
+    "topic": "t", "topic_id": "0f", "partition": 0, "first_offset": 0, "end_offset": 1,
+    "chunks": [], "spans": [],
 }  # fmt: skip
 
 

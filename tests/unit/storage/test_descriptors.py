@@ -1,4 +1,4 @@
-"""Files that are closed because too many are open: none is closed before it is synced, and none is used after."""
+"""Too many files are open, so some are closed: none before it is synced, and none is used afterwards."""
 
 from __future__ import annotations
 

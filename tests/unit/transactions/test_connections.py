@@ -1,4 +1,4 @@
-"""Which requests count as late: those of a connection that was given up, and none of a client that uses a pool."""
+"""Which requests count as late: those of a connection that was given up, but none of a pooling client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_connection_is_replaced_for_all_that_it_carried(late_kind: Kind, other
 
 
 def test_a_client_with_a_connection_for_each_kind_is_never_refused() -> None:
-    """As librdkafka: its connection for Produce is older than that to the coordinator, and stays when that changes."""
+    """As librdkafka: its Produce connection is older than the coordinator's, and stays when that changes."""
     connections = Connections()
     for number in range(20):
         assert not late(connections, Kind.TRANSACTION, Sent(NEW + number, 1, number))

@@ -1,4 +1,4 @@
-"""A coordinator that is deposed decides nothing, writes nothing, and tells who waits to ask another one (A15)."""
+"""A deposed coordinator decides nothing, writes nothing, and sends those who wait to another one (A15)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def coordinator_of(home: StubHome, participant: SlowParticipant) -> TransactionC
 
     return TransactionCoordinator(
         {0: cast(MetadataJournal, home)}, lambda _id: 0, find, cast(Any, None), 1, Numbers(1),
-        SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000), ProducerConnections(),
+        SteadyClock(SystemClock()), asyncio.get_running_loop(), CoordinatorOptions(1_000, 1_000),
+        ProducerConnections(),
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ async def end(coordinator: TransactionCoordinator, *, commit: bool) -> None:
 
 @pytest.mark.parametrize("answers", range(3))
 def test_a_commit_on_its_way_is_left_to_the_next(answers: int) -> None:
-    """So many times the participant has answered before: it has not promised, it has not applied, all is over."""
+    """It is deposed after so many answers: before the promise, before the apply, or when all is over."""
 
     async def test() -> None:
         home, participant = StubHome(), SlowParticipant()

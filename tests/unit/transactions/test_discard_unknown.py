@@ -1,7 +1,7 @@
 """After a crash no draft is left that nobody will ever end.
 
-Found by the simulation: the ADD of a partition can be lost although a draft there and the transaction's BEGIN are not.
-The draft stayed open for ever, kept its journal from being reclaimed, and a group's offsets from ever being stable.
+Found by the simulation: a crash can take the ADD of a partition, but leave a draft there and the BEGIN of its
+transaction. The draft stayed open for ever: its journal was never reclaimed, a group's offsets never stable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A partition that can't be recovered now keeps what it has, and what only it knows is not guessed.
 
-Found by the soak: after a kill -9, on a full disk, partitions could not be recovered. The coordinator discarded drafts
-in them all the same, and so wrote over the first entries of their journals, whose ends it did not know.
+Found by the soak: after a kill -9, on a full disk, partitions could not be recovered. The coordinator
+discarded drafts in them all the same, and so wrote over the first entries of their journals, whose ends it
+did not know.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def test_nothing_is_written_to_a_partition_that_has_failed() -> None:
 
 
 def test_what_only_a_failed_partition_knows_is_not_guessed() -> None:
-    """An ack may have been given. The group's later transactions wait, too: its order is one everywhere (P5)."""
+    """An ack may have been given. The group's later transactions wait too: its order is global (P5)."""
     home, sound = StubHome(), StubPartition(1, prepared(FIRST, SECOND))
     coordinator = recovered(home, StubPartition(0, prepared(SECOND), FaircopyError("damaged")), sound)
     assert sound.decisions == []

@@ -1,4 +1,4 @@
-"""Participants are told to forget only what the coordinator never asks for again, whatever a loss of power takes."""
+"""Participants forget only what the coordinator never asks for again, even after a loss of power."""
 
 from __future__ import annotations
 

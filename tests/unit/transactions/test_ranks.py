@@ -17,7 +17,7 @@ transactions = st.lists(
 
 
 def is_one_order(logs: list[list[int]]) -> bool:
-    """Whether there is an order that all logs are parts of: whether one can always be taken that nobody waits for."""
+    """Whether one order contains all logs: whether there is always a next one that no log holds back."""
     left = [list(log) for log in logs]
     while any(left):
         heads = {log[0] for log in left if log}
@@ -32,7 +32,7 @@ def is_one_order(logs: list[list[int]]) -> bool:
 def test_what_is_applied_again_goes_on_in_the_order_of_before(
     planned: list[tuple[str, set[int]]], written: list[int]
 ) -> None:
-    """The broker meant to apply them in the order of `planned`; partition n had written so many before the crash."""
+    """The broker meant to apply them as `planned`; before the crash, partition n had written `written[n]`."""
     meant = [[number for number, (_, parts) in enumerate(planned) if n in parts] for n in range(PARTITIONS)]
     logs = [log[:count] for log, count in zip(meant, written, strict=True)]
     applied = {number for log in logs for number in log}

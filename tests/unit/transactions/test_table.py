@@ -164,7 +164,7 @@ def test_who_was_not_told_of_an_abort_gets_nothing_done_until_it_aborts() -> Non
 
 @pytest.mark.parametrize(("producer_id", "epoch", "fence_epoch"), [(1, 1, 1), (2, 0, MAX_EPOCH + 1)])
 def test_a_fence_aborts_what_is_open(producer_id: int, epoch: int, fence_epoch: int) -> None:
-    """With two entries, a crash between them left a transaction aborted, and its producer neither fenced nor told."""
+    """With two entries, a crash between them aborted a transaction but did not fence or tell its producer."""
     bench = Bench()
     bench.fence("orders/a", 1, 0)
     transaction = bench.table.transactions[bench.add("orders/a")]
@@ -189,7 +189,7 @@ def test_using_an_id_keeps_it_from_being_forgotten() -> None:
 
 
 def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
-    """The last transaction's, repeated, or that of one that was lost: it is neither acked nor called aborted."""
+    """It may be the last transaction's, repeated, or a lost one's: it is neither acked nor called aborted."""
     bench = Bench()
     for name, end in (("orders/a", "commit"), ("orders/b", "abort"), ("payments", None)):
         bench.fence(name, IDS.index(name), 0)

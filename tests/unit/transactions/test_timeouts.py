@@ -39,7 +39,7 @@ class Bench:
 
 
 def test_a_transaction_with_an_earlier_deadline_expires_first() -> None:
-    """Looking for the expired is skipped until the first deadline: one that comes in between must not be missed."""
+    """Nobody looks for the expired before the first deadline: a new, earlier one must not be missed."""
     bench = Bench()
     long = bench.begin("orders/a", 1, 60_000)
     assert bench.expired(1_100) == []

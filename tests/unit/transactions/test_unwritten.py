@@ -148,7 +148,7 @@ async def test_a_draft_is_acked_when_its_transaction_is_written(
 async def test_a_partition_is_said_to_be_added_when_that_is_written(
     home: StubHome, coordinator: TransactionCoordinator
 ) -> None:
-    """Found by the soak: the rest of a transaction that a kill -9 had taken was committed, by a client that went on."""
+    """Found by the soak: a client went on after a kill -9, and committed the rest of what that had taken."""
     adding = await add(coordinator, StubPartition(0))
     assert not adding.done()
     home.journal.write()
