@@ -12,7 +12,7 @@ from faircopy.storage.system import mounted
 from tests.broker_process import BrokerProcess
 from tests.seeds import GIVEN
 
-# Random examples in each run, unless FAIRCOPY_SEED is set; a failing one is printed in a form that repeats it.
+# Each run tries new examples, unless FAIRCOPY_SEED is set; it prints how to repeat one that fails.
 # A machine may be slow for a moment: how long an example takes is no reason to fail.
 settings.register_profile("faircopy", print_blob=True, deadline=None, derandomize=GIVEN is not None)
 settings.load_profile("faircopy")

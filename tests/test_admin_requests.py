@@ -48,7 +48,7 @@ def create(broker: BrokerProcess, name: str, configs: dict[str, str] | None = No
     return answer
 
 
-# -- CreateTopics ----------------------------------------------------------------------------------------------------
+# -- CreateTopics --------------------------------------------------------------------------------------------
 
 ODD = {"no.such.setting": "1"}
 
@@ -70,7 +70,7 @@ def test_what_is_wrong_with_a_topic_is_said_in_kafkas_order(
     assert create(broker, name, configs, **fields).error_code == code
 
 
-# -- Metadata --------------------------------------------------------------------------------------------------------
+# -- Metadata ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [10, 11, 12])
@@ -89,7 +89,7 @@ def test_topics_by_id(broker: BrokerProcess, version: int) -> None:
     assert nameless.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-# -- operations ------------------------------------------------------------------------------------------------------
+# -- operations ----------------------------------------------------------------------------------------------
 
 
 def test_without_an_authorizer_all_operations_are_authorized(broker: BrokerProcess) -> None:
@@ -113,7 +113,7 @@ def test_who_does_not_ask_is_told_no_operations(broker: BrokerProcess) -> None:
     assert ask(broker, ApiKey.DESCRIBE_CLUSTER, 1, {}).cluster_authorized_operations == NOT_ASKED
 
 
-# -- ListGroups, ListOffsets -----------------------------------------------------------------------------------------
+# -- ListGroups, ListOffsets ---------------------------------------------------------------------------------
 
 
 def test_groups_by_type(broker: BrokerProcess) -> None:
@@ -157,7 +157,7 @@ def test_offsets_by_what_kafka_calls_them(broker: BrokerProcess, version: int) -
     assert offset(1_500) == (0, 1)
 
 
-# -- versions that were not offered ----------------------------------------------------------------------------------
+# -- versions that were not offered --------------------------------------------------------------------------
 
 
 def send(broker: BrokerProcess, frame: bytes) -> bytes:
@@ -188,7 +188,7 @@ def test_other_versions_close_the_connection(broker: BrokerProcess, api_key: Api
     assert send(broker, struct.pack(">i", len(frame)) + frame) == b""
 
 
-# -- settings of topics ----------------------------------------------------------------------------------------------
+# -- settings of topics --------------------------------------------------------------------------------------
 
 # All settings of Kafka's topics, most with a value that is not the default.
 KAFKAS = {
@@ -368,7 +368,7 @@ def test_lists_are_appended_to_and_subtracted_from(broker: BrokerProcess) -> Non
     assert alter(broker, TOPIC, "lists", *twice) == ErrorCode.INVALID_REQUEST
 
 
-# -- settings of the broker ------------------------------------------------------------------------------------------
+# -- settings of the broker ----------------------------------------------------------------------------------
 
 
 def test_settings_of_the_broker_that_can_change_do_and_stay(tmp_path: Path) -> None:

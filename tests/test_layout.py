@@ -102,8 +102,8 @@ IMPURE = {
     "datetime",
     "tempfile",
 }
-# Doors of which only storage/ has the keys, and publish/files.py in the publisher's process, which must not import
-# what storage/ needs. `asyncio` is not one: shells live on the loop that they are given.
+# Doors to which only storage/ has the keys, and publish/files.py in the publisher's process, which must not
+# import what storage/ needs. `asyncio` is not one: shells live on the loop that they are given.
 ONLY_STORAGE = {"lmdb", "fcntl", "threading", "mmap"}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "types", "misc"}
 LINES_AT_MOST = 500
@@ -202,7 +202,7 @@ def test_names_and_sizes(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LINES_AT_MOST
 
 
-# -- what is cited ---------------------------------------------------------------------------------------------------
+# -- what is cited -------------------------------------------------------------------------------------------
 
 PAGES = sorted(
     [*(ROOT.parent / "docs").glob("*.md"), *ROOT.parent.glob("*.md"), ROOT.parent / "bench" / "README.md"]
@@ -228,7 +228,7 @@ def test_what_is_cited_is_there(path: Path) -> None:
         assert not section or section in headings(cited), f"{page} has no section {section!r}"
 
 
-# -- docstrings ------------------------------------------------------------------------------------------------------
+# -- docstrings ----------------------------------------------------------------------------------------------
 
 
 def bases_of(node: ast.ClassDef) -> list[str]:
@@ -254,7 +254,7 @@ OF_PROTOCOLS = {
 
 
 def is_inherited(node: ast.ClassDef, method: str) -> bool:
-    """Whether a base class tells what the method is for: ours with a docstring, or one of another's library."""
+    """Whether a base class documents the method: one of ours by a docstring, or one of another's library."""
     for base in bases_of(node):
         ours = [each for each in CLASSES.get(base, []) if each.name != node.name]
         if any(method in documented_methods(each) or is_inherited(each, method) for each in ours):

@@ -84,7 +84,7 @@ class Asking:
 
 @pytest.fixture
 def asking(tmp_path: Path) -> Iterator[Asking]:
-    """A topic with messages at offsets 0 and 1 of one epoch, and 2 of a later one; and another start since then."""
+    """A topic with offsets 0 and 1 of one epoch and 2 of a later one, and another start since then."""
     with BrokerProcess(tmp_path, "plain.enabled=false") as broker:
         asking = Asking(broker)
         create_topic(broker.address, TOPIC)

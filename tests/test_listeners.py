@@ -25,7 +25,7 @@ from tests.broker_process import environment
 HAS_IPV6 = Path("/proc/net/if_inet6").exists() and bool(Path("/proc/net/if_inet6").read_text())
 
 
-# -- addresses -------------------------------------------------------------------------------------------------------
+# -- addresses -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_an_address_is_printed_as_it_is_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nowhere", ":9092", "host:", "host:http", "host:65536", "host:-1", "host:٣", "::1:9092", "[::1]", "[x]:1",
-     "[::1:9092", "a b:1", "http://host:1", "host/x:1", "host:1:2", "ho\x1bst:1"],
+    ["", "nowhere", ":9092", "host:", "host:http", "host:65536", "host:-1", "host:٣", "::1:9092", "[::1]",
+     "[x]:1", "[::1:9092", "a b:1", "http://host:1", "host/x:1", "host:1:2", "ho\x1bst:1"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(BadAddress, match="give HOST:PORT"):
@@ -47,7 +47,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         BrokerConnection(text)
 
 
-# -- settings --------------------------------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------------------------------------------
 
 
 def listeners(listen: str, advertised: str = "") -> tuple[Listener, ...]:
@@ -104,7 +104,7 @@ def test_all_addresses_are_told_as_the_one_that_a_client_came_to(host: str) -> N
     )
 
 
-# -- a broker --------------------------------------------------------------------------------------------------------
+# -- a broker ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def test_a_host_that_can_not_be_is_told(tmp_path: Path) -> None:
             BrokerConnection(f"{host}:1")
 
 
-# -- variables of other programs ---------------------------------------------------------------------------------------
+# -- variables of other programs -----------------------------------------------------------------------------
 
 SERVICE = {
     "FAIRCOPY_SERVICE_HOST": "10.0.171.239",

@@ -69,7 +69,7 @@ def producer_of(address: str, transactional_id: str, **config: Any) -> Producer:
     return producer
 
 
-# -- what is done for clients ------------------------------------------------------------------------------------------
+# -- what is done for clients --------------------------------------------------------------------------------
 
 
 def test_connections_topics_and_refusals(broker: BrokerProcess) -> None:
@@ -168,7 +168,7 @@ def test_what_clients_named_is_escaped_also_in_traces() -> None:
     assert text.splitlines()[1] == "Traceback (most recent call last):"
 
 
-# -- starts ------------------------------------------------------------------------------------------------------------
+# -- starts --------------------------------------------------------------------------------------------------
 
 
 def test_a_start_says_what_it_found(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_settings_that_differ() -> None:
     assert changed_settings(Settings(topic_partitions=3)) == {"topic.partitions": 3}
 
 
-# -- a full disk -------------------------------------------------------------------------------------------------------
+# -- a full disk ---------------------------------------------------------------------------------------------
 
 
 def test_a_full_disk_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -308,7 +308,7 @@ def running(command: list[str], log_path: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-# -- status ------------------------------------------------------------------------------------------------------------
+# -- status --------------------------------------------------------------------------------------------------
 
 
 def test_status(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def broker_on(directory: Path, command: list[str]) -> Iterator[subprocess.Popen[
         process.stdout.close()
 
 
-# -- a disk that takes its time ----------------------------------------------------------------------------------------
+# -- a disk that takes its time ------------------------------------------------------------------------------
 
 SLOW_DISK = """
 import os, sys, time

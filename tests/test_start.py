@@ -39,13 +39,14 @@ def refusal(*arguments: str, **variables: str) -> str:
     return run.stderr
 
 
-# -- settings --------------------------------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------------------------------------------
 
 
 def test_later_sources_are_stronger(tmp_path: Path) -> None:
     config = tmp_path / "broker.toml"
     config.write_text(
-        'durability = "os"\n"topic.partitions" = 2\n[topic.retention]\nms = 5\n[auto.create]\ntopics = false\n'
+        'durability = "os"\n"topic.partitions" = 2\n'
+        "[topic.retention]\nms = 5\n[auto.create]\ntopics = false\n"
     )
     variables = {"FAIRCOPY_TOPIC_PARTITIONS": "3", "FAIRCOPY_TOPIC_RETENTION_MS": "6", "OTHER": "x"}
     settings = load_settings(config, variables, ["topic.retention.ms=7"], listeners="127.0.0.1:1")
@@ -100,7 +101,7 @@ def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
     assert "give HOST:PORT" in refusal("--listen", "nowhere")
 
 
-# -- directories and addresses ---------------------------------------------------------------------------------------
+# -- directories and addresses -------------------------------------------------------------------------------
 
 
 def test_one_broker_for_a_directory_and_an_address(fresh_broker: BrokerProcess, tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_a_disk_that_fails_while_it_stops(tmp_path: Path) -> None:
     assert (data / "doubt").exists()
 
 
-# -- damage ----------------------------------------------------------------------------------------------------------
+# -- damage --------------------------------------------------------------------------------------------------
 
 
 def produce(address: str, topic: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""All names that Kafka allows work, whatever they look like on disk; those that Kafka keeps for itself can't be had."""
+"""All names that Kafka allows work, whatever they look like on disk; Kafka's own can't be had."""
 
 from __future__ import annotations
 
