@@ -11,6 +11,7 @@ import json
 from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
+from faircopy.publish.names import sequence_of
 from faircopy.publish.schema import FORMAT
 
 
@@ -44,4 +45,7 @@ def _parsed(content: bytes, table: str) -> dict[str, int]:
     retired_ms = {str(name): int(since_ms) for name, since_ms in dict(state["retired"]).items()}
     if content != format_state(retired_ms):
         raise ValueError("it does not match its checksum")
+    for name in retired_ms:
+        if sequence_of(name) is None:
+            raise ValueError(f"{name!r} is not the name of a data file")
     return retired_ms

@@ -66,7 +66,7 @@ def test_members_come_and_go(talk: Talk, topic: str, strategy: str) -> None:
 
 
 def ends(found: list[Got]) -> dict[Place, int]:
-    """The offset behind the last message of each partition."""
+    """The offset after the last message of each partition."""
     return {
         (each.topic, each.partition): each.offset + 1 for each in sorted(found, key=lambda each: each.offset)
     }

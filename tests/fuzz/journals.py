@@ -73,7 +73,7 @@ class Written(NamedTuple):
 
 
 class Writer:
-    """Puts entries one behind the other, with nothing but their places and checksums right."""
+    """Puts entries one after another, with nothing but their places and checksums right."""
 
     def __init__(self) -> None:
         self.written: list[Written] = []
@@ -219,7 +219,7 @@ def changed_files(choices: Choices) -> dict[Path, bytes]:
 
 
 def recovered(start: int) -> list[Written] | None:
-    """What recovery finds behind a checkpoint; None if it says that the journal is damaged."""
+    """What recovery finds after a checkpoint; None if it says that the journal is damaged."""
     found: list[Written] = []
     journal = new_journal(IDENTITY)
     try:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from faircopy.publish import names, spark_log, table_state
+from faircopy.publish.compaction import Upkeep
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import NoTableError, live_files
 from faircopy.publish.log_directory import LogDirectory, TableDamagedError
@@ -42,6 +44,9 @@ NAME_BYTES_MAX = 255  # of a file, on Linux
 
 SOUND_LINE = json.loads(format_entry(PurePosixPath(TABLE), [DataFile("d-0.parquet", 1, 1)]).split(b"\n")[1])
 SOUND_STATE = {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": 0}
+BESIDE = TABLE.parent / "x"
+LATE_MS = 1 << 62
+UPKEEP = Upkeep(1, 1)
 SOUND_CUT = Cut("orders", "0f", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
 SOUND_LINES = [
     json.loads(line)
@@ -74,7 +79,7 @@ class FilesOfInput(Files):
         return content[position:] if size < 0 else content[position : position + size]
 
     def delete(self, path: Path) -> None:
-        self.content.pop(path, None)
+        self.content.pop(Path(os.path.normpath(path)), None)
 
 
 def feed_entry(data: bytes) -> None:
@@ -129,13 +134,31 @@ def entry_of(choices: Choices) -> bytes:
 
 
 def feed_state(data: bytes) -> None:
-    """The file `_faircopy.json`: a changed one, or any bytes; what is read is written back the same."""
+    """The file `_faircopy.json`: odd files with the right checksum, a changed one, or any bytes.
+
+    Whatever it says, only data files of the table are deleted, and what is saved is read again.
+    """
     choices = Choices(data)
-    data = odd_document(SOUND_STATE, choices) if choices.number() % 2 else choices.rest()
-    retired = RetiredFiles(FilesOfInput({TABLE / names.STATE: data}), TABLE)
+    state = state_of(choices)
+    files = FilesOfInput({TABLE / names.STATE: state, BESIDE: b"", TABLE / names.LOCK: b""})
+    retired = RetiredFiles(files, TABLE)
     with contextlib.suppress(TableDamagedError, NewerFormatError):
         retired.load()
-        assert table_state.format_state(table_state.parse_state(data, "orders")) == data
+        retired.delete_expired(LATE_MS, UPKEEP)
+        assert {BESIDE, TABLE / names.LOCK} <= files.content.keys()
+        assert table_state.format_state(table_state.parse_state(state, "orders")) == state
+
+
+def state_of(choices: Choices) -> bytes:
+    """What somebody may have made of the file."""
+    match choices.number() % 3:
+        case 0:
+            return choices.rest()
+        case 1:
+            return odd_document(SOUND_STATE, choices)
+    with contextlib.suppress(ValueError, RecursionError):  # an odd document that Python can't read or write
+        return table_state.format_state(json.loads(odd_document(SOUND_STATE["retired"], choices)))
+    return b""
 
 
 def feed_line(data: bytes) -> None:

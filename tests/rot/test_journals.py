@@ -124,8 +124,8 @@ def test_flips_in_a_journal(made: Made, store: StateStore, name: str, chance: ra
         for flip in flips_of(chance, every, range(HEADER_BYTES, end), samples):
             check_flip(case, path, stands, flip)
         # Behind the end is space that was reserved: the next entries are written over it.
-        behind = range(end, path.stat().st_size)
-        for flip in flips_of(chance, behind[:1], behind, 10):
+        after = range(end, path.stat().st_size)
+        for flip in flips_of(chance, after[:1], after, 10):
             with flipped(path, flip):
                 assert case.check() == [], (path, flip)
 

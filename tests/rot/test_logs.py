@@ -1,4 +1,4 @@
-"""Every flip in a data log is found, but behind the checkpoint's end: a start writes that again."""
+"""Every flip in a data log is found, except after the checkpoint's end: a start writes that again."""
 
 from __future__ import annotations
 

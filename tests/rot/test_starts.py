@@ -158,7 +158,7 @@ def byte_in(shown: ShownEntry, chance: random.Random) -> int:
 
 
 @pytest.mark.parametrize("partition", [("orders", 0), ("bulk", 1)])
-def test_a_journal_behind_the_checkpoint(
+def test_a_journal_after_the_checkpoint(
     killed: Made, copy_of: Copy, chance: random.Random, partition: Partition
 ) -> None:
     """Durable, as later entries tell: I9."""

@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import cramjam
@@ -170,14 +171,16 @@ def test_work_for_clients_that_are_gone_is_stopped(broker: BrokerProcess) -> Non
     api_key, version, body = LARGE["offsets"]
     request = encode_request(schema_of(api_key), version, 1, "gone", body)
     host, port = broker.address.split(":")
-    for _ in range(30):
-        with socket.create_connection((host, int(port)), 10) as connection:
-            connection.sendall(request)
 
     def in_flight_bytes() -> int:
         document = ask(broker, ApiKey.INSPECT, 0, {"subject": "broker"}).document
         return int(json.loads(document)["requests_in_flight_bytes"])
 
+    with ExitStack() as stack:
+        for _ in range(30):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), 10))
+            connection.sendall(request)
+        eventually(lambda: in_flight_bytes() > len(request))
     eventually(lambda: in_flight_bytes() < len(request))
 
 

@@ -11,7 +11,9 @@ import psutil
 from confluent_kafka import Producer
 
 from faircopy.api.api_versions import SCHEMA as API_VERSIONS
+from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
 from faircopy.api.join_group import SCHEMA as JOIN_GROUP
+from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import decode_response, encode_request
 from tests.broker_process import BrokerProcess, eventually
@@ -87,7 +89,13 @@ def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
             connection.close()
         eventually(lambda: process.memory_info().rss - before < 20 * MIB)
         with socket.create_connection((host, int(port)), timeout=20) as connection:
-            connection.sendall(joining(100, 1 * MIB))
+            connection.sendall(joining(100, 7 * MIB))
+            eventually(lambda: members_of("group-100", broker) == 1)
+
+
+def members_of(group: str, broker: BrokerProcess) -> int:
+    with BrokerConnection(broker.address) as connection:
+        return len(connection.ask(DESCRIBE_GROUPS, 0, {"groups": [group]}).groups[0].members)
 
 
 def test_connections_of_one_address_are_bounded(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -280,9 +281,6 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
     }  # fmt: skip
     request = encode_request(FETCH, 11, 1, "gone", body)
     host, port = broker.address.split(":")
-    for _ in range(100):
-        with socket.create_connection((host, int(port)), 10) as connection:
-            connection.sendall(request)
 
     def in_flight_bytes() -> int:
         with BrokerConnection(broker.address) as connection:
@@ -290,6 +288,11 @@ def test_a_fetch_is_given_up_with_its_client(broker: BrokerProcess) -> None:
         # The question itself is in flight, too.
         return int(about["requests_in_flight_bytes"])
 
+    with ExitStack() as stack:
+        for _ in range(100):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), 10))
+            connection.sendall(request)
+        eventually(lambda: in_flight_bytes() > 99 * len(request), 5)
     eventually(lambda: in_flight_bytes() < len(request), 5)
 
 

@@ -181,7 +181,7 @@ def test_nobody_harms_a_producer_by_naming_its_id(connections: list[BrokerConnec
 
 
 @pytest.mark.parametrize("transactional_id", ["in-flight/1", None])
-def test_a_batch_behind_a_refused_one_waits_for_it(
+def test_a_batch_after_a_refused_one_waits_for_it(
     connections: list[BrokerConnection], transactional_id: str | None
 ) -> None:
     """Several are in flight, and the first is refused for a passing reason: a flipped bit.
@@ -319,7 +319,7 @@ def test_acks_of_drafts_tell_expected_offsets_where_the_topic_says_so(
     assert produce("expecting", 0, b"a", b"b") == 1, "repeated"
     assert produce(TOPIC, 0, b"expected: elsewhere") == -1
     assert produce("expecting", None, b"plain: in between") == 1
-    assert produce("expecting", 3, b"d") == 5, "behind what this transaction and others have by now"
+    assert produce("expecting", 3, b"d") == 5, "after what this transaction and others have by now"
     end = connection.ask(END_TXN, 1, identity | {"committed": True})
     assert end.error_code == ErrorCode.NONE
     add()

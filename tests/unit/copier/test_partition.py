@@ -96,11 +96,11 @@ def test_a_large_transaction_is_copied_in_pieces(tmp_path: Path, recent_bytes: i
             await bench.draft(T2, sequence, b"other")
         await bench.prepare(T1)
         await bench.apply(T1)
-        plain = await bench.plain(b"behind")
+        plain = await bench.plain(b"after")
         assert plain == 150
-        assert await bench.visible() == [*values, b"behind"]
+        assert await bench.visible() == [*values, b"after"]
         bench.restart()
-        assert await bench.visible() == [*values, b"behind"]
+        assert await bench.visible() == [*values, b"after"]
 
     run(tmp_path, test, log_segment_bytes=1 << 20, recent_bytes=recent_bytes)
 

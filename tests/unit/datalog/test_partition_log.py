@@ -47,7 +47,7 @@ def test_a_gap_below_the_start_is_none(paths: list[Path]) -> None:
     assert findings(paths, start_offset=2 * RECORDS + 3) == []
 
 
-def test_a_gap_behind_the_start_is_damage(paths: list[Path]) -> None:
+def test_a_gap_after_the_start_is_damage(paths: list[Path]) -> None:
     size = paths[1].stat().st_size
     paths[2].unlink()
     assert findings(paths, start_offset=2 * RECORDS) == [(paths[1].name, size)]

@@ -353,7 +353,7 @@ def test_no_client_can_have_a_torn_tail_taken_for_damage(tmp_path: Path) -> None
     run(tmp_path, test)
 
 
-def test_old_entries_behind_a_cut_never_come_back(tmp_path: Path) -> None:
+def test_old_entries_after_a_cut_never_come_back(tmp_path: Path) -> None:
     """A torn write leaves a sound entry after a bad one, which a new one of equal length must not revive."""
 
     async def test(bench: Bench) -> None:

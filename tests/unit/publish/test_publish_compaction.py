@@ -27,7 +27,7 @@ def aged(sizes_and_ages: list[tuple[int, float]]) -> list[DataFile]:
 
 
 @given(st.lists(st.tuples(sizes, st.floats(0, 3)), max_size=300))
-def test_merges_are_of_neighbours_behind_the_horizon(files: list[tuple[int, float]]) -> None:
+def test_merges_are_of_neighbours_older_than_the_horizon(files: list[tuple[int, float]]) -> None:
     listed = aged(sorted(files, key=lambda file: -file[1]))
     merges = plan(listed, NOW_MS, UPKEEP)
     for merge in merges:

@@ -116,9 +116,15 @@ def test_names_of_data_files() -> None:
     assert names.sequence_of("other.parquet") is None
 
 
-@given(st.dictionaries(st.text(max_size=5), st.integers(0, 2**45)))
+@given(st.dictionaries(st.from_regex(r"d-\d{10}-[^/]{0,5}\.parquet", fullmatch=True), st.integers(0, 2**45)))
 def test_the_state_comes_back(retired_ms: dict[str, int]) -> None:
     assert parse_state(format_state(retired_ms), "/t") == retired_ms
+
+
+@pytest.mark.parametrize("name", ["../d-0000000001-m0.parquet", "_spark_metadata", ""])
+def test_only_data_files_may_be_deleted(name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of a data file"):
+        parse_state(format_state({name: 0}), "/t")
 
 
 def test_states_that_are_refused() -> None:

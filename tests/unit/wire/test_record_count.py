@@ -61,12 +61,12 @@ def test_a_true_count_is_taken_and_every_other_refused(runs: list[tuple[int, int
             counted(section, lie, codec)
 
 
-@pytest.mark.parametrize("behind", [b"\0", b"abc", build_batch([NewRecord(b"")])[HEADER_BYTES:]])
+@pytest.mark.parametrize("rest", [b"\0", b"abc", build_batch([NewRecord(b"")])[HEADER_BYTES:]])
 @pytest.mark.parametrize("records", [1, 17, 400])
-def test_nothing_follows_the_last_record(records: int, behind: bytes) -> None:
+def test_nothing_follows_the_last_record(records: int, rest: bytes) -> None:
     section, _ = section_of([(10, records)])
     with pytest.raises(InvalidBatch, match="bytes follow"):
-        counted(section + behind, records)
+        counted(section + rest, records)
 
 
 @pytest.mark.parametrize(

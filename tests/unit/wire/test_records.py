@@ -148,7 +148,7 @@ def test_poison_is_refused(name: str, records: int) -> None:
         list(decode_records(with_records(POISON[name], records)))
 
 
-def test_bytes_behind_the_last_record_are_refused() -> None:
+def test_bytes_after_the_last_record_are_refused() -> None:
     good = build_batch([NewRecord(b"v")])[HEADER_BYTES:]
     with pytest.raises(RecordsError, match="3 bytes follow"):
         list(decode_records(with_records(good + b"abc", 1)))
