@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from faircopy.cluster.dynamic_settings import CHANGEABLE, DEFAULT, DynamicSettings
-from faircopy.cluster.topic_configs import CONFIGS, Kind
+from faircopy.cluster.topic_configs import CONFIGS, ConfigType
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic, broker_default
 from faircopy.serving.codes import code_of, message_of
@@ -50,7 +50,7 @@ api 32 DescribeConfigs 1-4 flexible 4+
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = range(
     1, 6
 )
-KINDS = {"bool": Kind.BOOLEAN, "str": Kind.STRING, "int": Kind.LONG}
+TYPES = {"bool": ConfigType.BOOLEAN, "str": ConfigType.STRING, "int": ConfigType.LONG}
 
 
 async def describe_configs(request: Message, context: Context) -> Body:
@@ -94,7 +94,7 @@ def topic_rows(hosted: HostedTopic, settings: Settings) -> list[Body]:
             "config_source": source_of(hosted, name, settings),
             "is_sensitive": False,
             "synonyms": [],
-            "config_type": config.kind,
+            "config_type": config.type,
             "documentation": config.about,
         }
         for name, config in CONFIGS.items()
@@ -140,7 +140,7 @@ def broker_row(field: dataclasses.Field[object], value: str, source: int) -> Bod
         "config_source": source,
         "is_sensitive": False,
         "synonyms": [],
-        "config_type": KINDS[str(field.type)],
+        "config_type": TYPES[str(field.type)],
         "documentation": field.metadata["about"],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import CONFIGS, Kind, elements
+from faircopy.cluster.topic_configs import CONFIGS, ConfigType, elements
 from faircopy.errors import FaircopyError
 from faircopy.serving.codes import Refused
 from faircopy.serving.config_resources import outcome, present, replace
@@ -74,7 +74,7 @@ def changed(changes: list[Message], before: Mapping[str, str]) -> dict[str, str]
 def changed_list(name: str, present: str | None, change: str, *, is_more: bool) -> str:
     """The list with the elements of `change` added, each once, or removed. Raises Refused."""
     config = CONFIGS.get(name)
-    if config is None or config.kind is not Kind.LIST:
+    if config is None or config.type is not ConfigType.LIST:
         verb = "APPEND to" if is_more else "SUBTRACT from"
         raise Refused(ErrorCode.INVALID_CONFIG, f"can't {verb} setting {name!r}, which is not a list: SET it")
     parts = elements(config.default if present is None else present)

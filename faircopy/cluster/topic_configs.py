@@ -26,8 +26,8 @@ class InvalidTopicConfig(FaircopyError):
     """A topic setting is unknown, or its value is illegal. Nothing was changed."""
 
 
-class Kind(IntEnum):
-    """Kafka's ConfigDef types, as DescribeConfigs numbers them."""
+class ConfigType(IntEnum):
+    """The type of a setting (Kafka: ConfigDef.Type), as DescribeConfigs numbers it."""
 
     BOOLEAN = 1
     STRING = 2
@@ -48,7 +48,7 @@ class TopicConfig(NamedTuple):
     """One setting. `hint` goes into the error when a value is refused."""
 
     name: str
-    kind: Kind
+    type: ConfigType
     default: str
     about: str
     check: Check
@@ -111,66 +111,66 @@ OLD_FORMATS = f"{WITHOUT_EFFECT}there is one message format"
 
 # fmt: off
 _ROWS: Sequence[TopicConfig] = (
-    TopicConfig("cleanup.policy", Kind.LIST, "delete", "what happens to old messages", list_of("delete"),
+    TopicConfig("cleanup.policy", ConfigType.LIST, "delete", "what happens to old messages", list_of("delete"),
                 "faircopy keeps contiguous offsets and does not compact"),
-    TopicConfig("retention.ms", Kind.LONG, "604800000", "age at which messages go; -1 never", whole_number(-1)),
-    TopicConfig("retention.bytes", Kind.LONG, "-1", "log size above which old messages go; -1 never",
+    TopicConfig("retention.ms", ConfigType.LONG, "604800000", "age at which messages go; -1 never", whole_number(-1)),
+    TopicConfig("retention.bytes", ConfigType.LONG, "-1", "log size above which old messages go; -1 never",
                 whole_number(-1)),
-    TopicConfig("segment.ms", Kind.LONG, "604800000", "age at which a log segment is closed", whole_number(1)),
-    TopicConfig("segment.bytes", Kind.INT, "268435456", "size of a log segment", whole_number(1 << 14, INT32_MAX)),
-    TopicConfig("max.message.bytes", Kind.INT, "1048588", "largest record batch", whole_number(0, INT32_MAX)),
-    TopicConfig("message.timestamp.type", Kind.STRING, "CreateTime", "whose clock",
+    TopicConfig("segment.ms", ConfigType.LONG, "604800000", "age at which a log segment is closed", whole_number(1)),
+    TopicConfig("segment.bytes", ConfigType.INT, "268435456", "size of a log segment", whole_number(1 << 14, INT32_MAX)),
+    TopicConfig("max.message.bytes", ConfigType.INT, "1048588", "largest record batch", whole_number(0, INT32_MAX)),
+    TopicConfig("message.timestamp.type", ConfigType.STRING, "CreateTime", "whose clock",
                 one_of("CreateTime", "LogAppendTime")),
-    TopicConfig("message.timestamp.before.max.ms", Kind.LONG, str(INT64_MAX),
+    TopicConfig("message.timestamp.before.max.ms", ConfigType.LONG, str(INT64_MAX),
                 "how far behind the broker's clock a batch's first message may be", whole_number(0)),
-    TopicConfig("message.timestamp.after.max.ms", Kind.LONG, str(INT64_MAX),
+    TopicConfig("message.timestamp.after.max.ms", ConfigType.LONG, str(INT64_MAX),
                 "how far ahead of the broker's clock a message may be", whole_number(0)),
-    TopicConfig("message.timestamp.difference.max.ms", Kind.LONG, str(INT64_MAX),
+    TopicConfig("message.timestamp.difference.max.ms", ConfigType.LONG, str(INT64_MAX),
                 "both of the above, as Kafka before 4 called them", whole_number(0)),
-    TopicConfig("transactional.ack.offset", Kind.STRING, "none",
+    TopicConfig("transactional.ack.offset", ConfigType.STRING, "none",
                 "offsets in the acks of transactional batches; expected: where they go if nobody else writes first, "
                 "and never lower", one_of("none", "expected")),
-    TopicConfig("plain.enabled", Kind.BOOLEAN, "true", "publish as a plain Parquet table", one_of("true", "false")),
-    TopicConfig("plain.table", Kind.STRING, "", "plain table to publish to; empty: one named as the topic",
+    TopicConfig("plain.enabled", ConfigType.BOOLEAN, "true", "publish as a plain Parquet table", one_of("true", "false")),
+    TopicConfig("plain.table", ConfigType.STRING, "", "plain table to publish to; empty: one named as the topic",
                 pattern(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{0,200}", "a name")),
-    TopicConfig("plain.interval.ms", Kind.LONG, "1000", "time between publications", whole_number(50)),
-    TopicConfig("plain.max.bytes", Kind.LONG, "268435456", "publish earlier when so much is waiting",
+    TopicConfig("plain.interval.ms", ConfigType.LONG, "1000", "time between publications", whole_number(50)),
+    TopicConfig("plain.max.bytes", ConfigType.LONG, "268435456", "publish earlier when so much is waiting",
                 whole_number(1)),
 
-    TopicConfig("compression.type", Kind.STRING, "producer", AS_SENT,
+    TopicConfig("compression.type", ConfigType.STRING, "producer", AS_SENT,
                 one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
-    TopicConfig("compression.gzip.level", Kind.INT, "-1", AS_SENT, pattern("-1|[1-9]", "1 to 9, or -1")),
-    TopicConfig("compression.lz4.level", Kind.INT, "9", AS_SENT, whole_number(1, 17)),
-    TopicConfig("compression.zstd.level", Kind.INT, "3", AS_SENT, whole_number(-131_072, 22)),
-    TopicConfig("min.insync.replicas", Kind.INT, "1", NO_REPLICATION, whole_number(1, INT32_MAX)),
-    TopicConfig("unclean.leader.election.enable", Kind.BOOLEAN, "false", NO_REPLICATION, BOOLEAN),
-    TopicConfig("leader.replication.throttled.replicas", Kind.LIST, "", NO_REPLICATION, THROTTLED),
-    TopicConfig("follower.replication.throttled.replicas", Kind.LIST, "", NO_REPLICATION, THROTTLED),
-    TopicConfig("segment.jitter.ms", Kind.LONG, "0", f"{WITHOUT_EFFECT}segments are closed when they are due",
+    TopicConfig("compression.gzip.level", ConfigType.INT, "-1", AS_SENT, pattern("-1|[1-9]", "1 to 9, or -1")),
+    TopicConfig("compression.lz4.level", ConfigType.INT, "9", AS_SENT, whole_number(1, 17)),
+    TopicConfig("compression.zstd.level", ConfigType.INT, "3", AS_SENT, whole_number(-131_072, 22)),
+    TopicConfig("min.insync.replicas", ConfigType.INT, "1", NO_REPLICATION, whole_number(1, INT32_MAX)),
+    TopicConfig("unclean.leader.election.enable", ConfigType.BOOLEAN, "false", NO_REPLICATION, BOOLEAN),
+    TopicConfig("leader.replication.throttled.replicas", ConfigType.LIST, "", NO_REPLICATION, THROTTLED),
+    TopicConfig("follower.replication.throttled.replicas", ConfigType.LIST, "", NO_REPLICATION, THROTTLED),
+    TopicConfig("segment.jitter.ms", ConfigType.LONG, "0", f"{WITHOUT_EFFECT}segments are closed when they are due",
                 whole_number(0)),
-    TopicConfig("segment.index.bytes", Kind.INT, "10485760", OWN_INDEX, whole_number(4, INT32_MAX)),
-    TopicConfig("index.interval.bytes", Kind.INT, "4096", OWN_INDEX, whole_number(0, INT32_MAX)),
-    TopicConfig("flush.messages", Kind.LONG, str(INT64_MAX), OWN_FLUSH, whole_number(1)),
-    TopicConfig("flush.ms", Kind.LONG, str(INT64_MAX), OWN_FLUSH, whole_number(0)),
-    TopicConfig("preallocate", Kind.BOOLEAN, "false", f"{WITHOUT_EFFECT}journals are always preallocated", BOOLEAN),
-    TopicConfig("file.delete.delay.ms", Kind.LONG, "60000", f"{WITHOUT_EFFECT}files are deleted at once",
+    TopicConfig("segment.index.bytes", ConfigType.INT, "10485760", OWN_INDEX, whole_number(4, INT32_MAX)),
+    TopicConfig("index.interval.bytes", ConfigType.INT, "4096", OWN_INDEX, whole_number(0, INT32_MAX)),
+    TopicConfig("flush.messages", ConfigType.LONG, str(INT64_MAX), OWN_FLUSH, whole_number(1)),
+    TopicConfig("flush.ms", ConfigType.LONG, str(INT64_MAX), OWN_FLUSH, whole_number(0)),
+    TopicConfig("preallocate", ConfigType.BOOLEAN, "false", f"{WITHOUT_EFFECT}journals are always preallocated", BOOLEAN),
+    TopicConfig("file.delete.delay.ms", ConfigType.LONG, "60000", f"{WITHOUT_EFFECT}files are deleted at once",
                 whole_number(0)),
-    TopicConfig("delete.retention.ms", Kind.LONG, "86400000", NO_COMPACTION, whole_number(0)),
-    TopicConfig("min.compaction.lag.ms", Kind.LONG, "0", NO_COMPACTION, whole_number(0)),
-    TopicConfig("max.compaction.lag.ms", Kind.LONG, str(INT64_MAX), NO_COMPACTION, whole_number(1)),
-    TopicConfig("min.cleanable.dirty.ratio", Kind.DOUBLE, "0.5", NO_COMPACTION,
+    TopicConfig("delete.retention.ms", ConfigType.LONG, "86400000", NO_COMPACTION, whole_number(0)),
+    TopicConfig("min.compaction.lag.ms", ConfigType.LONG, "0", NO_COMPACTION, whole_number(0)),
+    TopicConfig("max.compaction.lag.ms", ConfigType.LONG, str(INT64_MAX), NO_COMPACTION, whole_number(1)),
+    TopicConfig("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", NO_COMPACTION,
                 Check(fraction, "a number from 0 to 1")),
-    TopicConfig("message.format.version", Kind.STRING, "3.0-IV1", OLD_FORMATS,
+    TopicConfig("message.format.version", ConfigType.STRING, "3.0-IV1", OLD_FORMATS,
                 pattern(r"[0-9]+(\.[0-9]+)+(-IV[0-9]+)?", "a version such as 3.0-IV1")),
-    TopicConfig("message.downconversion.enable", Kind.BOOLEAN, "true", OLD_FORMATS, BOOLEAN),
-    TopicConfig("remote.storage.enable", Kind.BOOLEAN, "false", NO_TIERS, one_of("false"),
+    TopicConfig("message.downconversion.enable", ConfigType.BOOLEAN, "true", OLD_FORMATS, BOOLEAN),
+    TopicConfig("remote.storage.enable", ConfigType.BOOLEAN, "false", NO_TIERS, one_of("false"),
                 "there is no tiered storage"),
-    TopicConfig("remote.log.copy.disable", Kind.BOOLEAN, "false", NO_TIERS, BOOLEAN),
-    TopicConfig("remote.log.delete.on.disable", Kind.BOOLEAN, "false", NO_TIERS, BOOLEAN),
-    TopicConfig("remote.copy.lag.ms", Kind.LONG, "0", NO_TIERS, whole_number(-1)),
-    TopicConfig("remote.copy.lag.bytes", Kind.LONG, "0", NO_TIERS, whole_number(-1)),
-    TopicConfig("local.retention.ms", Kind.LONG, "-2", NO_TIERS, whole_number(-2)),
-    TopicConfig("local.retention.bytes", Kind.LONG, "-2", NO_TIERS, whole_number(-2)),
+    TopicConfig("remote.log.copy.disable", ConfigType.BOOLEAN, "false", NO_TIERS, BOOLEAN),
+    TopicConfig("remote.log.delete.on.disable", ConfigType.BOOLEAN, "false", NO_TIERS, BOOLEAN),
+    TopicConfig("remote.copy.lag.ms", ConfigType.LONG, "0", NO_TIERS, whole_number(-1)),
+    TopicConfig("remote.copy.lag.bytes", ConfigType.LONG, "0", NO_TIERS, whole_number(-1)),
+    TopicConfig("local.retention.ms", ConfigType.LONG, "-2", NO_TIERS, whole_number(-2)),
+    TopicConfig("local.retention.bytes", ConfigType.LONG, "-2", NO_TIERS, whole_number(-2)),
 )
 # fmt: on
 

@@ -37,7 +37,7 @@ Identity = tuple[int, int]
 """Producer id and epoch."""
 
 
-class Kind(IntEnum):
+class RequestKind(IntEnum):
     """Requests that a client sends over one connection."""
 
     PRODUCE = auto()
@@ -45,7 +45,7 @@ class Kind(IntEnum):
     OFFSETS = auto()  # TxnOffsetCommit: to the coordinator of the group
 
 
-IN_FLIGHT_MAX = {Kind.PRODUCE: 5, Kind.TRANSACTION: 2, Kind.OFFSETS: 2}
+IN_FLIGHT_MAX = {RequestKind.PRODUCE: 5, RequestKind.TRANSACTION: 2, RequestKind.OFFSETS: 2}
 """How many requests a transactional producer has in flight on one connection (KIP-98: five batches; it asks
 its coordinators for one thing at a time, but may end a transaction while a partition is being added).
 """
@@ -79,12 +79,12 @@ class Connections:
     __slots__ = ("_carried", "_newest", "_refused", "_replaced")
 
     def __init__(self) -> None:
-        self._carried: dict[int, set[Kind]] = {}
-        self._newest: dict[Kind, int] = {}
+        self._carried: dict[int, set[RequestKind]] = {}
+        self._newest: dict[RequestKind, int] = {}
         self._replaced: set[int] = set()
-        self._refused: dict[int, dict[Kind, Refusals]] = {}
+        self._refused: dict[int, dict[RequestKind, Refusals]] = {}
 
-    def admit(self, kind: Kind, sent: Sent) -> None:
+    def admit(self, kind: RequestKind, sent: Sent) -> None:
         """Admit a request. Raises LateRequest."""
         connection = sent.connection
         if kind not in self._carried.get(connection, ()):
@@ -92,7 +92,7 @@ class Connections:
         if connection in self._replaced:
             self._ensure_live(kind, sent)
 
-    def _note(self, kind: Kind, connection: int) -> None:
+    def _note(self, kind: RequestKind, connection: int) -> None:
         """Note that a connection carries a kind of request for the first time."""
         if connection < self._newest.get(kind, connection):
             self._replaced.add(connection)
@@ -110,7 +110,7 @@ class Connections:
         self._replaced.discard(oldest)
         self._refused.pop(oldest, None)
 
-    def _ensure_live(self, kind: Kind, sent: Sent) -> None:
+    def _ensure_live(self, kind: RequestKind, sent: Sent) -> None:
         refused = self._refused.setdefault(sent.connection, {})
         refusals = refused.get(kind, NO_REFUSALS)
         if sent.correlation_id > refusals.last.correlation_id:  # otherwise the network has repeated it
@@ -131,7 +131,7 @@ class ProducerConnections:
     def __init__(self) -> None:
         self._connections: dict[Identity, Connections] = {}
 
-    def admit(self, producer: Identity, kind: Kind, sent: Sent) -> None:
+    def admit(self, producer: Identity, kind: RequestKind, sent: Sent) -> None:
         """Admit a request of a producer. Raises LateRequest."""
         connections = self._connections.get(producer)
         if connections is None:

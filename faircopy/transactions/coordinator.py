@@ -15,8 +15,7 @@ from faircopy.partition.partition import Partition
 from faircopy.storage.clock import Clock
 from faircopy.transactions import decisions
 from faircopy.transactions.commits import Commit, Commits
-from faircopy.transactions.connections import Kind as RequestKind
-from faircopy.transactions.connections import LateRequest, ProducerConnections, Sent
+from faircopy.transactions.connections import LateRequest, ProducerConnections, RequestKind, Sent
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.finished import FinishedNumbers
