@@ -37,8 +37,8 @@ class ConfigType(IntEnum):
     LIST = 7
 
 
-class Check(NamedTuple):
-    """A check of a setting's value, and a description of what it should be."""
+class Validator(NamedTuple):
+    """Accepts or refuses a value (Kafka: ConfigDef.Validator). `expected` says what it should be."""
 
     passes: Callable[[str], bool]
     expected: str
@@ -51,7 +51,7 @@ class TopicConfig(NamedTuple):
     type: ConfigType
     default: str
     about: str
-    check: Check
+    validator: Validator
     hint: str = ""
 
     @property
@@ -60,13 +60,13 @@ class TopicConfig(NamedTuple):
         return not self.about.startswith(WITHOUT_EFFECT)
 
 
-def whole_number(least: int, most: int = INT64_MAX) -> Check:
-    """A check for decimal integers from `least` to `most`, both inclusive."""
+def whole_number(least: int, most: int = INT64_MAX) -> Validator:
+    """Accepts decimal integers from `least` to `most`, both inclusive."""
 
     def passes(text: str) -> bool:
         return bool(re.fullmatch(r"-?[0-9]{1,19}", text)) and least <= int(text) <= most
 
-    return Check(passes, f"a whole number from {least} to {most}")
+    return Validator(passes, f"a whole number from {least} to {most}")
 
 
 def fraction(text: str) -> bool:
@@ -77,14 +77,14 @@ def fraction(text: str) -> bool:
         return False
 
 
-def one_of(*choices: str) -> Check:
-    """A check for one of these words."""
-    return Check(lambda text: text in choices, " or ".join(choices))
+def one_of(*choices: str) -> Validator:
+    """Accepts one of these words."""
+    return Validator(lambda text: text in choices, " or ".join(choices))
 
 
-def pattern(expression: str, expected: str) -> Check:
-    """A check against a regular expression. `expected` describes it for people."""
-    return Check(lambda text: bool(re.fullmatch(expression, text)), expected)
+def pattern(expression: str, expected: str) -> Validator:
+    """Accepts what matches a regular expression. `expected` describes it for people."""
+    return Validator(lambda text: bool(re.fullmatch(expression, text)), expected)
 
 
 def elements(text: str) -> list[str]:
@@ -92,14 +92,14 @@ def elements(text: str) -> list[str]:
     return [element.strip() for element in text.split(",")] if text.strip() else []
 
 
-def list_of(*choices: str) -> Check:
-    """A check for a comma-separated list of at least one of these words."""
-    return Check(
+def list_of(*choices: str) -> Validator:
+    """Accepts a comma-separated list of at least one of these words."""
+    return Validator(
         lambda text: bool(elements(text)) and set(elements(text)) <= set(choices), " or ".join(choices)
     )
 
 
-BOOLEAN = Check(lambda text: text.lower() in ("true", "false"), "true or false")
+BOOLEAN = Validator(lambda text: text.lower() in ("true", "false"), "true or false")
 THROTTLED = pattern(r"\*|([0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?", "PARTITION:BROKER,... or *")
 NO_COMPACTION = f"{WITHOUT_EFFECT}topics are not compacted"
 NO_REPLICATION = f"{WITHOUT_EFFECT}there is one broker"
@@ -159,7 +159,7 @@ _ROWS: Sequence[TopicConfig] = (
     TopicConfig("min.compaction.lag.ms", ConfigType.LONG, "0", NO_COMPACTION, whole_number(0)),
     TopicConfig("max.compaction.lag.ms", ConfigType.LONG, str(INT64_MAX), NO_COMPACTION, whole_number(1)),
     TopicConfig("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", NO_COMPACTION,
-                Check(fraction, "a number from 0 to 1")),
+                Validator(fraction, "a number from 0 to 1")),
     TopicConfig("message.format.version", ConfigType.STRING, "3.0-IV1", OLD_FORMATS,
                 pattern(r"[0-9]+(\.[0-9]+)+(-IV[0-9]+)?", "a version such as 3.0-IV1")),
     TopicConfig("message.downconversion.enable", ConfigType.BOOLEAN, "true", OLD_FORMATS, BOOLEAN),
@@ -183,10 +183,10 @@ def check_configs(configs: Mapping[str, str | None]) -> None:
         config = CONFIGS.get(name)
         if config is None:
             raise InvalidTopicConfig(f"unknown topic setting {name!r}; known are {', '.join(CONFIGS)}")
-        if value is None or not config.check.passes(value):
+        if value is None or not config.validator.passes(value):
             hint = f"; {config.hint}" if config.hint else ""
             raise InvalidTopicConfig(
-                f"topic setting {name} can't be {value!r}: give {config.check.expected}{hint}"
+                f"topic setting {name} can't be {value!r}: give {config.validator.expected}{hint}"
             )
     least, most = (configs.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
     if int(least or 0) > int(most or INT64_MAX):

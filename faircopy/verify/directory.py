@@ -25,8 +25,8 @@ from faircopy.verify.shared_journals import OffsetsCheck, check_metadata_journal
 from faircopy.verify.state import StateCheck
 
 
-class Check(NamedTuple):
-    """One step, with the name of what it checks."""
+class NamedCheck(NamedTuple):
+    """One step of the check of a directory, with the name of what it checks."""
 
     name: str
     run: Callable[[], Iterator[Finding]]
@@ -47,11 +47,11 @@ class DirectoryCheck:
             begin(check.name)
             yield from guarded(check, self.path)
 
-    def _checks(self) -> Iterator[Check]:
+    def _checks(self) -> Iterator[NamedCheck]:
         """The steps. The partitions are known when the state store has been read."""
-        yield Check("format", self._format)
+        yield NamedCheck("format", self._format)
         state = StateCheck(self.path / "state.lmdb", self._advance)
-        yield Check("state store", state.run)
+        yield NamedCheck("state store", state.run)
         topics = load_topics(state.store)
         if state.store is None or topics is None:
             yield from self._loose_checks()
@@ -74,31 +74,31 @@ class DirectoryCheck:
         except DataDirectoryError as error:
             yield Finding(path, None, str(error))
 
-    def _metadata(self, number: int, directory: Path, store: StateStore) -> Check:
-        return Check(
+    def _metadata(self, number: int, directory: Path, store: StateStore) -> NamedCheck:
+        return NamedCheck(
             f"transactions, journal {number}",
             lambda: check_metadata_journal(number, directory, store, self._advance),
         )
 
-    def _offsets(self, number: int, directory: Path, store: StateStore) -> Check:
+    def _offsets(self, number: int, directory: Path, store: StateStore) -> NamedCheck:
         check = OffsetsCheck
-        return Check(
+        return NamedCheck(
             f"group offsets, journal {number}",
             lambda: check(
                 TopicIdPartition(OFFSETS_TOPIC_ID, number).identity, directory, store, self._advance
             ).run(),
         )
 
-    def _partition(self, topic: Topic, number: int, store: StateStore) -> Check:
+    def _partition(self, topic: Topic, number: int, store: StateStore) -> NamedCheck:
         place = Path(topic.directory_name) / str(number)
         identity = topic.partition_id(number).identity
         check = PartitionCheck(
             identity, self.path / "journal" / place, self.path / "log" / place, store, self._advance
         )
         self._partitions[topic.name, number] = check
-        return Check(f"{topic.name}-{number}", check.run)
+        return NamedCheck(f"{topic.name}-{number}", check.run)
 
-    def _plain(self, directory: Path, topics: list[Topic], store: StateStore) -> Check:
+    def _plain(self, directory: Path, topics: list[Topic], store: StateStore) -> NamedCheck:
         known = {topic.id.hex: topic for topic in topics}
 
         def open_log(partition: TablePartition) -> LogRows | None:
@@ -112,7 +112,9 @@ class DirectoryCheck:
                 else None
             )
 
-        return Check(f"plain table {directory.name}", PlainTableCheck(directory, open_log, self._advance).run)
+        return NamedCheck(
+            f"plain table {directory.name}", PlainTableCheck(directory, open_log, self._advance).run
+        )
 
     def _log_rows(
         self, topic: Topic, number: int, end_offset: int | None, store: StateStore
@@ -126,18 +128,18 @@ class DirectoryCheck:
         log = self.path / "log" / topic.directory_name / str(number)
         return LogRows((topic.name, topic.id.hex, number), log, checkpoint, spans, end_offset)
 
-    def _loose_checks(self) -> Iterator[Check]:
+    def _loose_checks(self) -> Iterator[NamedCheck]:
         """The steps without a state store: each journal and each log on its own."""
         for root, check in (("journal", check_loose_journal), ("log", check_loose_log)):
             for topic in list_directory(self.path / root):
                 for directory in list_directory(topic):
                     yield self._loose(directory, check)
 
-    def _loose(self, directory: Path, check: Callable[[Path, Advance], Iterator[Finding]]) -> Check:
-        return Check(str(directory.relative_to(self.path)), lambda: check(directory, self._advance))
+    def _loose(self, directory: Path, check: Callable[[Path, Advance], Iterator[Finding]]) -> NamedCheck:
+        return NamedCheck(str(directory.relative_to(self.path)), lambda: check(directory, self._advance))
 
 
-def guarded(check: Check, path: Path) -> Iterator[Finding]:
+def guarded(check: NamedCheck, path: Path) -> Iterator[Finding]:
     """The findings of one step; an unexpected error is a finding, too."""
     try:
         yield from check.run()
