@@ -91,7 +91,7 @@ class GroupCoordinator:
     def _closed(self) -> ErrorCode:
         return ErrorCode.NOT_COORDINATOR if self._registry.is_closed else ErrorCode.NONE
 
-    # -- members -------------------------------------------------------------------------------------------------
+    # -- members ---------------------------------------------------------------------------------------------
 
     async def join_group(
         self,
@@ -210,7 +210,7 @@ class GroupCoordinator:
         group = self._registry.find(group_id)
         return group, ErrorCode.NONE if group is not None else ErrorCode.UNKNOWN_MEMBER_ID
 
-    # -- offsets -------------------------------------------------------------------------------------------------
+    # -- offsets ---------------------------------------------------------------------------------------------
 
     async def offset_commit(self, request: Message, pace: Pace = NO_PACE) -> Body:
         """OffsetCommit. Returns when the offsets are durable."""
@@ -257,7 +257,7 @@ class GroupCoordinator:
         group = self._registry.find(request.group_id)
         return await delete_offsets(self._offsets, self._topic_ids, group, request, asked, pace)
 
-    # -- administration ------------------------------------------------------------------------------------------
+    # -- administration --------------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> Body:
         """The answer of DescribeGroups for a group, without authorized operations."""

@@ -4,8 +4,9 @@ journal.
 A payload is a line of JSON. After it come the members' metadata and assignments, one after another:
 
     {"group": g, "membership": {"generation": n, "protocol_type": t, "protocol": p, "leader": member id,
-        "changed_ms": steady clock, "members": [[member id, instance id, client id, client host, session timeout (ms),
-        rebalance timeout (ms), [[protocol, bytes of its metadata], ...], bytes of the assignment], ...]}}
+        "changed_ms": steady clock, "members": [[member id, instance id, client id, client host,
+        session timeout (ms), rebalance timeout (ms), [[protocol, bytes of its metadata], ...],
+        bytes of the assignment], ...]}}
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def encode_group(group: str, metadata: GroupMetadata) -> bytes:
         "members": [_sizes_of(member) for member in metadata.members],
     }
     line = json.dumps({"group": group, "membership": membership}, separators=(",", ":")).encode()
-    parts = (part for member in metadata.members for part in _parts_of(member))
-    return b"".join((line, LINE_END, *parts))
+    fields = (field for member in metadata.members for field in _fields_of(member))
+    return b"".join((line, LINE_END, *fields))
 
 
 def _sizes_of(member: MemberMetadata) -> list[Any]:
@@ -65,17 +66,17 @@ def _sizes_of(member: MemberMetadata) -> list[Any]:
     return [*member[:6], protocols, len(member.assignment)]
 
 
-def _parts_of(member: MemberMetadata) -> Iterator[bytes]:
+def _fields_of(member: MemberMetadata) -> Iterator[bytes]:
     yield from (metadata for _, metadata in member.protocols)
     yield member.assignment
 
 
-def decode_group(membership: Any, parts: bytes) -> GroupMetadata:
-    """The group in the payload's `membership` and in the bytes after its line. Raises BadGroupMetadata."""
-    taken = Parts(parts)
-    members = tuple(_member(taken, *member) for member in membership["members"])
-    if taken.left:
-        raise BadGroupMetadata(f"{taken.left} bytes too many after the members of a group")
+def decode_group(membership: Any, rest: bytes) -> GroupMetadata:
+    """The group in a payload: its `membership`, and `rest` after the line. Raises BadGroupMetadata."""
+    fields = MemberBytes(rest)
+    members = tuple(_member(fields, *member) for member in membership["members"])
+    if fields.left:
+        raise BadGroupMetadata(f"{fields.left} bytes too many after the members of a group")
     return GroupMetadata(
         int(membership["generation"]),
         membership["protocol_type"],
@@ -86,32 +87,33 @@ def decode_group(membership: Any, parts: bytes) -> GroupMetadata:
     )
 
 
-class Parts:
-    """Bytes that are taken one part at a time."""
+class MemberBytes:
+    """The bytes after a payload's line: metadata and assignments, taken one at a time."""
 
-    def __init__(self, parts: bytes) -> None:
-        self._parts = parts
+    def __init__(self, content: bytes) -> None:
+        self._content = content
         self._at = 0
 
     @property
     def left(self) -> int:
         """How many bytes are left."""
-        return len(self._parts) - self._at
+        return len(self._content) - self._at
 
     def take(self, size: int) -> bytes:
-        """The next part. Raises BadGroupMetadata."""
+        """The next `size` bytes. Raises BadGroupMetadata."""
         if not 0 <= size <= self.left:
             raise BadGroupMetadata(f"a member of a group needs {size} bytes, but {self.left} are left")
         self._at += size
-        return self._parts[self._at - size : self._at]
+        return self._content[self._at - size : self._at]
 
 
 def _member(
-    parts: Parts, member_id: str, instance_id: str | None, client_id: str, client_host: str,
-    session_timeout_ms: int, rebalance_timeout_ms: int, protocols: list[tuple[str, int]], assignment_bytes: int,
+    fields: MemberBytes, member_id: str, instance_id: str | None, client_id: str, client_host: str,
+    session_timeout_ms: int, rebalance_timeout_ms: int, protocols: list[tuple[str, int]],
+    assignment_bytes: int,
 ) -> MemberMetadata:  # fmt: skip
-    said = tuple((name, parts.take(size)) for name, size in protocols)
+    said = tuple((name, fields.take(size)) for name, size in protocols)
     return MemberMetadata(
         member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, said,
-        parts.take(assignment_bytes),
+        fields.take(assignment_bytes),
     )  # fmt: skip

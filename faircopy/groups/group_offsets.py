@@ -79,7 +79,7 @@ def encode_offsets(group: str, changes: OffsetChanges, *, deletes_group: bool = 
 
 def decode_change(payload: Buffer) -> GroupChange:
     """The change in a payload."""
-    line, _, parts = bytes(payload).partition(LINE_END)
+    line, _, rest = bytes(payload).partition(LINE_END)
     stored = json.loads(line)
     changes = {
         TopicIdPartition.read(topic_id, partition): None if row[0] is None else CommittedOffset(*row)
@@ -88,7 +88,7 @@ def decode_change(payload: Buffer) -> GroupChange:
     if "membership" not in stored:
         return GroupChange(stored["group"], changes)
     membership = stored["membership"]
-    metadata = None if membership is None else decode_group(membership, parts)
+    metadata = None if membership is None else decode_group(membership, rest)
     return GroupChange(stored["group"], changes, True, metadata)
 
 
@@ -108,7 +108,7 @@ class GroupOffsets:
         )  # None in place of a partition: the members
         self._storing: set[tuple[str, TopicIdPartition | None]] = set()
 
-    # -- the table -----------------------------------------------------------------------------------------------
+    # -- the table -------------------------------------------------------------------------------------------
 
     def groups(self) -> list[str]:
         """Groups with committed offsets."""
@@ -189,7 +189,7 @@ class GroupOffsets:
             protocol_type, has_members = metadata.protocol_type or "", bool(metadata.members)
             self._kept[group] = KeptGroup(bytes(payload), protocol_type, has_members, metadata.changed_ms)
 
-    # -- the sink ------------------------------------------------------------------------------------------------
+    # -- the sink --------------------------------------------------------------------------------------------
 
     waits_for_space = False
 

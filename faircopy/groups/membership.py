@@ -115,7 +115,7 @@ class Group:
             self.generation, self.protocol_type, self.protocol_name, self.roster.leader_id, members
         )
 
-    # -- JoinGroup -----------------------------------------------------------------------------------------------
+    # -- JoinGroup -------------------------------------------------------------------------------------------
 
     def join(self, request: JoinRequest, now_ms: int) -> list[Effect]:
         """Take a JoinGroup: its ticket is answered now or by a later effect."""
@@ -199,7 +199,7 @@ class Group:
         self._await_join(member, request, now_ms)
         self._rebalance(now_ms)
 
-    # -- the rebalance -------------------------------------------------------------------------------------------
+    # -- the rebalance ---------------------------------------------------------------------------------------
 
     def _rebalance(self, now_ms: int) -> None:
         """Have all members join again."""
@@ -277,7 +277,7 @@ class Group:
             self.roster.named(self.protocol_name or "") if is_leader else (),
         )
 
-    # -- SyncGroup -----------------------------------------------------------------------------------------------
+    # -- SyncGroup -------------------------------------------------------------------------------------------
 
     def sync(self, request: SyncRequest, now_ms: int) -> list[Effect]:
         """Take a SyncGroup: its ticket is answered now or by a later effect."""
@@ -340,7 +340,7 @@ class Group:
         self._sync_deadline_ms = None
         self._remove([m for m in self.roster.all if not m.is_synced], now_ms)
 
-    # -- storing -------------------------------------------------------------------------------------------------
+    # -- storing ---------------------------------------------------------------------------------------------
 
     def _store(self) -> int:
         effect = self._storing.begin(self.metadata)
@@ -359,7 +359,7 @@ class Group:
         if self.state in (GroupState.EMPTY, GroupState.STABLE):
             self._store()
 
-    # -- Heartbeat, LeaveGroup, commits --------------------------------------------------------------------------
+    # -- Heartbeat, LeaveGroup, commits ----------------------------------------------------------------------
 
     def heartbeat(self, identity: Identity, now_ms: int) -> ErrorCode:
         """Take a Heartbeat. It has no effects: it only extends a deadline."""
@@ -428,7 +428,7 @@ class Group:
                 self._keep_alive(member, now_ms)
         return self._taken()
 
-    # -- time ----------------------------------------------------------------------------------------------------
+    # -- time ------------------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> list[Effect]:
         """Do whatever is due."""
@@ -464,7 +464,7 @@ class Group:
         effects, self._effects = self._effects, []
         return effects
 
-    # -- parts ---------------------------------------------------------------------------------------------------
+    # -- parts -----------------------------------------------------------------------------------------------
 
     def _go(self, event: Event) -> None:
         self.state = state_after(self.state, event)

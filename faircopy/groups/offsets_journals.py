@@ -105,7 +105,7 @@ class OffsetsJournals:
         """The partition with this number."""
         return self._partitions[number]
 
-    # -- the store of the group coordinator ----------------------------------------------------------------------
+    # -- the store of the group coordinator ------------------------------------------------------------------
 
     def fetch(self, group: str) -> Offsets:
         """The committed offsets of a group, for topics that exist."""
@@ -169,7 +169,7 @@ class OffsetsJournals:
     ) -> None:
         await self._append(group, dict.fromkeys(places), deletes_group=deletes_group)
 
-    # -- forgetting ----------------------------------------------------------------------------------------------
+    # -- forgetting ------------------------------------------------------------------------------------------
 
     async def forget_deleted(self) -> None:
         """Delete the offsets of deleted topics. Durable when done."""
@@ -196,7 +196,7 @@ class OffsetsJournals:
             is_over = kept is not None and len(expired) == len(committed)
             await self._withdraw(group, expired, deletes_group=is_over)
 
-    # -- transactions --------------------------------------------------------------------------------------------
+    # -- transactions ----------------------------------------------------------------------------------------
 
     def commit_draft(
         self,

@@ -38,7 +38,7 @@ class Roster:
             roster.add(restored_member(each, now_ms))
         return roster
 
-    # -- coming and going ----------------------------------------------------------------------------------------
+    # -- coming and going ------------------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
         """Add a member."""
@@ -67,7 +67,7 @@ class Roster:
         for member_id in [i for i, deadline_ms in self.pending.items() if deadline_ms <= now_ms]:
             del self.pending[member_id]
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- looking ---------------------------------------------------------------------------------------------
 
     @property
     def all(self) -> list[Member]:
@@ -108,7 +108,7 @@ class Roster:
                 return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    # -- a joiner ------------------------------------------------------------------------------------------------
+    # -- a joiner --------------------------------------------------------------------------------------------
 
     def refusal(self, request: JoinRequest, members_max: int) -> ErrorCode:
         """Why a joiner is refused for its identity or for the number of members; NONE if it is not."""

@@ -54,7 +54,7 @@ class NoSnapshot(FaircopyError):
     """No snapshot can be made now. Nothing was changed."""
 
 
-class Part(NamedTuple):
+class SnapshotFile(NamedTuple):
     """A file of a snapshot: its first `size` bytes, or all (None). A sealed file never changes again."""
 
     path: Path
@@ -62,7 +62,7 @@ class Part(NamedTuple):
     is_sealed: bool
 
 
-class Source(Protocol):
+class SnapshotSource(Protocol):
     """The parts of a broker that a snapshot is made from."""
 
     catalog: Catalog
@@ -85,7 +85,7 @@ class Source(Protocol):
 class Snapshots:
     """The snapshot of a broker. There is at most one at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SnapshotSource) -> None:
         self._source = source
         self._root = source.directory.path
         self._directory = self._root / DIRECTORY
@@ -137,54 +137,54 @@ class Snapshots:
                 f"repair or delete what is damaged, as the broker's log says"
             )
 
-    # -- making --------------------------------------------------------------------------------------------------
+    # -- making ----------------------------------------------------------------------------------------------
 
     async def _make(self) -> None:
         source = self._source
         await source.disk.run(prepare, self._directory)
-        logs = [part async for part in self._logs()]
+        logs = [file async for file in self._logs()]
         await source.disk.run(self._link, logs)
         state = self._directory / source.directory.state.name
         await source.store.copy_to(state)
-        journals, parts = source.journals(), []
+        journals, files = source.journals(), []
         for journal in journals:  # in one tick: nothing is awaited
-            parts += list(journal_parts(journal))
+            files += list(journal_files(journal))
         for first in range(0, len(journals), SYNCS_AT_ONCE):
             await asyncio.gather(*(journal.sync() for journal in journals[first : first + SYNCS_AT_ONCE]))
-        await source.disk.run(self._link, [*parts, Part(self._root / FORMAT_FILE, None, is_sealed=False)])
-        found = [*logs, *parts]
-        await source.disk.run(self._write_list, found)
+        format_file = SnapshotFile(self._root / FORMAT_FILE, None, is_sealed=False)
+        await source.disk.run(self._link, [*files, format_file])
+        await source.disk.run(self._write_list, [*logs, *files])
 
-    async def _logs(self) -> AsyncIterator[Part]:
+    async def _logs(self) -> AsyncIterator[SnapshotFile]:
         """The files of all logs, each up to the end of its checkpoint."""
         for number, partition in enumerate(self._source.catalog.partitions()):
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
-            for part in self._log_parts(partition):
-                yield part
+            for file in self._log_files(partition):
+                yield file
 
-    def _log_parts(self, partition: HostedPartition) -> Iterator[Part]:
+    def _log_files(self, partition: HostedPartition) -> Iterator[SnapshotFile]:
         value = self._source.store.get("checkpoints", partition.identity)
         checkpoint = decode_checkpoint(value) if value is not None else None
         if checkpoint is None or checkpoint.log_segment_base is None:
             return
         for segment in partition.log.kept_segments():
             if segment.base_offset < checkpoint.log_segment_base:
-                yield Part(segment.path, segment.size, is_sealed=True)
+                yield SnapshotFile(segment.path, segment.size, is_sealed=True)
             elif segment.base_offset == checkpoint.log_segment_base:
-                yield Part(segment.path, checkpoint.log_byte, is_sealed=False)
+                yield SnapshotFile(segment.path, checkpoint.log_byte, is_sealed=False)
 
-    def _link(self, parts: list[Part]) -> None:
+    def _link(self, files: list[SnapshotFile]) -> None:
         made: set[Path] = set()
-        for part in parts:
-            link = self._directory / part.path.relative_to(self._root)
+        for file in files:
+            link = self._directory / file.path.relative_to(self._root)
             if link.parent not in made:
                 make_directory(link.parent, durable=False)
                 made.add(link.parent)
-            link_file(part.path, link)
+            link_file(file.path, link)
 
-    def _write_list(self, parts: list[Part]) -> None:
-        listed = {str(part.path.relative_to(self._root)): [part.size, part.is_sealed] for part in parts}
+    def _write_list(self, found: list[SnapshotFile]) -> None:
+        listed = {str(file.path.relative_to(self._root)): [file.size, file.is_sealed] for file in found}
         for path in (Path(FORMAT_FILE), Path(self._source.directory.state.name) / "data.mdb"):
             listed[str(path)] = [None, False]
         files = {
@@ -196,13 +196,14 @@ class Snapshots:
         write_file(self._directory / FILES, json.dumps(document).encode())
 
 
-def journal_parts(journal: Journal) -> Iterator[Part]:
+def journal_files(journal: Journal) -> Iterator[SnapshotFile]:
     """The segments of a journal, the last one up to the journal's tail."""
     segments = journal.segments
     for segment in segments[:-1]:
-        yield Part(segment.path, None, is_sealed=True)
+        yield SnapshotFile(segment.path, None, is_sealed=True)
     for segment in segments[-1:]:
-        yield Part(segment.path, HEADER_BYTES + journal.watermarks.appended - segment.base, is_sealed=False)
+        size = HEADER_BYTES + journal.watermarks.appended - segment.base
+        yield SnapshotFile(segment.path, size, is_sealed=False)
 
 
 def prepare(directory: Path) -> None:
