@@ -87,7 +87,7 @@ class Run:
         self.has_failed |= os.environ.get(REQUIRE_ALL) == "1"
         self._skip(what, str(error))
 
-    # -- systems -------------------------------------------------------------------------------------------------
+    # -- systems ---------------------------------------------------------------------------------------------
 
     def _start_all(self, progress: Progress) -> None:
         """Start every system, warm it up, and keep only the ones that pass the check."""
@@ -134,7 +134,7 @@ class Run:
                 self._cannot_be_had(f"starts of system {name}", error)
         return factories
 
-    # -- measures ------------------------------------------------------------------------------------------------
+    # -- measures --------------------------------------------------------------------------------------------
 
     def _start(self, progress: Progress) -> None:
         plan = self._profile.start

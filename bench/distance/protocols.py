@@ -66,7 +66,7 @@ class Protocol:
         yield from self.world.send(leader, self.world.consumer)
         self.world.note("visible")
 
-    # -- what differs --------------------------------------------------------------------------------------------
+    # -- what differs ----------------------------------------------------------------------------------------
 
     def register(self) -> Steps:
         """At the coordinator, before it answers that partitions are part of the transaction."""

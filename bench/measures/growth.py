@@ -108,7 +108,7 @@ def row_of(name: str, peer: Peer, of: str, size: int, seconds: float) -> Growth:
         peer.kill()
 
 
-# -- what grows -----------------------------------------------------------------------------------------------------
+# -- what grows ----------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def messages_in_log(consumer: Consumer) -> int:
     return sum(high - low for low, high in ends)
 
 
-# -- the figures ----------------------------------------------------------------------------------------------------
+# -- the figures ---------------------------------------------------------------------------------------------
 
 
 def figures_of(peer: Peer, partitions: int, seconds: float) -> Figures:

@@ -100,7 +100,7 @@ class MarkedPartition(HostedPartition):
         self._open: dict[TransactionId, Place] = {}
         self._aborted: list[Aborted] = []
 
-    # -- writing -------------------------------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------------------
 
     def append_draft(
         self,
@@ -154,7 +154,7 @@ class MarkedPartition(HostedPartition):
 
         self.journal.when_durable(durable)
 
-    # -- the last stable offset ----------------------------------------------------------------------------------
+    # -- the last stable offset ------------------------------------------------------------------------------
 
     def _begin(self, transaction: TransactionId) -> None:
         """The transaction's first batch is the next in the log."""
@@ -168,7 +168,7 @@ class MarkedPartition(HostedPartition):
             self._aborted.append(ended)
         self.log.notify()
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------------------
 
     @property
     def stable_offset(self) -> int:

@@ -97,7 +97,7 @@ class Broker:
         self._background: list[asyncio.Task[None]] = []
         self._last_end = LastEnd(is_clean=False, is_same_boot=False)
 
-    # -- starting ------------------------------------------------------------------------------------------------
+    # -- starting --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Lock and open the data directory, recover, and accept clients. Raises FaircopyError."""
@@ -297,7 +297,7 @@ class Broker:
             return PartitionName(OFFSETS_TOPIC, partition.partition)
         return self.catalog.name_of(partition)
 
-    # -- running -------------------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------------------
 
     def start_background(self) -> None:
         """Start the background work."""
@@ -357,7 +357,7 @@ class Broker:
             self.directory.mark_unclean()
             self.failed.set_result(error)
 
-    # -- stopping ------------------------------------------------------------------------------------------------
+    # -- stopping --------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """Stop accepting, checkpoint everything, and note that the end was in order. This takes as long as it

@@ -22,7 +22,7 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-# -- for programs ----------------------------------------------------------------------------------------------------
+# -- for programs --------------------------------------------------------------------------------------------
 
 
 def tab_separated(rows: Sequence[Row]) -> str:
@@ -42,7 +42,7 @@ def plain(value: Any) -> str:
     return printable(str(value))
 
 
-# -- for people ------------------------------------------------------------------------------------------------------
+# -- for people ----------------------------------------------------------------------------------------------
 
 
 def columns(rows: Sequence[Row]) -> str:

@@ -86,7 +86,7 @@ class LogCopier:
         self._snapshot_base = 0
         self._checkpointed = 0  # base offset of the segment in which the last known checkpoint ends
 
-    # -- the queue -----------------------------------------------------------------------------------------------
+    # -- the queue -------------------------------------------------------------------------------------------
 
     def push(self, effect: Effect, payload: Buffer | None) -> None:
         if self._is_abandoned:
@@ -141,7 +141,7 @@ class LogCopier:
                 self._jobs.popleft()
                 self._copy_transaction(job[0])
 
-    # -- live ----------------------------------------------------------------------------------------------------
+    # -- live ------------------------------------------------------------------------------------------------
 
     def _copy_batches(self) -> None:
         """Copy the plain batches at the head of the queue with one write."""
@@ -200,7 +200,7 @@ class LogCopier:
         finally:
             space.resumed(self)
 
-    # -- writing -------------------------------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------------------
 
     def _place(self, batch: memoryview, base_offset: int, leader_epoch: int) -> PlacedBatch:
         header = read_header(batch)
@@ -254,7 +254,7 @@ class LogCopier:
         self._is_busy = False
         self._run()
 
-    # -- trimming ------------------------------------------------------------------------------------------------
+    # -- trimming --------------------------------------------------------------------------------------------
 
     def _move_start(self, effect: MoveStart) -> None:
         self.log.trim(effect.start_offset)
@@ -275,7 +275,7 @@ class LogCopier:
             # Nobody reads them any more, and the next start looks for them again.
             log.error("deleting old segments of %s: %s", self.log.directory, error)
 
-    # -- recovery and checkpoints --------------------------------------------------------------------------------
+    # -- recovery and checkpoints ----------------------------------------------------------------------------
 
     def open(self, checkpoint: Checkpoint) -> None:
         base = checkpoint.log_segment_base

@@ -82,7 +82,7 @@ class DataLog:
         # A dict, not a set: watchers are called in the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
 
-    # -- opening -------------------------------------------------------------------------------------------------
+    # -- opening ---------------------------------------------------------------------------------------------
 
     def open(
         self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS,
@@ -127,7 +127,7 @@ class DataLog:
             self.directory, self.end_offset, kept[-1] if kept else None, list(self.segments), dropped
         )
 
-    # -- writing -------------------------------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------------------
 
     @property
     def end(self) -> LogEnd | None:
@@ -196,7 +196,7 @@ class DataLog:
             self._unsynced = [unsynced[-1]]
         return unsynced
 
-    # -- ages ----------------------------------------------------------------------------------------------------
+    # -- ages ------------------------------------------------------------------------------------------------
 
     def stamp(self) -> int:
         """Note when segments were written. Returns the steady clock's time."""
@@ -208,7 +208,7 @@ class DataLog:
         """Make the next batch start a new segment."""
         self._must_roll = True
 
-    # -- trimming ------------------------------------------------------------------------------------------------
+    # -- trimming --------------------------------------------------------------------------------------------
 
     def trim(self, start_offset: int) -> None:
         """Move the start. Segments wholly below it are no longer read, and may be deleted: see `take_gone`."""
@@ -234,7 +234,7 @@ class DataLog:
         """All segments that have a file, including those below the start."""
         return [*self._gone, *self.segments]
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------------------
 
     def plan_read(self, offset: int) -> ReadPlan | None:
         """A plan for reading from `offset` on, on any thread; None at the end of the log.

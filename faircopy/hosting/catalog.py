@@ -63,7 +63,7 @@ class Catalog:
         self.after_delete: Callable[[], Awaitable[None]] | None = None
         self.ensure_led: Callable[[], None] = lambda: None
 
-    # -- looking up ----------------------------------------------------------------------------------------------
+    # -- looking up ------------------------------------------------------------------------------------------
 
     def find(self, topic: str, partition: int) -> HostedPartition | None:
         """A partition, or None."""
@@ -87,7 +87,7 @@ class Catalog:
         """All partitions."""
         return iter(list(self._partitions.values()))
 
-    # -- opening -------------------------------------------------------------------------------------------------
+    # -- opening ---------------------------------------------------------------------------------------------
 
     async def open_all(self) -> None:
         """Open and recover all partitions, several at a time: they wait for the disk, not for one another. A
@@ -150,7 +150,7 @@ class Catalog:
         directory = Path(topic.directory_name) / str(number)
         return self._directory.journal / directory, self._directory.log / directory
 
-    # -- changing ------------------------------------------------------------------------------------------------
+    # -- changing --------------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:

@@ -122,7 +122,7 @@ class PlainTables:
         for hosted in catalog.topics.values():
             self._topic_changed(hosted, exists=True)
 
-    # -- which topic is in which table ---------------------------------------------------------------------------
+    # -- which topic is in which table -----------------------------------------------------------------------
 
     def _topic_changed(self, hosted: HostedTopic, exists: bool) -> None:
         for table in self.tables.values():
@@ -159,7 +159,7 @@ class PlainTables:
             if name in self.tables:
                 self.tables[name].is_open = False
 
-    # -- publishing ----------------------------------------------------------------------------------------------
+    # -- publishing ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Publish whatever is due, forever."""

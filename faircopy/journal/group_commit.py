@@ -152,7 +152,7 @@ class GroupCommit:
         if not self._is_abandoned:
             self._options.on_failure(error)
 
-    # -- writing -------------------------------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------------------
 
     def _schedule_flush(self) -> None:
         """Write when this tick of the loop is over, so that all its entries go in one write."""
@@ -241,7 +241,7 @@ class GroupCommit:
         release(self._when_written, up_to)
         release(self._when_durable, self._marks.durable)
 
-    # -- syncing -------------------------------------------------------------------------------------------------
+    # -- syncing ---------------------------------------------------------------------------------------------
 
     def _sync_if_wanted(self) -> None:
         """Start an fdatasync unless one is in progress; waiters that arrive meanwhile share the next one."""

@@ -65,7 +65,7 @@ class Journal:
         self.was_torn = False
         self.leader_epoch = leader_epoch
 
-    # -- recent drafts -------------------------------------------------------------------------------------------
+    # -- recent drafts ---------------------------------------------------------------------------------------
 
     def keep_draft(self, entry: Entry, payload: Buffer) -> None:
         """Keep a draft in memory for a while. `payload` must never change."""
@@ -75,7 +75,7 @@ class Journal:
         """The last drafts of a transaction, up to `head`, as far back as they are still in memory."""
         return self._options.recent.take(self, transaction, head)
 
-    # -- opening -------------------------------------------------------------------------------------------------
+    # -- opening ---------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Find the segments of an existing journal. Blocks. Raises DamagedJournal, StorageFailure."""
@@ -107,7 +107,7 @@ class Journal:
         """Give back the space that is reserved for more entries, since there will be none. Blocks."""
         self.segments.shrink(self.watermarks.appended)
 
-    # -- appending -----------------------------------------------------------------------------------------------
+    # -- appending -------------------------------------------------------------------------------------------
 
     def ensure_space(self) -> None:
         """Raise JournalFull while the disk is full: for entries that take more space than they free."""
@@ -142,7 +142,7 @@ class Journal:
         self._commit.add(segment, encode_header(entry, payload, segment.seed), payload, length)
         return entry
 
-    # -- waiting -------------------------------------------------------------------------------------------------
+    # -- waiting ---------------------------------------------------------------------------------------------
 
     def when_written(self, callback: Callback) -> None:
         """Call back when all entries appended so far are written to the file."""
@@ -181,7 +181,7 @@ class Journal:
         """Whether a thread is writing or syncing."""
         return self._commit.is_at_work
 
-    # -- the start -----------------------------------------------------------------------------------------------
+    # -- the start -------------------------------------------------------------------------------------------
 
     @property
     def start_position(self) -> int:

@@ -66,7 +66,7 @@ class Segments(Sequence[Segment]):
         files.reverse()
         return files
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- the end ---------------------------------------------------------------------------------------------
 
     def for_append(
         self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]
@@ -114,7 +114,7 @@ class Segments(Sequence[Segment]):
             if segment.reaches_beyond(start):
                 segment.renew()
 
-    # -- the start -----------------------------------------------------------------------------------------------
+    # -- the start -------------------------------------------------------------------------------------------
 
     def reclaim(self, below: int) -> list[Segment]:
         """Forget the segments wholly below position `below` (I7) and return them; the last one stays."""

@@ -76,7 +76,7 @@ class Partition:
         self._told: dict[int, Told] = {}
         self._applying = 0
 
-    # -- opening -------------------------------------------------------------------------------------------------
+    # -- opening ---------------------------------------------------------------------------------------------
 
     def load(self) -> Checkpoint:
         """Restore the state of the last checkpoint, and return the checkpoint. Blocks. See `opening`."""
@@ -91,7 +91,7 @@ class Partition:
         if effect is not None:
             self.sink.recover(effect, recovered)
 
-    # -- stopping ------------------------------------------------------------------------------------------------
+    # -- stopping --------------------------------------------------------------------------------------------
 
     def fail(self, error: FaircopyError) -> None:
         """Stop this partition: it serves nothing until the cause is repaired and the broker restarted (I9)."""
@@ -172,7 +172,7 @@ class Partition:
         """All leader epochs so far, including the present one."""
         return self.state.epochs.note(self.journal.leader_epoch, self.state.next_offset)
 
-    # -- batches -------------------------------------------------------------------------------------------------
+    # -- batches ---------------------------------------------------------------------------------------------
 
     def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
         """Append a batch without a transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
@@ -224,7 +224,7 @@ class Partition:
         entry = self.journal.append(Kind.TRIM, TRIM_PAYLOAD.pack(start_offset))
         self._release(self.state.fold_trim(entry, start_offset), done)
 
-    # -- transactions --------------------------------------------------------------------------------------------
+    # -- transactions ----------------------------------------------------------------------------------------
 
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         """Accept the coordinator's word: drafts of this producer belong to this transaction from now on."""
@@ -317,7 +317,7 @@ class Partition:
 
         self.journal.when_durable(durable)
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------
+    # -- checkpoints -----------------------------------------------------------------------------------------
 
     @property
     def checkpoint_position(self) -> int:

@@ -79,7 +79,7 @@ class Shard:
         self.groups = self._group_coordinator()
         self.offsets_retention = OffsetsRetention(self.offsets, self.groups.is_active, resources.settings)
 
-    # -- its parts -----------------------------------------------------------------------------------------------
+    # -- its parts -------------------------------------------------------------------------------------------
 
     def _metadata_journal(self, number: int) -> MetadataJournal:
         using = self._resources
@@ -126,7 +126,7 @@ class Shard:
             if self._placement.shard_of(partition.id) == self.number:
                 yield partition
 
-    # -- its life ------------------------------------------------------------------------------------------------
+    # -- its life --------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """Stop leading, in order: what was accepted becomes durable and visible; what is open can go on.

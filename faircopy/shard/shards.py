@@ -53,7 +53,7 @@ class Shards:
         if not self.are_all_led:
             raise NotLed("a shard has no leader now, so topics can't change: try again")
 
-    # -- which is responsible for what ---------------------------------------------------------------------------
+    # -- which is responsible for what -----------------------------------------------------------------------
 
     def coordinator_of(self, transactional_id: str) -> TransactionCoordinator:
         """The coordinator of a transactional id's transactions."""
@@ -78,7 +78,7 @@ class Shards:
             return participant(shard.offsets.partition(partition.partition))
         return participant(self._catalog.find_by_id(partition))
 
-    # -- all of them ---------------------------------------------------------------------------------------------
+    # -- all of them -----------------------------------------------------------------------------------------
 
     def coordinators(self) -> list[TransactionCoordinator]:
         """The coordinators of transactions."""
@@ -96,7 +96,7 @@ class Shards:
         """All partitions, of group offsets and of topics."""
         return [*self.offsets_partitions(), *self._catalog.partitions()]
 
-    # -- their life ----------------------------------------------------------------------------------------------
+    # -- their life ------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Recover all journals: those of all shards side by side, then those of topics. Raises
@@ -138,7 +138,7 @@ class Shards:
         for shard in self:
             await shard.offsets_retention.apply()
 
-    # -- one of them ---------------------------------------------------------------------------------------------
+    # -- one of them -----------------------------------------------------------------------------------------
 
     async def close(self, number: int) -> None:
         """Stop leading a shard, in order: its requests are refused from now on. Waits if the disk is full.

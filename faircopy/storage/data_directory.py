@@ -100,7 +100,7 @@ class DataDirectory:
         """The LMDB environment of the state store."""
         return self.path / "state.lmdb"
 
-    # -- format --------------------------------------------------------------------------------------------------
+    # -- format ----------------------------------------------------------------------------------------------
 
     @property
     def cluster_id(self) -> str:

@@ -48,7 +48,7 @@ class SpaceWatch:
         self._giving = threading.Lock()
         self.shortage: Exception | None = None
 
-    # -- writing -------------------------------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------------------
 
     def spend(self, size: int) -> None:
         """Account for `size` bytes that are about to be written to a journal, and later to a log."""
@@ -94,7 +94,7 @@ class SpaceWatch:
                 log.error("%s. %s", error, ADVICE if isinstance(error, NoSpace) else WAITING)
             return False
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- looking ---------------------------------------------------------------------------------------------
 
     def look(self) -> Look | None:
         """Look at the disk; create the reserve if it is missing and nothing waits. Blocks. Raises StorageFailure."""

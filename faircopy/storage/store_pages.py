@@ -102,7 +102,7 @@ class StorePages:
             self._check_free(record, newest)
         self._check_older(older)
 
-    # -- heads ---------------------------------------------------------------------------------------------------
+    # -- heads -----------------------------------------------------------------------------------------------
 
     def _heads(self) -> tuple[Head, Head]:
         """The older and the newer head."""
@@ -147,7 +147,7 @@ class StorePages:
             beside = list(self._find_tables(older, is_current=False))
             self._check_stamp(older, beside)
 
-    # -- tables and free pages -----------------------------------------------------------------------------------
+    # -- tables and free pages -------------------------------------------------------------------------------
 
     def _find_tables(self, head: Head, *, is_current: bool = True) -> Iterator[StoredRecord]:
         """Note the tables, and yield the other records beside them."""
@@ -181,7 +181,7 @@ class StorePages:
             else:
                 self.flaws.append(Flaw(record.byte, f"page {number} is listed as free, and can't be"))
 
-    # -- pages ---------------------------------------------------------------------------------------------------
+    # -- pages -----------------------------------------------------------------------------------------------
 
     def page(self, number: int, *, is_current: bool = True) -> bytes:
         """A page that no other link has led to. Raises BadLink, BadPage."""

@@ -165,7 +165,7 @@ class Commits:
         commits = self._in_flight.values()
         return [commit.ack for commit in commits if commit.ack is not None and not commit.ack.done()]
 
-    # -- after a crash -------------------------------------------------------------------------------------------
+    # -- after a crash ---------------------------------------------------------------------------------------
 
     def found(self, home: MetadataJournal, transaction: Transaction, *, is_promised: bool) -> Commit:
         """Take up a commit that was decided before a crash; call in the journal's order. If not all promises
@@ -188,7 +188,7 @@ class Commits:
         """Whether, for one of these, it is unknown whether it is committed."""
         return not self._undecided.isdisjoint(transactions)
 
-    # -- when leaders change -------------------------------------------------------------------------------------
+    # -- when leaders change ---------------------------------------------------------------------------------
 
     def undecided(self) -> list[Commit]:
         """The commits that may or may not be promised, in the order of their groups."""

@@ -96,7 +96,7 @@ class TransactionCoordinator:
             raise deposed()
         return self._journals[self._number_of(transactional_id)]
 
-    # -- InitProducerId ------------------------------------------------------------------------------------------
+    # -- InitProducerId --------------------------------------------------------------------------------------
 
     async def init_producer(
         self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
@@ -151,7 +151,7 @@ class TransactionCoordinator:
         self._connections.forget(producer.identity)
         self._may_have_begun.discard(producer.transactional_id)
 
-    # -- requests of an open transaction -------------------------------------------------------------------------
+    # -- requests of an open transaction ---------------------------------------------------------------------
 
     async def add_partitions(
         self,
@@ -238,7 +238,7 @@ class TransactionCoordinator:
                 return ErrorCode.TRANSACTION_ABORTABLE
         return ErrorCode.INVALID_TXN_STATE
 
-    # -- EndTxn --------------------------------------------------------------------------------------------------
+    # -- EndTxn ----------------------------------------------------------------------------------------------
 
     async def end(
         self,
@@ -314,7 +314,7 @@ class TransactionCoordinator:
             if ack is not None:
                 await ack
 
-    # -- upkeep --------------------------------------------------------------------------------------------------
+    # -- upkeep ----------------------------------------------------------------------------------------------
 
     def abort_expired(self) -> list[Transaction]:
         """Abort the transactions past their timeout, and fence their producers."""
@@ -336,7 +336,7 @@ class TransactionCoordinator:
                 self._finished.forget(producer.producer_id)
                 self._forget_instance(producer)
 
-    # -- recovery ------------------------------------------------------------------------------------------------
+    # -- recovery --------------------------------------------------------------------------------------------
 
     def settle(self, *, is_clean: bool, lost_power: bool) -> list[Commit]:
         """Settle all transactions, once all journals are folded. Returns the commits that may be applied.
@@ -356,7 +356,7 @@ class TransactionCoordinator:
         """Apply a commit that `settle` or `reunion(...).decide` returned."""
         self._commits.go_on(commit)
 
-    # -- when leaders change -------------------------------------------------------------------------------------
+    # -- when leaders change ---------------------------------------------------------------------------------
 
     def reunion(self, is_there: IsThere) -> Reunion:
         """The reunion with partitions that are led again."""

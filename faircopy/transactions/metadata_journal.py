@@ -43,7 +43,7 @@ class MetadataJournal:
         written = self.journal.append(entry.kind, encode(entry.payload), transaction=entry.transaction)
         self.table.fold(entry, written.position)
 
-    # -- recovery ------------------------------------------------------------------------------------------------
+    # -- recovery --------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Read the checkpoint, and fold the entries after it. Blocks. Raises DamagedJournal."""
@@ -74,7 +74,7 @@ class MetadataJournal:
         while self._checkpointing or self.journal.is_at_work:
             await asyncio.sleep(RETIRE_POLL_SECONDS)
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------
+    # -- checkpoints -----------------------------------------------------------------------------------------
 
     @property
     def bytes_since_checkpoint(self) -> int:

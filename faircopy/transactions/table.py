@@ -20,7 +20,7 @@ class TransactionTable:
         self.transactions: dict[TransactionId, Transaction] = {}
         self.changed: set[str] = set()
 
-    # -- the fold ------------------------------------------------------------------------------------------------
+    # -- the fold --------------------------------------------------------------------------------------------
 
     def fold(self, entry: NewEntry, position: int) -> None:
         """Fold the entry at `position` of the journal."""

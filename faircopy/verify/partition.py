@@ -64,7 +64,7 @@ class PartitionCheck:
         spans = [decode_span(*stored) for stored in self._store.scan("spans", self._identity)]
         return Derived({place.offset: place[1:] for place in places}, spans)
 
-    # -- the journal ---------------------------------------------------------------------------------------------
+    # -- the journal -----------------------------------------------------------------------------------------
 
     def _check_journal(self, files: JournalFiles, checkpoint: Checkpoint | None) -> Iterator[Finding]:
         """Check the part that a start does not read, and that a start finds all entries it needs (I7)."""

@@ -51,7 +51,7 @@ class PartitionLog:
         """The base offset of the segment in which the log ends at its checkpoint; None if it has none."""
         return self._checkpoint.log_segment_base if self._checkpoint is not None else None
 
-    # -- up to the checkpoint ------------------------------------------------------------------------------------
+    # -- up to the checkpoint --------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[ShownBatch]:
         """All sound batches up to the checkpoint's end. A fault is noted, and the rest of its file left out."""
@@ -91,7 +91,7 @@ class PartitionLog:
         if first is not None and not first <= self._checkpoint.start_offset <= self._checkpoint.next_offset:
             self._note(paths[0], 0, f"the log should begin with offset {self._checkpoint.start_offset}")
 
-    # -- against the journal and the indexes ---------------------------------------------------------------------
+    # -- against the journal and the indexes -----------------------------------------------------------------
 
     def check(self, expected: Iterator[Expected], derived: Derived) -> None:
         """Read the log, and compare it with its journal and the state store. Exhausts `expected`."""
@@ -142,7 +142,7 @@ class PartitionLog:
                 self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins"
             )
 
-    # -- after the checkpoint -------------------------------------------------------------------------------------
+    # -- after the checkpoint --------------------------------------------------------------------------------
 
     def high_watermark(self) -> int:
         """The offset after the last sound batch, even beyond the checkpoint's end: messages up to here were shown.

@@ -98,7 +98,7 @@ class PlainTableCheck:
             time.sleep(0.05)
         return True
 
-    # -- Spark's log ---------------------------------------------------------------------------------------------
+    # -- Spark's log -----------------------------------------------------------------------------------------
 
     def _read_entries(self) -> Iterator[Finding]:
         for name, size in sorted(self._files.list_directory(self._spark_log).items()):
@@ -143,7 +143,7 @@ class PlainTableCheck:
         counting = set(live)
         return [file for file in listed if file not in counting]
 
-    # -- the table's own file ------------------------------------------------------------------------------------
+    # -- the table's own file --------------------------------------------------------------------------------
 
     def _check_state(self, live: set[str]) -> Iterator[Finding]:
         path = self._directory / names.STATE
@@ -155,7 +155,7 @@ class PlainTableCheck:
         for name in sorted(live & retired.keys()):
             yield Finding(path, None, f"it lists {name} for deletion, which is live")
 
-    # -- data files ----------------------------------------------------------------------------------------------
+    # -- data files ------------------------------------------------------------------------------------------
 
     def _check_file(self, file: DataFile, size: int | None) -> tuple[Footer | None, list[Finding]]:
         path = self._directory / file.name
@@ -181,7 +181,7 @@ class PlainTableCheck:
                 raise FooterError(f"it has {parquet.metadata.num_rows} rows, but its footer counts {rows}")
             return footer
 
-    # -- rows ----------------------------------------------------------------------------------------------------
+    # -- rows ------------------------------------------------------------------------------------------------
 
     def _check_rows(self, file: DataFile, footer: Footer, reached: Held) -> Iterator[Finding]:
         """Check the rows of a live file: they continue where the table ended, and equal those of the log."""

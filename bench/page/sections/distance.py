@@ -75,7 +75,7 @@ def yes_or_no(value: bool) -> Cell:
     return Cell("yes" if value else "no")
 
 
-# -- the model --------------------------------------------------------------------------------------------------------
+# -- the model -----------------------------------------------------------------------------------------------
 
 
 def formulas(rows: list[Distance]) -> Table:
@@ -132,7 +132,7 @@ def at_first(rows: list[Distance]) -> int:
     return PARTITIONS_AT_FIRST if PARTITIONS_AT_FIRST in counts else min(counts)
 
 
-# -- who wins where ---------------------------------------------------------------------------------------------------
+# -- who wins where ------------------------------------------------------------------------------------------
 
 
 def win_tables(rows: list[Distance]) -> list[Table | Folded]:

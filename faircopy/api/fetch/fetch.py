@@ -153,7 +153,7 @@ class Operation:
             answer.add(asked)
         return answer
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------------------
 
     def _read(self, answer: Answer) -> None:
         is_small = total_bytes(answer.to_read) <= INLINE_READ_BYTES

@@ -96,7 +96,7 @@ class Demo:
             self._stop_broker()
         return rows_of(self._tally, self._count, time.monotonic() - self._began)
 
-    # -- parts ---------------------------------------------------------------------------------------------------
+    # -- parts -----------------------------------------------------------------------------------------------
 
     def _find_java(self) -> Path | None:
         if find_spec("pyspark") is None:
