@@ -16,7 +16,7 @@ from faircopy.cli.topics import (
     EARLIEST,
     LATEST,
     PartitionsStopped,
-    Place,
+    TopicPartition,
     described_topics,
     end_offsets,
     metadata,
@@ -60,9 +60,9 @@ def describe(group: str, broker: str, as_json: bool) -> None:
     with BrokerConnection(broker) as connection:
         described = known(connection, group)
         owners = {
-            place: member.client_id
+            partition: member.client_id
             for member in described.members
-            for place in assigned_partitions(member.member_assignment)
+            for partition in assigned_partitions(member.member_assignment)
         }
         offsets = offset_rows(connection, group, owners)
     if as_json:
@@ -92,7 +92,9 @@ def known(connection: BrokerConnection, group: str) -> Any:
     return described
 
 
-def offset_rows(connection: BrokerConnection, group: str, owners: dict[Place, str]) -> list[dict[str, Any]]:
+def offset_rows(
+    connection: BrokerConnection, group: str, owners: dict[TopicPartition, str]
+) -> list[dict[str, Any]]:
     """The committed offsets of a group, and its lag."""
     committed = fetch_offsets(connection, group)
     names = sorted({topic for topic, _ in {*committed, *owners}})
@@ -100,20 +102,20 @@ def offset_rows(connection: BrokerConnection, group: str, owners: dict[Place, st
     ends = end_offsets(connection, there, LATEST)
     return [
         {
-            "topic": place[0],
-            "partition": place[1],
-            "offset": committed.get(place),
-            "end": ends.get(place),
-            "lag": end - committed[place]
-            if (end := ends.get(place)) is not None and place in committed
+            "topic": partition[0],
+            "partition": partition[1],
+            "offset": committed.get(partition),
+            "end": ends.get(partition),
+            "lag": end - committed[partition]
+            if (end := ends.get(partition)) is not None and partition in committed
             else None,
-            "owner": owners.get(place),
+            "owner": owners.get(partition),
         }
-        for place in sorted({*committed, *owners})
+        for partition in sorted({*committed, *owners})
     ]
 
 
-def fetch_offsets(connection: BrokerConnection, group: str) -> dict[Place, int]:
+def fetch_offsets(connection: BrokerConnection, group: str) -> dict[TopicPartition, int]:
     """All offsets of a group."""
     answer = connection.ask(OFFSET_FETCH, 5, {"group_id": group, "topics": None})
     ensure_ok(answer.error_code, None, f"offsets of group {group!r}")

@@ -27,7 +27,7 @@ LATEST, EARLIEST = -1, -2
 TIMEOUT_MS = 30_000
 PARTITIONS_PER_REQUEST = 1_000
 
-Place = tuple[str, int]  # topic and partition
+TopicPartition = tuple[str, int]  # topic and partition
 
 
 class PartitionsStopped(FaircopyError):
@@ -75,9 +75,11 @@ def metadata(connection: BrokerConnection, names: Sequence[str] | None) -> list[
     return found
 
 
-def end_offsets(connection: BrokerConnection, topics: Iterable[Any], which: int) -> dict[Place, int | None]:
+def end_offsets(
+    connection: BrokerConnection, topics: Iterable[Any], which: int
+) -> dict[TopicPartition, int | None]:
     """First (EARLIEST) or end (LATEST) offsets of topics' partitions; None for a stopped partition."""
-    found: dict[Place, int | None] = {}
+    found: dict[TopicPartition, int | None] = {}
     for asked in batches(topics, which):
         answer = connection.ask(LIST_OFFSETS, 5, {"topics": asked, "isolation_level": 0})
         for topic in answer.topics:
@@ -165,13 +167,18 @@ def list_topics(broker: str, as_json: bool) -> None:
     show(rows, as_json, empty="no topics yet: faircopy topics create NAME creates one")
 
 
-def row_of(topic: Any, first: dict[Place, int | None], end: dict[Place, int | None]) -> dict[str, Any]:
+def row_of(
+    topic: Any, first: dict[TopicPartition, int | None], end: dict[TopicPartition, int | None]
+) -> dict[str, Any]:
     """A topic as a row of the table; messages of stopped partitions are not counted."""
-    places = [(topic.name, each.partition_index) for each in topic.partitions]
-    counts = [None if (last := end[place]) is None else last - (first[place] or 0) for place in places]
+    partitions = [(topic.name, each.partition_index) for each in topic.partitions]
+    counts = [
+        None if (last := end[partition]) is None else last - (first[partition] or 0)
+        for partition in partitions
+    ]
     return {
         "topic": topic.name,
-        "partitions": len(places),
+        "partitions": len(partitions),
         "stopped": counts.count(None),
         "messages": sum(filter(None, counts)),
     }

@@ -19,7 +19,7 @@ from faircopy.journal.reverse_list import HasSegments, Read, ReverseWalk
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
 
-Place = Callable[[memoryview, int, int], PlacedBatch]
+PlaceBatch = Callable[[memoryview, int, int], PlacedBatch]
 """`place(batch, base offset, leader epoch)` gives a batch its place in the log. Call it on the event loop."""
 
 
@@ -40,7 +40,7 @@ Steps = Generator[Step, list[Draft] | None, None]
 
 
 def copy_transaction(
-    journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: Read, place: Place
+    journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: Read, place: PlaceBatch
 ) -> Steps:
     """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` holds those of the last
     drafts that are still in memory; `read` reads the others.
@@ -96,7 +96,7 @@ def with_payloads(walk: ReverseWalk, piece: Iterable[Draft]) -> list[Draft]:
 
 
 def placed_in_order(
-    drafts: Iterable[Draft], base_offset: int, leader_epoch: int, place: Place
+    drafts: Iterable[Draft], base_offset: int, leader_epoch: int, place: PlaceBatch
 ) -> list[PlacedBatch]:
     """Place loaded drafts one after another from `base_offset` on, all under one leader epoch."""
     placed = []

@@ -25,7 +25,7 @@ from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_rows import LogRows
 from faircopy.verify.parquet_damage import where_damaged
 
-Partition = tuple[str, int]
+TopicPartition = tuple[str, int]
 
 
 class TablePartition(NamedTuple):
@@ -201,7 +201,7 @@ class PlainTableCheck:
                     rows = rows.slice(count)
 
     def _check_part(
-        self, path: Path, rows: pa.Table, partition: Partition, footer: Footer, reached: Held
+        self, path: Path, rows: pa.Table, partition: TopicPartition, footer: Footer, reached: Held
     ) -> Iterator[Finding]:
         """Check the contiguous rows of one partition."""
         topic, number = partition
