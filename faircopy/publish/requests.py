@@ -27,7 +27,9 @@ from typing import Any, NamedTuple, TypeVar
 from faircopy.errors import FaircopyError
 from faircopy.publish.compaction import Upkeep
 
-Span = tuple[int, int, str]
+TxidSpan = tuple[int, int, str]
+"""The first and last offset of a transaction, and its TxId, as tables show it."""
+
 _T = TypeVar("_T")
 
 
@@ -52,7 +54,7 @@ class Cut(NamedTuple):
     first_offset: int
     end_offset: int
     chunks: tuple[Chunk, ...]
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TxidSpan, ...] = ()
 
 
 class Open(NamedTuple):

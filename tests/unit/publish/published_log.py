@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faircopy.publish.files import Files, write_durably
-from faircopy.publish.requests import Chunk, Cut, Span
+from faircopy.publish.requests import Chunk, Cut, TxidSpan
 from faircopy.wire.records import NewRecord, build_batch
 
 Partition = tuple[str, int]
@@ -22,7 +22,7 @@ class GrowingLog:
         self._directory = directory
         self._bytes = dict.fromkeys(partitions, b"")
         self._cut_at = dict.fromkeys(partitions, (0, 0))  # offset and position
-        self._spans: dict[Partition, list[Span]] = {partition: [] for partition in partitions}
+        self._spans: dict[Partition, list[TxidSpan]] = {partition: [] for partition in partitions}
         self.ends = dict.fromkeys(partitions, 0)
 
     def append(self, partition: Partition, messages: list[NewRecord], txid: str | None = None) -> None:
