@@ -67,19 +67,19 @@ def consume(
     shown = for_terminal if sys.stdout.isatty() else as_it_is
     write = as_json_line if as_json else compile_format(form, shown)
     ensure_reachable(broker)
-    reader = Reader(broker, topic, group, from_beginning)
+    consumer = ConsoleConsumer(broker, topic, group, from_beginning)
     try:
-        reader.begin(partition, offset)
-        for message in reader.messages(count, stop_at_end):
+        consumer.begin(partition, offset)
+        for message in consumer.messages(count, stop_at_end):
             sys.stdout.buffer.write(write(message))
         sys.stdout.buffer.flush()
     except KeyboardInterrupt:
         sys.stdout.buffer.flush()
     finally:
-        reader.close()
+        consumer.close()
 
 
-class Reader:
+class ConsoleConsumer:
     """A consumer of one topic, in a group or on its own."""
 
     def __init__(self, broker: str, topic: str, group: str | None, from_beginning: bool) -> None:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from faircopy.publish.fields import PADDING_BYTES, ROW_NUMBERS, Fields, read_fields
 from faircopy.publish.gather import gather
 from faircopy.publish.headers import header_lists
-from faircopy.publish.run import LoggedBatch, Origin, Run
+from faircopy.publish.record_run import LoggedBatch, Origin, RecordRun
 from faircopy.publish.schema import SCHEMA, TIMESTAMP_TYPE, Slice
 from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES
 from faircopy.wire.compression import Bytes, RecordsError, decompress
@@ -44,7 +44,7 @@ def decode(batches: Iterable[LoggedBatch], limit_bytes: int = DECOMPRESSED_BYTES
     A batch that decompresses to more than `limit_bytes` can't be decoded. At most ROWS_AT_MOST rows and about
     RUN_BYTES are yielded at a time, unless a single record is larger.
     """
-    run = Run()
+    run = RecordRun()
     for batch in batches:
         data, at, stop = _records_section(batch, limit_bytes)
         done = 0
@@ -53,7 +53,7 @@ def decode(batches: Iterable[LoggedBatch], limit_bytes: int = DECOMPRESSED_BYTES
             done += taken
             if run.is_full:
                 yield from _rows(run)
-                run = Run()
+                run = RecordRun()
     yield from _rows(run)
 
 
@@ -70,19 +70,19 @@ def _records_section(batch: LoggedBatch, limit_bytes: int) -> tuple[Bytes, int, 
     return data, 0, len(data)
 
 
-def _rows(run: Run) -> Iterator[Rows]:
+def _rows(run: RecordRun) -> Iterator[Rows]:
     if run.ends:
         batch, sources = _columns(run)
         if batch.num_rows:
             yield Rows(batch, _slices(run, sources))
 
 
-def _slices(run: Run, sources: pa.Array) -> list[Slice]:
+def _slices(run: RecordRun, sources: pa.Array) -> list[Slice]:
     counted = ((run.sources[one["values"]], one["counts"]) for one in pc.value_counts(sources).to_pylist())
     return [Slice(source.topic, source.partition, rows) for source, rows in counted]
 
 
-def _columns(run: Run) -> tuple[pa.RecordBatch, pa.Array]:
+def _columns(run: RecordRun) -> tuple[pa.RecordBatch, pa.Array]:
     """The rows of a run, and the number of the source of each."""
     count = len(run.ends)
     run.payload.extend(bytes(PADDING_BYTES))
@@ -112,14 +112,14 @@ def _columns(run: Run) -> tuple[pa.RecordBatch, pa.Array]:
     return (rows, sources) if pc.all(good).as_py() else (rows.filter(good), sources.filter(good))
 
 
-def _of_sources(run: Run, sources: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+def _of_sources(run: RecordRun, sources: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
     return pc.take(pa.array([getattr(source, name) for source in run.sources], kind), sources)
 
 
 class _OriginColumns:
     """The columns that rows of a run get from their batches."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RecordRun) -> None:
         self._origin = pa.Array.from_buffers(pa.int32(), len(run.origin), [None, pa.py_buffer(run.origin)])
         self._columns = dict(zip(Origin._fields, zip(*run.origins, strict=True), strict=True))
 

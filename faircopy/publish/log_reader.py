@@ -14,8 +14,8 @@ from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.publish.files import Files
+from faircopy.publish.record_run import LoggedBatch, Source
 from faircopy.publish.requests import Chunk, Cut
-from faircopy.publish.run import LoggedBatch, Source
 from faircopy.wire.batch import (
     CRC_START,
     HEADER_BYTES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from faircopy.publish.columns import decode
-from faircopy.publish.run import LoggedBatch, Source
+from faircopy.publish.record_run import LoggedBatch, Source
 from faircopy.wire.batch import BatchError, check_produced, placed_prefix, read_header
 from tests.fuzz.batches import DECOMPRESSED_BYTES_MAX, odd_batch, signed
 from tests.fuzz.choices import Choices

@@ -23,7 +23,7 @@ REPORT_SECONDS = 0.25
 POLLS = 5_000
 
 
-class Reader:
+class CheckingConsumer:
     """Reads and checks."""
 
     def __init__(self, address: str, flights: int) -> None:
@@ -109,4 +109,4 @@ class Reader:
 
 
 if __name__ == "__main__":
-    Reader(sys.argv[1], int(sys.argv[2])).run()
+    CheckingConsumer(sys.argv[1], int(sys.argv[2])).run()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cramjam
 from hypothesis import strategies as st
 
-from faircopy.publish.run import LoggedBatch, Source
+from faircopy.publish.record_run import LoggedBatch, Source
 from faircopy.wire.batch import (
     COMPRESSION_MASK,
     HEADER,

@@ -269,7 +269,7 @@ def test_compressed_batches(place: Place, codec: int) -> None:
 
 def test_row_groups_are_bounded(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_file, "ROW_GROUP_BYTES", 50_000)
-    monkeypatch.setattr("faircopy.publish.run.RUN_BYTES", 10_000)
+    monkeypatch.setattr("faircopy.publish.record_run.RUN_BYTES", 10_000)
     for _ in range(60):
         place.log.append(ORDERS, [NewRecord(bytes(1000))] * 10)
     place.publish()

@@ -52,7 +52,7 @@ class Origin(NamedTuple):
     txid: str | None
 
 
-class Run:
+class RecordRun:
     """Row i ends at `ends[i]`, plus a shift, in `payload`, and belongs to `origins[origin[i]]`."""
 
     __slots__ = ("ends", "origin", "origins", "payload", "sources")
