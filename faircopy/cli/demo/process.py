@@ -17,11 +17,11 @@ from faircopy.errors import FaircopyError
 Listen = Callable[[dict[str, Any]], None]
 
 
-class PartFailed(FaircopyError):
-    """A process of the demo ended with an error."""
+class DemoFailed(FaircopyError):
+    """A process of the demo ended with an error, or took too long."""
 
 
-class Part:
+class DemoProcess:
     """One process; `listen` is called, on a thread, with each event that it reports."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Part:
 
     def _start(self) -> None:
         with self._log.open("a") as log:
-            self.process = subprocess.Popen(
+            self.child = subprocess.Popen(
                 self._arguments,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -44,7 +44,7 @@ class Part:
                 text=True,
                 env=self._environment,
             )
-        self._thread = threading.Thread(target=self._hear, args=(self.process,), daemon=True)
+        self._thread = threading.Thread(target=self._hear, args=(self.child,), daemon=True)
         self._thread.start()
 
     def _hear(self, process: subprocess.Popen[str]) -> None:
@@ -56,39 +56,39 @@ class Part:
     @property
     def is_running(self) -> bool:
         """Whether the process has not ended."""
-        return self.process.poll() is None
+        return self.child.poll() is None
 
     def crash(self) -> bool:
         """Kill the process with kill -9, and start it again; false if it had already ended."""
         if not self.is_running:
             return False
-        self.process.kill()
+        self.child.kill()
         self._close()
         self._start()
         return True
 
     def finish(self, seconds: float = 90.0) -> None:
-        """Close its standard input, and wait until it has ended. Raises PartFailed."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        """Close its standard input, and wait until it has ended. Raises DemoFailed."""
+        assert self.child.stdin is not None
+        self.child.stdin.close()
         try:
-            code = self.process.wait(seconds)
+            code = self.child.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise PartFailed(f"{self.name} did not end within {seconds:.0f} s; see {self._log}") from None
+            raise DemoFailed(f"{self.name} did not end within {seconds:.0f} s; see {self._log}") from None
         self._close()
         if code:
-            raise PartFailed(f"{self.name} ended with code {code}; see {self._log}")
+            raise DemoFailed(f"{self.name} ended with code {code}; see {self._log}")
 
     def kill(self) -> None:
         """End it at once, if it still runs."""
         if self.is_running:
-            self.process.kill()
+            self.child.kill()
         self._close()
 
     def _close(self) -> None:
-        self.process.wait()
+        self.child.wait()
         self._thread.join(10)
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.child.stdin, self.child.stdout):
             if pipe is not None:
                 pipe.close()

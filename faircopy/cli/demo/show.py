@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
 from faircopy.cli.demo.java import java_home
-from faircopy.cli.demo.process import Part, PartFailed
+from faircopy.cli.demo.process import DemoFailed, DemoProcess
 from faircopy.cli.demo.report import Row, rows_of, table_of
 from faircopy.cli.demo.tally import Tally
 from faircopy.cli.output import json_option
@@ -75,7 +75,7 @@ class Demo:
         self._with_spark = with_spark
         self._console = console
         self._tally = Tally()
-        self._parts: list[Part] = []
+        self._processes: list[DemoProcess] = []
         self._broker: subprocess.Popen[str] | None = None
         self._began = time.monotonic()
 
@@ -89,14 +89,14 @@ class Demo:
             address = self._start_broker()
             self._make_topics(address)
             with self._progress() as progress:
-                self._run_parts(address, java, progress)
+                self._run_processes(address, java, progress)
         finally:
-            for part in self._parts:
-                part.kill()
+            for process in self._processes:
+                process.kill()
             self._stop_broker()
         return rows_of(self._tally, self._count, time.monotonic() - self._began)
 
-    # -- parts -----------------------------------------------------------------------------------------------
+    # -- processes -------------------------------------------------------------------------------------------
 
     def _find_java(self) -> Path | None:
         if find_spec("pyspark") is None:
@@ -119,7 +119,7 @@ class Demo:
         assert self._broker.stdout is not None
         line = self._broker.stdout.readline()
         if "ready on" not in line:
-            raise PartFailed(f"the broker did not start; see {self._directory / 'broker.log'}")
+            raise DemoFailed(f"the broker did not start; see {self._directory / 'broker.log'}")
         return line.split()[-1]
 
     def _stop_broker(self) -> None:
@@ -149,14 +149,14 @@ class Demo:
             console=self._console,
         )  # fmt: skip
 
-    def _run_parts(self, address: str, java: Path | None, progress: Progress) -> None:
+    def _run_processes(self, address: str, java: Path | None, progress: Progress) -> None:
         bars = {
             "loaded": progress.add_task("flights loaded", total=self._count),
             "committed": progress.add_task("flights committed", total=self._count),
             "seen": progress.add_task("messages seen by a plain consumer", total=2 * self._count),
         }
         log = self._directory / "parts.log"
-        reader = self._part(
+        reader = self._start(
             "the reader",
             ["-m", "faircopy.cli.demo.reader", address, str(self._count)],
             self._tally.hear_reader,
@@ -171,22 +171,22 @@ class Demo:
         self._load(address, progress, bars["loaded"])
         workers = [self._worker(address, number, log) for number in range(WORKERS)]
         self._watch(workers, progress, bars)
-        for part in [*workers, reader, *([spark] if spark else [])]:
-            self._finish(part, progress, bars)
+        for process in [*workers, reader, *([spark] if spark else [])]:
+            self._finish(process, progress, bars)
 
-    def _part(
+    def _start(
         self, name: str, arguments: list[str], listen: Callable[..., None], log: Path, **variables: str
-    ) -> Part:
-        part = Part(name, arguments, listen, log, **variables)
-        self._parts.append(part)
-        return part
+    ) -> DemoProcess:
+        process = DemoProcess(name, arguments, listen, log, **variables)
+        self._processes.append(process)
+        return process
 
-    def _start_spark(self, java: Path, log: Path) -> Part:
+    def _start_spark(self, java: Path, log: Path) -> DemoProcess:
         self._wait_for_tables()
         script = str(Path(__file__).parent / "spark_job.py")
         plain, checkpoint = str(self._directory / "data" / "plain"), str(self._directory / "spark-checkpoint")
         variables = {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
-        return self._part(
+        return self._start(
             "the Spark job", [script, plain, checkpoint], self._tally.hear_spark, log, **variables
         )
 
@@ -199,13 +199,13 @@ class Demo:
         ]
         while not all(path.exists() for path in paths):
             if time.monotonic() > deadline:
-                raise PartFailed(f"the plain tables were not made; see {self._directory / 'broker.log'}")
+                raise DemoFailed(f"the plain tables were not made; see {self._directory / 'broker.log'}")
             time.sleep(0.05)
 
-    def _worker(self, address: str, number: int, log: Path) -> Part:
+    def _worker(self, address: str, number: int, log: Path) -> DemoProcess:
         end_offset = len(range(number, self._count, WORKERS))
         arguments = ["-m", "faircopy.cli.demo.worker", address, str(number), str(end_offset)]
-        return self._part(f"worker {number}", arguments, self._tally.hear_worker(number), log)
+        return self._start(f"worker {number}", arguments, self._tally.hear_worker(number), log)
 
     def _load(self, address: str, progress: Progress, bar: TaskID) -> None:
         """Write all flights to the source topic, without a transaction."""
@@ -223,10 +223,10 @@ class Demo:
                 producer.poll(0)
                 progress.update(bar, completed=self._tally.loaded)
         if producer.flush(60):
-            raise PartFailed("not all flights could be loaded")
+            raise DemoFailed("not all flights could be loaded")
         progress.update(bar, completed=self._tally.loaded)
 
-    def _watch(self, workers: list[Part], progress: Progress, bars: dict[str, TaskID]) -> None:
+    def _watch(self, workers: list[DemoProcess], progress: Progress, bars: dict[str, TaskID]) -> None:
         """Let workers crash at random moments, until everything is committed."""
         chance = random.Random(self._seed)
         crashes = sorted(chance.uniform(0.03, 0.9) for _ in range(CRASHES))
@@ -237,7 +237,7 @@ class Demo:
                 crashes.pop(0)
                 self._tally.crashed += chance.choice(workers).crash()
             if time.monotonic() > deadline:
-                raise PartFailed(f"the workers did not end within {SECONDS_MAX:.0f} s")
+                raise DemoFailed(f"the workers did not end within {SECONDS_MAX:.0f} s")
             time.sleep(0.05)
 
     def _update(self, progress: Progress, bars: dict[str, TaskID]) -> None:
@@ -250,13 +250,13 @@ class Demo:
         if "joined" in bars:
             progress.update(bars["joined"], completed=tally.joined)
 
-    def _finish(self, part: Part, progress: Progress, bars: dict[str, TaskID]) -> None:
-        """Wait for a part to end, and show its progress meanwhile."""
-        assert part.process.stdin is not None
-        part.process.stdin.close()
+    def _finish(self, process: DemoProcess, progress: Progress, bars: dict[str, TaskID]) -> None:
+        """Wait for a process to end, and show its progress meanwhile."""
+        assert process.child.stdin is not None
+        process.child.stdin.close()
         deadline = time.monotonic() + SECONDS_MAX
-        while part.is_running and time.monotonic() < deadline:
+        while process.is_running and time.monotonic() < deadline:
             self._update(progress, bars)
             time.sleep(0.05)
-        part.finish()
+        process.finish()
         self._update(progress, bars)
