@@ -87,7 +87,7 @@ api 1 Fetch 4-12 flexible 12+
 VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
 
 
-class Operation:
+class PendingFetch:
     """One Fetch request in the works."""
 
     def __init__(
@@ -209,7 +209,7 @@ class FetchHandler:
         if request.session_id:
             refuse_session(exchange, header)
         else:
-            Operation(self, exchange, header, request).start()
+            PendingFetch(self, exchange, header, request).start()
         return None
 
     def fail(self, exchange: Exchange, error: BaseException | None) -> None:

@@ -99,7 +99,7 @@ class Checked(NamedTuple):
     is_counted: bool = True
 
 
-class Operation:
+class PendingProduce:
     """One Produce request in the works: it is answered when each of its batches is safe or refused."""
 
     __slots__ = ("correlation_id", "exchange", "request", "results", "version", "waiting")
@@ -139,7 +139,7 @@ class Operation:
             self.exchange.connection.close()
 
 
-class LargeOperation(Operation):
+class LargePendingProduce(PendingProduce):
     """The same for many partitions: the response is encoded on a thread."""
 
     __slots__ = ("_is_settled",)
@@ -182,41 +182,43 @@ class ProduceHandler:
         except TooManyElements:
             exchange.blocks_next = True
             return self._take_many(exchange, header, frame)
-        operation = Operation(exchange, header, request)
-        if not operation.results:
-            operation.answer()
+        pending = PendingProduce(exchange, header, request)
+        if not pending.results:
+            pending.answer()
         refused, budget = self._refusal(header, request), CountingBudget()
         checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
         if budget.is_exceeded:
             exchange.blocks_next = True
-            return self._go_on(operation, checked, self._large.pace_for(exchange.connection))
+            return self._go_on(pending, checked, self._large.pace_for(exchange.connection))
         for number, one in enumerate(checked):
-            self._append(operation, number, one)
+            self._append(pending, number, one)
         return None
 
     async def _take_many(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
         """Take a request with so many partitions that others must have their turn in between."""
         request = await self._large.run(read_produce_request, header.api_version, frame, header.body_at)
-        operation = LargeOperation(exchange, header, request)
+        pending = LargePendingProduce(exchange, header, request)
         refused, budget = self._refusal(header, request), CountingBudget()
         pace = self._large.pace_for(exchange.connection)
         checked = [
             refused or self._check(topic, records, budget)
             async for topic, _, records in pace.over(request.partitions)
         ]
-        await self._go_on(operation, checked, pace)
-        await operation.answer_from_thread(self._large)
+        await self._go_on(pending, checked, pace)
+        await pending.answer_from_thread(self._large)
 
-    async def _go_on(self, operation: Operation, checked: list[Checked | FaircopyError], pace: Pace) -> None:
+    async def _go_on(
+        self, pending: PendingProduce, checked: list[Checked | FaircopyError], pace: Pace
+    ) -> None:
         """Count what takes long to count, and append all, unless the client has gone meanwhile."""
-        connection = operation.exchange.connection
+        connection = pending.exchange.connection
         for number, one in enumerate(checked):
             if isinstance(one, Checked) and not one.is_counted:
                 checked[number] = await self._counted(one, connection)
         pace.ensure_wanted()
         async for number, one in pace.through(enumerate(checked)):
-            self._append(operation, number, one)
-        operation.exchange.release_next()
+            self._append(pending, number, one)
+        pending.exchange.release_next()
 
     async def _counted(self, one: Checked, connection: ClientConnection) -> Checked | FaircopyError:
         try:
@@ -227,21 +229,21 @@ class ProduceHandler:
             return error
         return one
 
-    def _append(self, operation: Operation, number: int, checked: Checked | FaircopyError) -> None:
+    def _append(self, pending: PendingProduce, number: int, checked: Checked | FaircopyError) -> None:
         """Append a batch, or settle it as refused."""
-        topic, partition, _ = operation.request.partitions[number]
+        topic, partition, _ = pending.request.partitions[number]
         if isinstance(checked, Checked):
             try:
-                self._append_checked(operation, number, topic, partition, checked)
+                self._append_checked(pending, number, topic, partition, checked)
                 return
             except FaircopyError as error:
                 checked = error
         code = code_of(checked)
         log.debug(
             "refused to %s: Produce to %s-%d: %s: %s",
-            operation.exchange.connection.peer, topic, partition, code.name, checked,
+            pending.exchange.connection.peer, topic, partition, code.name, checked,
         )  # fmt: skip
-        operation.settle(number, ProduceResult(topic, partition, code, error_message=message_of(checked)))
+        pending.settle(number, ProduceResult(topic, partition, code, error_message=message_of(checked)))
 
     def _refusal(self, header: RequestHeader, request: ProduceRequest) -> Refused | None:
         """Why the whole request is refused, if it is."""
@@ -255,7 +257,7 @@ class ProduceHandler:
         return None
 
     def _append_checked(
-        self, operation: Operation, number: int, topic: str, partition_number: int, checked: Checked
+        self, pending: PendingProduce, number: int, topic: str, partition_number: int, checked: Checked
     ) -> None:
         partition = self._catalog.find(topic, partition_number)
         if partition is None:
@@ -274,12 +276,12 @@ class ProduceHandler:
         def safe(base_offset: int) -> None:
             if header.is_transactional and not hosted.acks_expected_offsets:
                 base_offset = UNKNOWN_OFFSET
-            operation.settle(
+            pending.settle(
                 number, ProduceResult(topic, partition_number, 0, base_offset, stamp_ms, start_offset)
             )
 
         if header.is_transactional:
-            coordinator, transaction = self._transaction(operation, partition, header)
+            coordinator, transaction = self._transaction(pending, partition, header)
             safe_with_transaction = coordinator.once_written(transaction, safe)
             partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
@@ -333,12 +335,12 @@ class ProduceHandler:
                 )
 
     def _transaction(
-        self, operation: Operation, partition: HostedPartition, header: BatchHeader
+        self, pending: PendingProduce, partition: HostedPartition, header: BatchHeader
     ) -> tuple[TransactionCoordinator, TransactionId]:
         """The open transaction that a draft belongs to, and who coordinates it; tells a zombie, and what comes late,
         from it.
         """
-        transactional_id = operation.request.transactional_id or ""
+        transactional_id = pending.request.transactional_id or ""
         coordinator = self._shards.coordinator_of(transactional_id)
         identity = (header.producer_id, header.producer_epoch)
         try:
@@ -348,7 +350,7 @@ class ProduceHandler:
                 raise
             raise Refused(coordinator.refusal_of_draft(transactional_id, *identity), str(error)) from error
         content = (partition.id, header.base_sequence)
-        sent = Sent(operation.exchange.connection.number, operation.correlation_id, content)
+        sent = Sent(pending.exchange.connection.number, pending.correlation_id, content)
         try:
             coordinator.admit_draft(transaction, sent)
         except TransactionRefused as error:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.publish import fields, run
+from faircopy.publish import fields
 from faircopy.publish.columns import decode
 from faircopy.publish.schema import SCHEMA
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
@@ -147,8 +147,8 @@ def test_header_keys_that_are_not_utf8() -> None:
 def test_runs_end_anywhere(listed: list[list[NewRecord]]) -> None:
     log = end_to_end(*(build_batch(messages) for messages in listed))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run, "RUN_BYTES", 64)
-        patched.setattr(run, "ROWS_AT_MOST", 7)
+        patched.setattr(record_run, "RUN_BYTES", 64)
+        patched.setattr(record_run, "ROWS_AT_MOST", 7)
         assert rows(log) == expected(log)
 
 
@@ -159,11 +159,11 @@ def test_a_small_batch_that_holds_very_much_comes_in_pieces() -> None:
     assert len(log) < 40_000
     pieces = [batch for batch, _ in decode(logged(log))]
     assert sum(piece.num_rows for piece in pieces) == 100
-    assert max(piece.nbytes for piece in pieces) < 2 * run.RUN_BYTES
+    assert max(piece.nbytes for piece in pieces) < 2 * record_run.RUN_BYTES
 
 
 def test_a_record_larger_than_a_run() -> None:
-    listed = [NewRecord(b"a"), NewRecord(bytes(run.RUN_BYTES + 5)), NewRecord(b"b")]
+    listed = [NewRecord(b"a"), NewRecord(bytes(record_run.RUN_BYTES + 5)), NewRecord(b"b")]
     log = build_batch(listed)
     assert [row["value"] for row in rows(log)] == [message.value for message in listed]
 
