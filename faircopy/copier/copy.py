@@ -14,7 +14,7 @@ from faircopy.copier.fold import CopyTransaction
 from faircopy.datalog.log import PlacedBatch
 from faircopy.errors import invariant
 from faircopy.journal.recent import Draft
-from faircopy.journal.reverse_list import HasSegments, Read, ReverseWalk
+from faircopy.journal.reverse_list import HasSegments, ReadBytes, ReverseWalk
 
 PIECE_BYTES = 4 << 20
 KEPT_PAYLOAD_BYTES = 8 << 20
@@ -40,7 +40,7 @@ Steps = Generator[Step, list[Draft] | None, None]
 
 
 def copy_transaction(
-    journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: Read, place: PlaceBatch
+    journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: ReadBytes, place: PlaceBatch
 ) -> Steps:
     """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` holds those of the last
     drafts that are still in memory; `read` reads the others.

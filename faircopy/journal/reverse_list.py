@@ -17,7 +17,7 @@ from faircopy.journal.segments import Segments
 
 WINDOW_BYTES = 256 << 10
 
-Read = Callable[[Segment, int, int], bytes]
+ReadBytes = Callable[[Segment, int, int], bytes]
 
 
 class HasSegments(Protocol):
@@ -41,7 +41,7 @@ def read_from_cache(segment: Segment, position: int, size: int) -> bytes:
 class ReverseWalk:
     """A walk over one transaction's drafts in one journal."""
 
-    def __init__(self, journal: HasSegments, transaction: TransactionId, read: Read) -> None:
+    def __init__(self, journal: HasSegments, transaction: TransactionId, read: ReadBytes) -> None:
         self._segments = journal.segments
         self._transaction = transaction
         self._read = read

@@ -33,8 +33,7 @@ from faircopy.errors import FaircopyError
 CONNECTIONS_MAX = 16
 """How many connections of one producer are remembered. A producer uses two or three, a pool a few more."""
 
-Identity = tuple[int, int]
-"""Producer id and epoch."""
+ProducerIdAndEpoch = tuple[int, int]
 
 
 class RequestKind(IntEnum):
@@ -129,15 +128,15 @@ class ProducerConnections:
     """The connections of all producers that have a transactional id. Ask only for those that are known to exist."""
 
     def __init__(self) -> None:
-        self._connections: dict[Identity, Connections] = {}
+        self._connections: dict[ProducerIdAndEpoch, Connections] = {}
 
-    def admit(self, producer: Identity, kind: RequestKind, sent: Sent) -> None:
+    def admit(self, producer: ProducerIdAndEpoch, kind: RequestKind, sent: Sent) -> None:
         """Admit a request of a producer. Raises LateRequest."""
         connections = self._connections.get(producer)
         if connections is None:
             connections = self._connections[producer] = Connections()
         connections.admit(kind, sent)
 
-    def forget(self, producer: Identity) -> None:
+    def forget(self, producer: ProducerIdAndEpoch) -> None:
         """Forget the connections of an instance that is fenced, or forgotten."""
         self._connections.pop(producer, None)

@@ -31,7 +31,7 @@ __all__ = [
 
 Direction = Literal["request", "response"]
 Body = Mapping[str, Any] | Message
-Read = Callable[[memoryview, int], tuple[Message, int]]
+ReadMessage = Callable[[memoryview, int], tuple[Message, int]]
 Write = Callable[[bytearray, Body], None]
 
 _READ_ERRORS = (IndexError, struct.error, UnicodeDecodeError)
@@ -42,7 +42,7 @@ class UnknownMessage(FaircopyError):
     """The API has no such version."""
 
 
-def _make_reader(schema: Schema, version: int, direction: Direction) -> Read:
+def _make_reader(schema: Schema, version: int, direction: Direction) -> ReadMessage:
     """`read(buffer, at) -> (message, next)` for a body that starts at byte `at`; bytes after the body are
     ignored.
 

@@ -86,7 +86,7 @@ def decode_request_on_thread(schema: Schema, version: int, frame: memoryview, at
 
 
 def _decode(
-    reader: Callable[[Schema, int, codec.Direction], codec.Read],
+    reader: Callable[[Schema, int, codec.Direction], codec.ReadMessage],
     schema: Schema,
     version: int,
     frame: memoryview,

@@ -1,6 +1,6 @@
 """Bounded readers of Kafka messages, compiled from their layouts.
 
-A `Step` reads one part of a message, appends the value to a list and returns the byte where the next part
+A `ReadValue` reads one part of a message, appends the value to a list and returns the byte where the next part
 starts. It compares every length and count with the number of bytes that remain before it allocates anything.
 So a message can allocate at most a few tens of times its size: the smallest element of an array of structures
 takes a byte or two on the wire and about a hundred in memory. In requests, the number of elements is bounded
@@ -23,9 +23,9 @@ from faircopy.wire.primitives import (
 )
 from faircopy.wire.schema import STRUCTURE, Field
 
-Step = Callable[[memoryview, int, list[Any]], int]
+ReadValue = Callable[[memoryview, int, list[Any]], int]
 _Elements = Callable[[memoryview, int, int, list[Any]], int]
-"""Like a step, for as many elements as the third argument says."""
+"""Like a `ReadValue`, for as many elements as the third argument says."""
 _Length = Callable[[memoryview, int], tuple[int, int]]
 """Reads a length or count. Returns the number, or -1 for null, and the byte where the content starts."""
 
@@ -84,7 +84,7 @@ class Dialect:
         return field.nullable is not None and field.nullable.has(self.version)
 
 
-def structure_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:
+def structure_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> ReadValue:
     """The step that reads a structure and appends it as a `Message`; `name` is for errors."""
     plain, tagged = [f for f in fields if f.tag is None], [f for f in fields if f.tag is not None]
     steps = list(_plain_steps(name, plain, dialect))
@@ -109,7 +109,7 @@ def _message_class(name: str, names: Sequence[str]) -> Callable[[Sequence[Any]],
     return type(name, (Message,), {"__slots__": (), "_names": tuple(names), **members})
 
 
-def _plain_steps(name: str, fields: Sequence[Field], dialect: Dialect) -> Iterator[Step]:
+def _plain_steps(name: str, fields: Sequence[Field], dialect: Dialect) -> Iterator[ReadValue]:
     """Steps for untagged fields. Neighbouring fields of fixed sizes share a step, and so do neighbouring
     absent fields."""
     for sort, run in runs(fields, dialect):
@@ -147,7 +147,7 @@ def fixed_layout(fields: Sequence[Field]) -> struct.Struct:
     return struct.Struct(">" + "".join(FIXED[f.type] for f in fields))
 
 
-def _absent_reader(fields: Sequence[Field]) -> Step:
+def _absent_reader(fields: Sequence[Field]) -> ReadValue:
     append = _absent_values(fields)
 
     def read(_buffer: memoryview, at: int, into: list[Any]) -> int:
@@ -165,7 +165,7 @@ def _absent_values(fields: Sequence[Field]) -> Callable[[list[Any]], None]:
     return lambda into: into.extend([v.copy() if isinstance(v, list) else v for v in values])
 
 
-def _fixed_reader(fields: Sequence[Field]) -> Step:
+def _fixed_reader(fields: Sequence[Field]) -> ReadValue:
     layout = fixed_layout(fields)
     unpack, size = layout.unpack_from, layout.size
 
@@ -176,7 +176,7 @@ def _fixed_reader(fields: Sequence[Field]) -> Step:
     return read
 
 
-def _field_reader(what: str, field: Field, dialect: Dialect) -> Step:
+def _field_reader(what: str, field: Field, dialect: Dialect) -> ReadValue:
     """The reader of one field that is not in a run."""
     nullable = dialect.may_be_null(field)
     if field.array:
@@ -184,7 +184,7 @@ def _field_reader(what: str, field: Field, dialect: Dialect) -> Step:
     return _value_reader(what, field, dialect, nullable)
 
 
-def _value_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> Step:
+def _value_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> ReadValue:
     if field.type == STRUCTURE:
         return structure_reader(what, field.fields, dialect)
     if field.type in FIXED:
@@ -202,7 +202,7 @@ _TAKE: dict[str, Callable[[memoryview], Any]] = {
 }
 
 
-def _uuid_reader(what: str) -> Step:
+def _uuid_reader(what: str) -> ReadValue:
     def read(buffer: memoryview, at: int, into: list[Any]) -> int:
         end = at + _UUID_BYTES
         if end > len(buffer):
@@ -213,7 +213,7 @@ def _uuid_reader(what: str) -> Step:
     return read
 
 
-def _blob_reader(what: str, length: _Length, take: Callable[..., Any]) -> Step:
+def _blob_reader(what: str, length: _Length, take: Callable[..., Any]) -> ReadValue:
     def read(buffer: memoryview, at: int, into: list[Any]) -> int:
         size, at = length(buffer, at)
         if size < 0:
@@ -250,7 +250,7 @@ def _length_reader(what: str, dialect: Dialect, nullable: bool, fixed: Callable[
     return read_compact if dialect.flexible else read_fixed
 
 
-def _array_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> Step:
+def _array_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> ReadValue:
     length = _length_reader(what, dialect, nullable, _INT32)
     element_bytes = max(1, _least_bytes(field, dialect))
     elements = _primitives_reader(field) if field.type in FIXED else _elements_reader(what, field, dialect)
@@ -310,7 +310,7 @@ def _length_bytes(kind: str, dialect: Dialect) -> int:
     return 2 if kind == "string" else 4
 
 
-def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:
+def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> ReadValue:
     """The reader of a structure's tagged fields. It skips unknown ones and those newer than the version."""
     known = {
         field.tag: (place - len(fields), _field_reader(f"{name}.{field.name}", field, dialect))
@@ -334,7 +334,7 @@ def _tags_reader(name: str, fields: Sequence[Field], dialect: Dialect) -> Step:
     return read
 
 
-def _tag_value(name: str, tag: int, seen: set[int], step: Step, buffer: memoryview, at: int) -> Any:
+def _tag_value(name: str, tag: int, seen: set[int], step: ReadValue, buffer: memoryview, at: int) -> Any:
     """The value of a known tagged field, which must fill `buffer` to its end."""
     if tag in seen:
         raise MalformedMessage(f"{name}: tagged field {tag} comes twice")

@@ -1,6 +1,6 @@
 """Writers of Kafka messages, compiled from their layouts.
 
-A `Put` appends one value to a bytearray. A structure is given as a dict or as a `Message`; names that the
+A `WriteValue` appends one value to a bytearray. A structure is given as a dict or as a `Message`; names that the
 version does not have are ignored, and missing names take the schema's default.
 """
 
@@ -16,7 +16,7 @@ from faircopy.wire.primitives import varint
 from faircopy.wire.reading import FIXED, Dialect, Message, fixed_layout, runs
 from faircopy.wire.schema import REQUIRED, STRUCTURE, Field
 
-Put = Callable[[bytearray, Any], None]
+WriteValue = Callable[[bytearray, Any], None]
 _Step = Callable[[bytearray, tuple[Any, ...]], None]
 
 _INT16 = struct.Struct(">h").pack
@@ -28,7 +28,7 @@ class UnencodableMessage(FaircopyError):
     """The values cannot be encoded: one is missing, or does not fit its field. Nothing was sent."""
 
 
-def structure_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Put:
+def structure_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> WriteValue:
     """The writer of a structure; `name` is for errors."""
     present = [f for f in fields if dialect.has(f)]
     plain, tagged = [f for f in present if f.tag is None], [f for f in present if f.tag is not None]
@@ -93,7 +93,7 @@ def _step(name: str, field: Field, at: int, dialect: Dialect) -> _Step:
     return step
 
 
-def _field_writer(what: str, field: Field, dialect: Dialect) -> Put:
+def _field_writer(what: str, field: Field, dialect: Dialect) -> WriteValue:
     put = _array_writer(what, field, dialect) if field.array else _value_writer(what, field, dialect)
     null = _null(field, dialect)
 
@@ -117,7 +117,7 @@ def _null(field: Field, dialect: Dialect) -> bytes:
     return _INT16(-1) if field.type == "string" and not field.array else _INT32(-1)
 
 
-def _value_writer(what: str, field: Field, dialect: Dialect) -> Put:
+def _value_writer(what: str, field: Field, dialect: Dialect) -> WriteValue:
     if field.type == STRUCTURE:
         return structure_writer(what, field.fields, dialect)
     if field.type in FIXED:
@@ -128,7 +128,7 @@ def _value_writer(what: str, field: Field, dialect: Dialect) -> Put:
     return _string_writer(what, put_length) if field.type == "string" else _bytes_writer(what, put_length)
 
 
-def _primitive_writer(what: str, field: Field) -> Put:
+def _primitive_writer(what: str, field: Field) -> WriteValue:
     pack = fixed_layout([field]).pack
 
     def put(out: bytearray, value: Any) -> None:
@@ -140,7 +140,7 @@ def _primitive_writer(what: str, field: Field) -> Put:
     return put
 
 
-def _uuid_writer(what: str) -> Put:
+def _uuid_writer(what: str) -> WriteValue:
     def put(out: bytearray, value: Any) -> None:
         if len(value) != _UUID_BYTES:
             raise UnencodableMessage(f"{what} has {len(value)} bytes, a uuid has {_UUID_BYTES}")
@@ -149,7 +149,7 @@ def _uuid_writer(what: str) -> Put:
     return put
 
 
-def _string_writer(what: str, put_length: Put) -> Put:
+def _string_writer(what: str, put_length: WriteValue) -> WriteValue:
     def put(out: bytearray, value: Any) -> None:
         try:
             encoded = value.encode()
@@ -161,7 +161,7 @@ def _string_writer(what: str, put_length: Put) -> Put:
     return put
 
 
-def _bytes_writer(what: str, put_length: Put) -> Put:
+def _bytes_writer(what: str, put_length: WriteValue) -> WriteValue:
     def put(out: bytearray, value: Any) -> None:
         if not isinstance(value, bytes | bytearray | memoryview):
             raise UnencodableMessage(f"{what} wants bytes, was given {type(value).__name__}")
@@ -171,7 +171,7 @@ def _bytes_writer(what: str, put_length: Put) -> Put:
     return put
 
 
-def _length_writer(what: str, dialect: Dialect, pack: Callable[[int], bytes]) -> Put:
+def _length_writer(what: str, dialect: Dialect, pack: Callable[[int], bytes]) -> WriteValue:
     def put_compact(out: bytearray, number: int) -> None:
         if number < 0x7F:
             out.append(number + 1)
@@ -187,7 +187,7 @@ def _length_writer(what: str, dialect: Dialect, pack: Callable[[int], bytes]) ->
     return put_compact if dialect.flexible else put_fixed
 
 
-def _array_writer(what: str, field: Field, dialect: Dialect) -> Put:
+def _array_writer(what: str, field: Field, dialect: Dialect) -> WriteValue:
     put_length = _length_writer(what, dialect, _INT32)
     put_element = _value_writer(what, field, dialect)
 
@@ -206,7 +206,7 @@ def _array_writer(what: str, field: Field, dialect: Dialect) -> Put:
     return put_primitives if field.type in FIXED else put
 
 
-def _tags_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Put | None:
+def _tags_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> WriteValue | None:
     """The writer of a structure's tagged fields, lowest tag first; default values are left out."""
     if not dialect.flexible:
         return None
@@ -222,7 +222,7 @@ def _tags_writer(name: str, fields: Sequence[Field], dialect: Dialect) -> Put | 
     return put
 
 
-def _tag_writer(what: str, field: Field, dialect: Dialect) -> Put:
+def _tag_writer(what: str, field: Field, dialect: Dialect) -> WriteValue:
     tag, put_value = varint(field.tag or 0), _field_writer(what, field, dialect)
 
     def put(out: bytearray, value: Any) -> None:
