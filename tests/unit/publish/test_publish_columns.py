@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.publish import fields
+from faircopy.publish import fields, record_run
 from faircopy.publish.columns import decode
 from faircopy.publish.schema import SCHEMA
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
