@@ -1,4 +1,4 @@
-"""What a Fetch request is answered: whole runs of batches, as they stand in the log, without a look inside."""
+"""The answer to a Fetch request: whole batches, byte for byte as they are in the log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class OtherEpoch(FaircopyError):
-    """The client takes an epoch for the current one that is over, or that this broker does not know yet."""
+    """The client names a leader epoch that is over, or one that this broker does not know yet."""
 
     def __init__(self, code: ErrorCode, what: str) -> None:
         super().__init__(what)
@@ -45,15 +45,15 @@ class OtherEpoch(FaircopyError):
 
 
 class Diverged(FaircopyError):
-    """What the client fetched last is not in this log. `end`: where the two part."""
+    """What the client fetched last is not in this log. `end` is where the two logs diverge."""
 
     def __init__(self, end: EpochEnd) -> None:
-        super().__init__(f"the logs part at offset {end.end_offset}, where leader epoch {end.epoch} ends")
+        super().__init__(f"the logs diverge at offset {end.end_offset}, where leader epoch {end.epoch} ends")
         self.end = end
 
 
 class ToRead(NamedTuple):
-    """One partition's share of an answer: where in the results it goes, what to read, and how much of it."""
+    """One partition's share of an answer: its number in the results, what to read, and how much of it."""
 
     number: int
     partition: HostedPartition
@@ -62,15 +62,15 @@ class ToRead(NamedTuple):
 
 
 class FetchPlanner:
-    """What a reader gets: where to read, and what it is told. Both isolation levels get the same (P1)."""
+    """Decides what a reader gets and what it is told. Both isolation levels get the same (P1)."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self.catalog = catalog
         self.settings = settings
 
     def plan(self, asked: FetchPartition) -> tuple[HostedPartition, ReadPlan | None]:
-        """Where to read. Raises UnknownTopic, OtherEpoch, Diverged, OffsetOutOfRange, and what stopped the
-        partition.
+        """A partition, and where to read in it: None at the end of its log. Raises UnknownTopic, OtherEpoch,
+        Diverged, OffsetOutOfRange, and whatever stopped the partition.
         """
         partition = self.catalog.find(asked.topic, asked.partition)
         if partition is None:
@@ -88,12 +88,12 @@ class FetchPlanner:
             raise
 
     def result_of(self, asked: FetchPartition, partition: HostedPartition) -> FetchResult:
-        """The answer for a partition, without records. Its last stable offset is the end of the log (P1)."""
+        """The answer for a partition, without records. The last stable offset is the end of the log (P1)."""
         end, start = partition.log.end_offset, partition.log.start_offset
         return FetchResult(asked.topic, asked.partition, 0, end, end, start, [])
 
     def encode(self, version: int, correlation_id: int, results: list[FetchResult]) -> list[Any]:
-        """The response, piece by piece, as `encode_fetch_response` makes it."""
+        """The response in pieces, as `encode_fetch_response` makes them."""
         return encode_fetch_response(version, correlation_id, results)
 
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
@@ -114,42 +114,42 @@ class FetchPlanner:
         return FetchResult(asked.topic, asked.partition, code, -1, -1, -1, [])
 
     def failure_of(self, read: ToRead, error: FaircopyError) -> ErrorCode:
-        """What to tell of a partition that could not be read. If it is damaged it is stopped."""
+        """The error code for a partition that could not be read. Stops the partition if it is damaged."""
         partition = read.partition
         if isinstance(partition.failure, NotLed):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.catalog.find(partition.name.topic, partition.name.partition) is not partition:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if read.plan.offset < partition.log.start_offset:
-            return ErrorCode.OFFSET_OUT_OF_RANGE  # it went while it was read
+            return ErrorCode.OFFSET_OUT_OF_RANGE  # deleted while it was read
         if not isinstance(error, Shortage):
             self.catalog.stop(partition, error)
         return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def ensure_current(asked: FetchPartition, partition: HostedPartition) -> None:
-    """Raise OtherEpoch if the client names another leader epoch than the current one."""
+    """Raise OtherEpoch unless the client names the current leader epoch, or none."""
     named, current = asked.current_leader_epoch, partition.leader_epoch
     code = check_leader_epoch(named, current)
     if code is not ErrorCode.NONE:
-        raise OtherEpoch(code, f"leader epoch {named} is named, and {current} leads {partition.name}")
+        raise OtherEpoch(code, f"the client names leader epoch {named}, and {partition.name} is in {current}")
 
 
 def ensure_same_history(asked: FetchPartition, partition: HostedPartition) -> None:
-    """Raise Diverged if the batch before the offset can't be of the epoch that the client has it from (KIP-595), and
-    OffsetOutOfRange if there is no telling.
+    """Raise Diverged unless the batch before the offset may be of the leader epoch that the client has for it
+    (KIP-595). Raise OffsetOutOfRange if the partition has not had that epoch.
     """
     named, log = asked.last_fetched_epoch, partition.log
     end = partition.epochs.end_of(named, log.end_offset)
     if end == UNDEFINED:
-        raise OffsetOutOfRange(f"leader epoch {named} is not one that {partition.name} has had")
-    parts = end.epoch < named or end.end_offset < asked.fetch_offset
-    if parts and asked.fetch_offset >= log.start_offset:
+        raise OffsetOutOfRange(f"{partition.name} has not had leader epoch {named}")
+    diverges = end.epoch < named or end.end_offset < asked.fetch_offset
+    if diverges and asked.fetch_offset >= log.start_offset:
         raise Diverged(end)
 
 
 class Answer:
-    """An answer in the making: what is told of each partition, and what is read for it."""
+    """An answer in the making: a result for each partition, and what is still to be read."""
 
     def __init__(self, planner: FetchPlanner, request: FetchRequest) -> None:
         self.results: list[FetchResult] = []
@@ -162,11 +162,11 @@ class Answer:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there is enough to send it without waiting for more."""
+        """Whether it can be sent without waiting for more."""
         return self._missing_bytes <= 0
 
     def add(self, asked: FetchPartition) -> None:
-        """Tell of one more partition."""
+        """Add one more partition."""
         try:
             partition, plan = self._planner.plan(asked)
         except FaircopyError as error:
@@ -175,7 +175,7 @@ class Answer:
             return
         if plan is not None:
             self._missing_bytes -= max(plan.available_bytes, 1)
-            # KIP-74: one batch in any case, so that a large one can't block; then as much as fits.
+            # KIP-74: the first batch in any case, so that a large one can't block; then as much as fits.
             if self._left > 0 or not self.to_read:
                 max_bytes = max(min(asked.partition_max_bytes, self._left), 0)
                 self.to_read.append(ToRead(len(self.results), partition, plan, max_bytes))
@@ -183,7 +183,7 @@ class Answer:
         self.results.append(self._planner.result_of(asked, partition))
 
     def take(self, read: ToRead, outcome: bytes | FileRange | FaircopyError) -> None:
-        """Put in what was read for a partition, or why it can't be."""
+        """Put in what was read for a partition, or the error that reading it raised."""
         result = self.results[read.number]
         if isinstance(outcome, FaircopyError):
             code = self._planner.failure_of(read, outcome)
@@ -193,12 +193,12 @@ class Answer:
 
 
 def total_bytes(to_read: list[ToRead]) -> int:
-    """About how much will be read."""
+    """Roughly how many bytes will be read."""
     return sum(min(read.max_bytes, read.plan.available_bytes) for read in to_read)
 
 
 def find_all(to_read: list[ToRead], in_memory: bool) -> list[bytes | FileRange | FaircopyError]:
-    """Each plan's batches, checked: read, or only where they lie. Blocks."""
+    """Each plan's batches, checked: their bytes, or only where they are in the file. Blocks."""
     outcomes: list[bytes | FileRange | FaircopyError] = []
     for read in to_read:
         try:
@@ -211,7 +211,7 @@ def find_all(to_read: list[ToRead], in_memory: bool) -> list[bytes | FileRange |
 
 
 def send(exchange: Exchange, response: list[Any]) -> None:
-    """Answer with pieces in memory or in files."""
+    """Answer with pieces that are in memory or in files."""
     if any(isinstance(piece, FileRange) for piece in response):
         exchange.answer_from_files(response)
     else:
@@ -219,6 +219,6 @@ def send(exchange: Exchange, response: list[Any]) -> None:
 
 
 def refuse_session(exchange: Exchange, header: RequestHeader) -> None:
-    """No fetch sessions: without an id of ours there is none to go on with."""
+    """Refuse to continue a fetch session: there are none here, so the id is not one of ours."""
     code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     exchange.answer(encode_fetch_response(header.api_version, header.correlation_id, [], code))

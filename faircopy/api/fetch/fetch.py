@@ -1,6 +1,6 @@
-"""Fetch: the hot path out. What is there is sent at once; else the request waits until there is enough.
+"""Fetch: the hot path out. If there is enough to send, it is sent at once; otherwise the request waits.
 
-Requests and responses have a codec of their own (`wire/fetch.py`), for which the schema is the oracle.
+Requests and responses have a codec of their own (`wire/fetch.py`). Its tests compare it with the schema.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from faircopy.wire.fetch import FetchRequest, encode_fetch_response, read_fetch_
 from faircopy.wire.messages import RequestHeader
 from faircopy.wire.schema import Schema
 
-LARGE_FRAME_BYTES = 8 << 10  # some hundred partitions
+LARGE_FRAME_BYTES = 8 << 10  # a few hundred partitions
 
 SCHEMA = Schema("""
 api 1 Fetch 4-12 flexible 12+
@@ -88,7 +88,7 @@ VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
 
 
 class PendingFetch:
-    """One Fetch request in the works."""
+    """A Fetch request without an answer."""
 
     def __init__(
         self, handler: FetchHandler, exchange: Exchange, header: RequestHeader, request: FetchRequest
@@ -102,7 +102,7 @@ class PendingFetch:
         self._is_due = False
 
     def start(self) -> None:
-        """Answer now if there is enough to send, else when there is or when time is up."""
+        """Answer now if there is enough to send; otherwise when there is, or when time is up."""
         answer = self._make_answer()
         if answer.is_enough:
             self._read(answer)
@@ -116,7 +116,7 @@ class PendingFetch:
         self._exchange.when_lost = self._abandon
 
     def _changed(self) -> None:
-        """A log grew. Look once in a tick, however many did."""
+        """A log has grown. Look again, once per tick, however many logs have."""
         if not self._is_due:
             self._is_due = True
             self._handler.loop.call_soon(self._look_again)
@@ -131,7 +131,7 @@ class PendingFetch:
             self._read(answer)
 
     def _abandon(self) -> None:
-        """The client is gone: wait no longer."""
+        """The client is gone: stop waiting."""
         self._stop_waiting()
         self._exchange.answer(None)
 
@@ -190,7 +190,7 @@ class PendingFetch:
 
 
 class FetchHandler:
-    """Takes Fetch requests. `planner` decides what readers get."""
+    """Handles Fetch requests. `planner` decides what readers get."""
 
     def __init__(self, parts: Parts, planner: FetchPlanner) -> None:
         self.planner = planner
@@ -199,7 +199,7 @@ class FetchHandler:
         self._parts = parts
 
     def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
-        """Take a request; the exchange is answered later. Returns the rest of the work, if there is much.
+        """Handle a request. It is answered later. If there is much work, the rest of it is returned.
 
         Raises MalformedMessage.
         """
@@ -213,14 +213,14 @@ class FetchHandler:
         return None
 
     def fail(self, exchange: Exchange, error: BaseException | None) -> None:
-        """A bug, not a client's fault: log it, and let the client come back."""
+        """Log a bug of ours, and close the connection: the client will come back."""
         self.loop.call_exception_handler({"message": "Fetch failed", "exception": error})
         exchange.answer(None)
         exchange.connection.close()
 
 
 def refuse(exchange: Exchange, header: RequestHeader) -> None:
-    """All newer versions known today begin as the newest one here does, so their clients can read the error."""
+    """Refuse a version. All newer ones known today start like our newest, so clients can read the error."""
     if header.api_version < VERSIONS[0]:
         raise UnknownApi(f"Fetch version {header.api_version} is older than {VERSIONS[0]}")
     code = ErrorCode.UNSUPPORTED_VERSION
@@ -228,7 +228,7 @@ def refuse(exchange: Exchange, header: RequestHeader) -> None:
 
 
 def make_handler(parts: Parts) -> HotHandler:
-    """The handler of one broker."""
+    """The handler of a broker's Fetch requests."""
     return FetchHandler(parts, FetchPlanner(parts.catalog, parts.settings)).handle
 
 

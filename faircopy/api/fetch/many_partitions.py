@@ -1,4 +1,4 @@
-"""Fetch requests of many partitions, whose work is shared out over many ticks of the loop."""
+"""Fetch requests with many partitions: their work is spread over many ticks of the loop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def fetch_many(
 
 
 async def make_large_answer(planner: FetchPlanner, request: FetchRequest, pace: Pace) -> Answer:
-    """An answer as of now: nearly, since logs may grow between two turns."""
+    """An answer as of now. Only roughly now, since logs may grow between two turns."""
     answer = Answer(planner, request)
     async for asked in pace.over(request.partitions):
         answer.add(asked)
@@ -72,7 +72,7 @@ async def wait_for_more(
                 watched.append(partition)
         while True:
             changed.clear()
-            # Once before the first wait: a log may have grown before it was watched.
+            # Look before the first wait, too: a log may have grown before it was watched.
             answer = await make_large_answer(planner, request, pace)
             if answer.is_enough or loop.time() >= until_s:
                 return answer

@@ -1,4 +1,4 @@
-"""Counting the records of batches that would take too long on the event loop: on the disk threads, in steps."""
+"""Counts the records of large batches on disk threads, in steps: on the event loop it would take too long."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ PIECE_BYTES = 64 << 10
 STEP_BYTES = 1 << 20
 STEP_RECORDS = 10_000
 DECOMPRESSED_BYTES_MAX = 64 << 20
-DECOMPRESSED_GROWTH = 4  # of batches that are themselves larger than usual
+DECOMPRESSED_GROWTH = 4  # a batch of more than 16 MiB may grow to four times its size
 
 
 class LargeBatches:
-    """Checks a few batches at a time, each in steps of some milliseconds, between which the threads serve others.
+    """Checks a few batches at a time, each in steps of a few milliseconds; others have their turn in between.
 
-    gzip and zstd take little memory, whatever is in them; for lz4 and snappy it is what the batch holds, up to a bound.
+    gzip and zstd need little memory, whatever the batch holds. lz4 and snappy need as much as it decompresses
+    to, up to a bound.
     """
 
     def __init__(self, disk: DiskPool) -> None:
@@ -33,7 +34,7 @@ class LargeBatches:
     async def check(self, batch: memoryview, header: BatchHeader, is_wanted: Callable[[], bool]) -> None:
         """Raise InvalidBatch or RecordsError unless the batch holds as many records as its header says.
 
-        Raises ClientGone as soon as it is not wanted any more.
+        Raises ClientGone between two steps if the check is not wanted any more.
         """
         limit_bytes = max(DECOMPRESSED_BYTES_MAX, DECOMPRESSED_GROWTH * len(batch))
         limit_bytes = max(min(limit_bytes, DECOMPRESSED_BYTES_AT_MOST), len(batch))
@@ -43,12 +44,12 @@ class LargeBatches:
         async with self._room:
             while await self._disk.run(take_step, steps, counter):
                 if not is_wanted():
-                    raise ClientGone("the client did not wait until its batch was checked")
+                    raise ClientGone("the client disconnected before its batch was checked")
         counter.finish()
 
 
 def pieces(batch: memoryview, codec: int, limit_bytes: int) -> Iterator[Bytes]:
-    """The records section, in pieces of about PIECE_BYTES."""
+    """The records section, decompressed, in pieces of about PIECE_BYTES."""
     waiting: list[Bytes] = []
     size = 0
     for piece in decompress_pieces(codec, batch[HEADER_BYTES:], limit_bytes):
@@ -65,7 +66,7 @@ def pieces(batch: memoryview, codec: int, limit_bytes: int) -> Iterator[Bytes]:
 
 
 def take_step(steps: Iterator[Bytes], counter: RecordCounter) -> bool:
-    """Count more pieces; false if that were all."""
+    """Count the records of some more pieces. Returns False if there are none left."""
     least_left = counter.left - STEP_RECORDS
     fed_bytes = 0
     for piece in steps:

@@ -1,6 +1,6 @@
-"""Produce: the hot path in. Batches are checked from outside, appended, and answered when they are safe.
+"""Produce: the hot path in. Batches are checked, appended, and acknowledged when they are safe.
 
-Requests and responses have a codec of their own (`wire/produce.py`), for which the schema is the oracle.
+Requests and responses have a codec of their own (`wire/produce.py`). Its tests compare it with the schema.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ api 0 Produce 3-12 flexible 9+
         rack                               string?           = null
 """)
 VERSIONS = range(10)
-"""Nothing below 3 is accepted, but with a higher minimum old librdkafka silently drops gzip and lz4. The schema goes on
-to 12 for transactions v2 (KIP-890); topic ids (KIP-516) are left out.
+"""Versions below 3 are advertised, but refused: with a higher minimum, old librdkafka silently drops gzip
+and lz4. The schema goes on to 12, for transactions v2 (KIP-890), and stops before topic ids (KIP-516).
 """
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ ELEMENTS_AT_ONCE = 200
 
 
 class Checked(NamedTuple):
-    """A batch that may be appended."""
+    """A batch that may be appended, once its records are counted."""
 
     records: memoryview
     header: BatchHeader
@@ -100,7 +100,7 @@ class Checked(NamedTuple):
 
 
 class PendingProduce:
-    """One Produce request in the works: it is answered when each of its batches is safe or refused."""
+    """A Produce request without an answer. It gets one when each of its batches is safe or refused."""
 
     __slots__ = ("correlation_id", "exchange", "request", "results", "version", "waiting")
 
@@ -113,7 +113,7 @@ class PendingProduce:
         self.waiting = len(self.results)
 
     def settle(self, number: int, result: ProduceResult) -> None:
-        """The outcome of one partition's batch."""
+        """Note the result of one partition's batch. The last one answers the request."""
         self.results[number] = result
         self.waiting -= 1
         if not self.waiting:
@@ -127,20 +127,20 @@ class PendingProduce:
             self.exchange.answer(self.encoded())
 
     def encoded(self) -> bytes:
-        """The response, when all is settled."""
+        """The response. Every batch must be settled."""
         results = [result for result in self.results if result is not None]
         return encode_produce_response(self.version, self.correlation_id, results)
 
     def answer_nothing(self) -> None:
-        """What a client that wants no acks gets."""
+        """Answer a client that wants no acks: send nothing, but close its connection after an error."""
         self.exchange.answer(None)
         if any(result is not None and result.error_code for result in self.results):
-            # As Kafka does: without acks, closing the connection is the only way to tell that something is wrong.
+            # As Kafka does: without acks, there is no other way to tell the client.
             self.exchange.connection.close()
 
 
 class LargePendingProduce(PendingProduce):
-    """The same for many partitions: the response is encoded on a thread."""
+    """A Produce request of many partitions: its response is encoded on a thread."""
 
     __slots__ = ("_is_settled",)
 
@@ -152,7 +152,7 @@ class LargePendingProduce(PendingProduce):
         self._is_settled.set()
 
     async def answer_from_thread(self, large: LargeRequests) -> None:
-        """Send the response when all is settled."""
+        """Send the response when every batch is settled."""
         if self.results:
             await self._is_settled.wait()
         if self.request.acks == 0:
@@ -162,7 +162,7 @@ class LargePendingProduce(PendingProduce):
 
 
 class ProduceHandler:
-    """Takes Produce requests."""
+    """Handles Produce requests."""
 
     def __init__(self, parts: Parts) -> None:
         self._catalog = parts.catalog
@@ -173,7 +173,7 @@ class ProduceHandler:
         self._large = parts.large_requests
 
     def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
-        """Take a request; the exchange is answered later. Returns the rest of the work, if there is much.
+        """Handle a request. It is answered later. If there is much work, the rest of it is returned.
 
         Raises MalformedMessage.
         """
@@ -181,7 +181,7 @@ class ProduceHandler:
             request = read_produce_request(header.api_version, frame, header.body_at, ELEMENTS_AT_ONCE)
         except TooManyElements:
             exchange.blocks_next = True
-            return self._take_many(exchange, header, frame)
+            return self._handle_many(exchange, header, frame)
         pending = PendingProduce(exchange, header, request)
         if not pending.results:
             pending.answer()
@@ -189,13 +189,13 @@ class ProduceHandler:
         checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
         if budget.is_exceeded:
             exchange.blocks_next = True
-            return self._go_on(pending, checked, self._large.pace_for(exchange.connection))
+            return self._count_and_append(pending, checked, self._large.pace_for(exchange.connection))
         for number, one in enumerate(checked):
             self._append(pending, number, one)
         return None
 
-    async def _take_many(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
-        """Take a request with so many partitions that others must have their turn in between."""
+    async def _handle_many(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+        """Handle a request with so many partitions that others must have their turn in between."""
         request = await self._large.run(read_produce_request, header.api_version, frame, header.body_at)
         pending = LargePendingProduce(exchange, header, request)
         refused, budget = self._refusal(header, request), CountingBudget()
@@ -204,13 +204,15 @@ class ProduceHandler:
             refused or self._check(topic, records, budget)
             async for topic, _, records in pace.over(request.partitions)
         ]
-        await self._go_on(pending, checked, pace)
+        await self._count_and_append(pending, checked, pace)
         await pending.answer_from_thread(self._large)
 
-    async def _go_on(
+    async def _count_and_append(
         self, pending: PendingProduce, checked: list[Checked | FaircopyError], pace: Pace
     ) -> None:
-        """Count what takes long to count, and append all, unless the client has gone meanwhile."""
+        """Count the records that take long to count, then append all. Raises ClientGone if the client left
+        meanwhile.
+        """
         connection = pending.exchange.connection
         for number, one in enumerate(checked):
             if isinstance(one, Checked) and not one.is_counted:
@@ -246,11 +248,11 @@ class ProduceHandler:
         pending.settle(number, ProduceResult(topic, partition, code, error_message=message_of(checked)))
 
     def _refusal(self, header: RequestHeader, request: ProduceRequest) -> Refused | None:
-        """Why the whole request is refused, if it is."""
+        """Why the whole request is refused; None if it is not."""
         if header.api_version < FIRST_ACCEPTED_VERSION:
             return Refused(
                 ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                "Produce below version 3 has no record batches v2: use Kafka 0.11 or newer",
+                "Produce below version 3 has no record batches v2: use a client of Kafka 0.11 or newer",
             )
         if request.acks not in (-1, 0, 1):
             return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}: give 0, 1 or all (-1)")
@@ -290,7 +292,7 @@ class ProduceHandler:
     def _check(
         self, topic: str, records: memoryview | None, budget: CountingBudget
     ) -> Checked | FaircopyError:
-        """The batch with its header, or why it is refused."""
+        """The batch and its header, or why it is refused."""
         hosted = self._catalog.topics.get(topic)
         try:
             if hosted is None:
@@ -303,42 +305,43 @@ class ProduceHandler:
         self, hosted: HostedTopic, records: memoryview | None, budget: CountingBudget
     ) -> Checked:
         if records is None:
-            raise CorruptBatch("no record batch came")
+            raise CorruptBatch("the request has no record batch for the partition")
         if len(records) > hosted.max_message_bytes:
             raise Refused(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"record batch of {len(records)} bytes; topic {hosted.topic.name!r} takes {hosted.max_message_bytes} "
-                f"(max.message.bytes)",
+                f"a record batch of {len(records)} bytes: topic {hosted.topic.name!r} takes at most "
+                f"{hosted.max_message_bytes} (max.message.bytes)",
             )
         header = check_produced(records)
         if header.producer_id >= self._producer_ids.limit:
             raise Refused(
-                ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given to anyone"
+                ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given out"
             )
         if hosted.has_timestamp_limits:
             self._check_times(hosted, header)
         return Checked(records, header, is_counted(records, header, budget))
 
     def _check_times(self, hosted: HostedTopic, header: BatchHeader) -> None:
-        """Compare the first and the greatest time of a batch with the clock, as far as the topic's settings ask for."""
+        """Raise Refused if the first or the greatest timestamp of a batch is outside the topic's limits."""
         now_ms = self._clock.wall_ms()
         times = (header.base_timestamp_ms, header.max_timestamp_ms)
         for time_ms in times:
-            behind_ms = now_ms - time_ms
-            is_within = -hosted.timestamp_after_max_ms <= behind_ms <= hosted.timestamp_before_max_ms
+            age_ms = now_ms - time_ms
+            is_within = -hosted.timestamp_after_max_ms <= age_ms <= hosted.timestamp_before_max_ms
             if time_ms != NO_TIMESTAMP and not is_within:
                 raise Refused(
                     ErrorCode.INVALID_TIMESTAMP,
-                    f"a message has time {time_ms}, and it is {now_ms}; topic {hosted.topic.name!r} takes at most "
-                    f"{hosted.timestamp_before_max_ms} ms behind and {hosted.timestamp_after_max_ms} ms ahead "
-                    f"(message.timestamp.before.max.ms, message.timestamp.after.max.ms)",
+                    f"a message has timestamp {time_ms}, and the broker's clock says {now_ms}: topic "
+                    f"{hosted.topic.name!r} takes at most {hosted.timestamp_before_max_ms} ms before it and "
+                    f"{hosted.timestamp_after_max_ms} ms after it (message.timestamp.before.max.ms, "
+                    f"message.timestamp.after.max.ms)",
                 )
 
     def _transaction(
         self, pending: PendingProduce, partition: HostedPartition, header: BatchHeader
     ) -> tuple[TransactionCoordinator, TransactionId]:
-        """The open transaction that a draft belongs to, and who coordinates it; tells a zombie, and what comes late,
-        from it.
+        """The open transaction that a draft belongs to, after its coordinator. Raises Refused for zombies and
+        late requests.
         """
         transactional_id = pending.request.transactional_id or ""
         coordinator = self._shards.coordinator_of(transactional_id)
