@@ -1,3 +1,3 @@
-"""faircopy: a transactional log broker, Kafka-compatible on the wire. What has not committed is never in the log."""
+"""faircopy: a transactional log broker, Kafka-compatible on the wire. Only committed data is in the log."""
 
 __version__ = "0.1.0"

@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A finished backup; bytes that were copied, linked to the broker's files, and taken from an earlier backup."""
+    """A finished backup; how many bytes were copied, linked, and taken from an earlier backup."""
 
     path: Path
     files: int

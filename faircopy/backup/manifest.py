@@ -1,6 +1,7 @@
 """The content of a backup: `manifest.json`, written last, so that a backup without it is not finished. Pure.
 
-    {"backup": 1, "cluster": "<id>", "made": "<when, UTC>", "files": {"<path>": [bytes, modified (ns), CRC32C], ...},
+    {"backup": 1, "cluster": "<id>", "made": "<when, UTC>",
+     "files": {"<path>": [bytes, modified (ns), CRC32C], ...},
      "crc32c": <of the JSON of all above>}
 
 "modified" is the time of the original file: a file with the same size and time does not have to be copied

@@ -175,8 +175,8 @@ class Broker:
         for part in (self.directory.journal, self.directory.log):
             if list_directory(part):
                 raise LostState(
-                    f"the state store {self.directory.state} is empty, and {part} is not: restore the data directory "
-                    f"from a backup, or choose another with --data-dir"
+                    f"the state store {self.directory.state} is empty, and {part} is not: restore the data "
+                    f"directory from a backup, or choose another with --data-dir"
                 )
 
     def _ensure_sound_state(self) -> None:
@@ -321,7 +321,7 @@ class Broker:
         self._background.append(self.loop.create_task(work))
 
     async def checkpoint(self, *, all_changed: bool) -> None:
-        """Checkpoint what has changed, or only what has changed a lot. Raises JournalFull after all the rest."""
+        """Checkpoint what has changed, or only what has changed a lot. Raises JournalFull at the end."""
         await self.checkpoints.make(1 if all_changed else self.settings.checkpoint_bytes)
 
     def _checkpointed(self) -> list[HasCheckpoints]:

@@ -76,8 +76,8 @@ def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
             lock = mounted().lock_shared(snapshot / LOCK)
         except OSError as error:
             raise NotHere(
-                f"the files of the broker on {broker}, in {snapshot}, can't be read: {error.strerror}. Run this on the "
-                f"broker's machine, as the broker's user"
+                f"the files of the broker on {broker}, in {snapshot}, can't be read: {error.strerror}. Run "
+                f"this on the broker's machine, as the broker's user"
             ) from error
         try:
             yield snapshot, json.loads(read_file(snapshot / FILES))

@@ -38,8 +38,8 @@ class ConsumeFailed(FaircopyError):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per message.")
 @broker_option
 def consume(
-    topic: str, from_beginning: bool, offset: int | None, partition: int | None, count: int | None, stop_at_end: bool,
-    group: str | None, form: str, as_json: bool, broker: str,
+    topic: str, from_beginning: bool, offset: int | None, partition: int | None, count: int | None,
+    stop_at_end: bool, group: str | None, form: str, as_json: bool, broker: str,
 ) -> None:  # fmt: skip
     """Print the messages of TOPIC.
 

@@ -44,8 +44,8 @@ def journal() -> None:
 def show_journal(path: Path, transaction: str | None, start: int | None, limit: int, as_json: bool) -> None:
     """Print the entries of a journal. PATH is one segment file or a journal's directory.
 
-    `previous` is the position of the same transaction's previous draft. Nothing is changed, and a broker may be
-    running.
+    `previous` is the position of the same transaction's previous draft. Nothing is changed, and a broker may
+    be running.
 
     \b
     Exit codes: 0 the entries could be read up to where they end; 1 one of them is damaged.

@@ -32,7 +32,7 @@ def log() -> None:
 )
 @json_option
 def show_log(path: Path, records: bool, limit: int, as_json: bool) -> None:
-    """Print the batches of a data log, or its messages. PATH is one segment file, or the directory of a partition.
+    """Print the batches of a data log, or its messages. PATH is a segment file or a partition's directory.
 
     Every batch is checked. Nothing is changed, and a broker may be running; a batch that it is just writing
     may look damaged.

@@ -74,8 +74,8 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """A transactional log broker, Kafka-compatible on the wire.
 
-    What has not committed is never in the log: every consumer, an unmodified Spark among them, reads committed data
-    only.
+    What has not committed is never in the log: every consumer, an unmodified Spark among them, reads
+    committed data only.
 
     \b
     Exit codes: 0 done; 1 failed, one line says why; 2 wrong usage; 130 stopped by Ctrl-C;

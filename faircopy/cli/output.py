@@ -59,7 +59,8 @@ def confirm(question: str) -> None:
     """Ask on the terminal. Raises NobodyToAsk, and click.Abort if the answer is no."""
     if not sys.stdin.isatty():
         raise NobodyToAsk(
-            f"{printable(question)} Nobody can be asked, since standard input is not a terminal: answer with --yes"
+            f"{printable(question)} Nobody can be asked, since standard input is not a terminal: "
+            f"answer with --yes"
         )
     click.confirm(printable(question), abort=True, err=True)
 

@@ -38,8 +38,8 @@ class ProduceFailed(FaircopyError):
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @broker_option
 def produce(
-    topic: str, key_separator: str | None, partition: int, transactional_id: str | None, commit_every: int | None,
-    as_json: bool, broker: str,
+    topic: str, key_separator: str | None, partition: int, transactional_id: str | None,
+    commit_every: int | None, as_json: bool, broker: str,
 ) -> None:  # fmt: skip
     """Write each line of standard input to TOPIC as a message.
 

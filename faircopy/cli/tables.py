@@ -35,7 +35,8 @@ def files(directory: Path, as_json: bool) -> None:
 
     \b
     Example:
-      duckdb -c "select count(*) from read_parquet($(faircopy tables files faircopy-data/plain/orders --json))"
+      files=$(faircopy tables files faircopy-data/plain/orders --json)
+      duckdb -c "select count(*) from read_parquet($files)"
     """
     from faircopy.publish.files import Files
     from faircopy.publish.live_files import live_files

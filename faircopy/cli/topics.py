@@ -36,8 +36,8 @@ class PartitionsStopped(FaircopyError):
     def __init__(self, topic: str, partitions: Iterable[int]) -> None:
         names = ", ".join(f"{topic}-{number}" for number in sorted(partitions))
         super().__init__(
-            f"stopped by the broker: {names}. Files there are damaged, or could not be read or written: the broker's "
-            f"log says which. All other partitions go on"
+            f"stopped by the broker: {names}. Files there are damaged, or could not be read or written: the "
+            f"broker's log says which. All other partitions go on"
         )
 
 
@@ -188,7 +188,7 @@ def row_of(
 @click.argument("name")
 @asks_broker
 def describe(name: str, broker: str, as_json: bool) -> None:
-    """Show a topic's partitions and settings. Without --json, only settings that have an effect or were set."""
+    """Show a topic's partitions and settings: without --json, only those that have an effect or were set."""
     with BrokerConnection(broker) as connection:
         found = metadata(connection, [name])
         first, end = end_offsets(connection, found, EARLIEST), end_offsets(connection, found, LATEST)

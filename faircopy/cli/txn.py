@@ -22,8 +22,8 @@ ABORT_TIMEOUT_MS = 60_000
 def txn() -> None:
     """Show transactions, and unstick one.
 
-    An open transaction delays nobody: no reader, no other producer. It costs journal space until its timeout, when the
-    broker aborts it. `faircopy txn abort` does so at once.
+    An open transaction delays nobody: no reader, no other producer. It costs journal space until its timeout,
+    when the broker aborts it. `faircopy txn abort` does so at once.
     """
 
 
@@ -95,8 +95,8 @@ def describe(transactional_id: str, broker: str, as_json: bool) -> None:
         say(described, True, "")
         return
     note(
-        f"{transactional_id}: {state.transaction_state}, producer {state.producer_id} epoch {state.producer_epoch}, "
-        f"timeout {duration(state.transaction_timeout_ms)}"
+        f"{transactional_id}: {state.transaction_state}, producer {state.producer_id} epoch "
+        f"{state.producer_epoch}, timeout {duration(state.transaction_timeout_ms)}"
     )
     for row in rows:
         show([row_of(row)], False, empty="")
@@ -113,8 +113,8 @@ def advice(row: dict[str, Any]) -> str:
         return f"It is aborted {when} by its timeout, or now with: faircopy txn abort {name}"
     if row["state"] == "PrepareCommit":
         return (
-            "It is committed, and being copied. If that does not end, a partition it wrote to is stopped: see the "
-            "broker's log."
+            "It is committed, and being copied. If that does not end, a partition it wrote to is stopped: "
+            "see the broker's log."
         )
     return "It is being aborted."
 

@@ -107,7 +107,8 @@ def progress(total: int, *, is_shown: bool) -> Iterator[Bar]:
     )
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         yield ShownBar(shown, shown.add_task("", total=total))

@@ -86,7 +86,8 @@ class DynamicSettings:
         for name, text in values.items():
             if name in FIELDS and name not in CHANGEABLE:
                 raise UnchangeableSetting(
-                    f"setting {name} is read when the broker starts: restart it with --set {name}={text[:100]}"
+                    f"setting {name} is read when the broker starts: restart it with "
+                    f"--set {name}={text[:100]}"
                 )
             parse(name, text, "set while the broker runs")
         if validate_only or self._store is None:

@@ -15,8 +15,8 @@ BOOT_KEY = "boot"
 
 
 class LastEnd(NamedTuple):
-    """`is_clean`: it ended in order. `is_same_boot`: the machine has not been restarted since, as far as that is
-    known.
+    """`is_clean`: it ended in order. `is_same_boot`: the machine has not been restarted since, as far as that
+    is known.
     """
 
     is_clean: bool
@@ -29,7 +29,7 @@ class LastEnd(NamedTuple):
 
 
 def last_end(store: ClusterStore, boot_id: str) -> LastEnd:
-    """What a start finds. `boot_id` is that of the machine's present start, and empty if it can't be known."""
+    """What a start finds. `boot_id` is that of the machine's present start, or empty if it is not known."""
     boot = store.get(BOOT_KEY)
     is_same_boot = bool(boot_id) and boot is not None and boot.value == boot_id.encode()
     return LastEnd(store.get(CLEAN_KEY) is not None, is_same_boot)

@@ -5,7 +5,8 @@
                                                                 first i32, last i32, base offset i64 each
     transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
                                                                 drafts u32, records u64, size u64, rank i64
-    spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16, number i64
+    spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16,
+                                                                number i64
 
 Integers are big-endian, so that keys sort as numbers. A checkpoint stores only the producers and transactions
 that changed since the last one.

@@ -179,7 +179,7 @@ class PartitionState:
         return expected_offset
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
-        """Note the promise to apply the transaction. The producer's transactions up to `finished` are over."""
+        """Note the promise to apply a transaction. The producer's transactions up to `finished` are over."""
         transaction = self.transactions.setdefault(entry.transaction, Branch(first=entry.position))
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
         transaction.standing = Standing.PREPARED

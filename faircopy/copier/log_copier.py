@@ -331,8 +331,9 @@ class LogCopier:
         if place is not None:
             raise DamagedJournal(
                 f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset "
-                f"{place.offset}, which was visible, but the journal no longer does. Restore both from a backup "
-                f"or a replica; or, if power was lost under durability=os, start once with that setting"
+                f"{place.offset}, which was visible, but the journal no longer does. Restore both from a "
+                f"backup or a replica; or, if power was lost under durability=os, start once with that "
+                f"setting"
             )
         leftovers.drop()
 

@@ -92,15 +92,15 @@ class ProducerState:
         if ahead == 0:
             return
         problem = (
-            f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch {header.producer_epoch}, "
-            f"but the next one here is {(last_sequence + 1) % SEQUENCE_MODULUS}"
+            f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch "
+            f"{header.producer_epoch}, but the next one here is {(last_sequence + 1) % SEQUENCE_MODULUS}"
         )
         if ahead > SEQUENCE_MODULUS // 2 and self._has_written_all_before(header):
             raise StaleDuplicate(f"{problem}: it was written before")
         raise OutOfOrderSequence(f"{problem}: batches between are missing")
 
     def _has_written_all_before(self, header: BatchHeader) -> bool:
-        """Whether that is certain. Clients treat a duplicate as acknowledged: a wrong guess loses messages."""
+        """Whether that is certain. Clients take a duplicate for an ack: a wrong guess loses messages."""
         return bool(self.seen) and not self.is_forgotten and header.producer_epoch == self.epoch
 
     def note(self, epoch: int, batch: SeenBatch, position: int) -> None:

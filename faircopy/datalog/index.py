@@ -4,8 +4,8 @@ It has one entry for about each 64 KiB of log, at the start of a batch. Entries 
 are in memory only; a checkpoint moves them to LMDB, together with the rest of what it stores (I6). Keys start
 with the partition's 20-byte identity.
 
-    offset_index  identity, offset u64                     -> segment base offset u64, byte u64
-    time_index    identity, greatest time so far u64       -> offset u64 at or shortly before that time's batch
+    offset_index  identity, offset u64                  -> segment base offset u64, byte u64
+    time_index    identity, greatest time so far u64    -> offset u64 at or shortly before that time's batch
 """
 
 from __future__ import annotations

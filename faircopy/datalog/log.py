@@ -211,7 +211,7 @@ class DataLog:
     # -- trimming --------------------------------------------------------------------------------------------
 
     def trim(self, start_offset: int) -> None:
-        """Move the start. Segments wholly below it are no longer read, and may be deleted: see `take_gone`."""
+        """Move the start. Segments wholly below it are no longer read, and may be deleted (`take_gone`)."""
         self.start_offset = max(self.start_offset, start_offset)
         while self.segments and self._end_of_first() <= self.start_offset:
             self._gone.append(self.segments.pop(0))

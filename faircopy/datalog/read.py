@@ -107,5 +107,6 @@ def walk(plan: ReadPlan, read_at: ReadAt) -> Iterator[tuple[Place, BatchHeader]]
 def damaged(segment: LogSegment, place: Place, what: str) -> DamagedLog:
     """The error for a segment that is damaged at a place; `what` is wrong with it."""
     return DamagedLog(
-        f"{segment.path} {what}: byte {place.byte}, offset {place.offset}. Restore it from a backup or a replica"
+        f"{segment.path} {what}: byte {place.byte}, offset {place.offset}. Restore it from a "
+        f"backup or a replica"
     )

@@ -145,7 +145,7 @@ class GroupOffsets:
         self._under_way.setdefault(group, deque()).append(appended)
 
     def is_changing(self, group: str) -> bool:
-        """Whether a change of a group is on its way into the table, or may be: its transaction is not over."""
+        """Whether a change of a group may be on its way into the table: its transaction is not over."""
         return group in self._under_way or bool(self.pending(group))
 
     def is_being_deleted(self, group: str) -> bool:

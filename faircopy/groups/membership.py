@@ -1,10 +1,9 @@
-"""The membership of one consumer group: the classic protocol (KIP-62, KIP-345, KIP-394), as a pure state
-machine.
+"""The membership of one consumer group: the classic protocol (KIP-62, KIP-345, KIP-394). Pure.
 
 A rebalance goes through these states:
 
     EMPTY, STABLE or COMPLETING   --a member comes, goes or changes-->  PREPARING: members are to join again
-    PREPARING    --all have joined, or time is up-->  COMPLETING: a new generation; its leader makes the assignment
+    PREPARING    --all have joined, or time is up-->  COMPLETING: a new generation; its leader assigns
     COMPLETING   --the leader sends the assignment, and it is durable-->  STABLE
 
 Methods take values and the time, and return effects. A group has one timer: `WakeAt` requests it, and `tick`
@@ -41,14 +40,10 @@ from faircopy.groups.storing import Storing
 from faircopy.wire.error_codes import ErrorCode
 
 NEW_MEMBER_JOIN_MS = 300_000
-"""How long a new member may wait for its first rebalance to end. Its client may have gone, and come back as
-another member.
-"""
+"""How long a new member may wait for its first rebalance to end. Its client may have come back as another."""
 
 PENDING_MEMBER_MS_MAX = 60_000
-"""How long a member id is kept for a client that was told to join again with it, or its session timeout if
-that is shorter.
-"""
+"""How long a member id is kept for a client that is to join again with it; at most its session timeout."""
 
 
 class Group:

@@ -49,7 +49,7 @@ class SortedOffsets(NamedTuple):
 async def sort_offsets(
     topics: Iterable[Message], topic_ids: TopicIds, committed_ms: int, pace: Pace
 ) -> SortedOffsets:
-    """Separate what may be committed from what may not. For a partition named twice, the last offset counts."""
+    """Separate what may be committed from what may not. If a partition comes twice, the last counts."""
     offsets = SortedOffsets({}, {})
     async for topic in pace.over(topics):
         async for p in pace.over(topic.partitions):

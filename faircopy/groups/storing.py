@@ -36,7 +36,7 @@ class Storing:
         self._held[number] = answer
 
     def end(self, number: int, error: ErrorCode, now_ms: int) -> list[AnswerJoin]:
-        """Note that a StoreGroup is durable, or with an error may not be. Returns the answers it held back."""
+        """Note that a StoreGroup is durable, or may not be (an error). Returns the answers it held back."""
         if number == self._last:
             self._last = number if error else None
             self.again_ms = now_ms + STORE_AGAIN_MS if error else None

@@ -80,7 +80,7 @@ class Checkpoints:
             self._is_held = False
 
     async def make_last(self) -> None:
-        """Checkpoint everything, however long it takes, and log progress. Raises DiskStaysFull, JournalFull."""
+        """Checkpoint everything, however long it takes. Logs progress. Raises DiskStaysFull, JournalFull."""
         work = asyncio.ensure_future(self.make(1, LAST_AT_ONCE))
         try:
             await self._watch(work)

@@ -216,8 +216,8 @@ class PlainTables:
         for hosted in table.topics:
             if hosted.topic.id in table.strangers:
                 log.error(
-                    "plain table %s holds rows of another topic %s, which was deleted: the new one is not published "
-                    "there. Give it another table (topic setting plain.table)",
+                    "plain table %s holds rows of another topic %s, which was deleted: the new one is not "
+                    "published there. Give it another table (topic setting plain.table)",
                     table.name,
                     hosted.topic.name,
                 )

@@ -35,9 +35,10 @@ class RecoverySummary(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"recovered {self.partitions} partition(s) in {self.duration_ms:.0f} ms, {self.stopped} of them stopped; "
-            f"{self.journal_bytes:,} bytes of journals read, {self.torn_tails} torn tail(s) cut; of the transactions "
-            f"that were not over {self.committed} committed, {self.aborted} aborted, {self.continued} go on"
+            f"recovered {self.partitions} partition(s) in {self.duration_ms:.0f} ms, {self.stopped} of them "
+            f"stopped; {self.journal_bytes:,} bytes of journals read, {self.torn_tails} torn tail(s) cut; of "
+            f"the transactions that were not over {self.committed} committed, {self.aborted} aborted, "
+            f"{self.continued} go on"
         )
 
 

@@ -3,7 +3,7 @@
 A topic that is deleted and created again has another id. The identity in an entry, in the state store or in a
 segment's header always means this one incarnation. On disk, 20 bytes:
 
-     0  topic id   16 bytes  those of a random UUID; of the broker's own journals a letter and zeros, which no UUID is
+     0  topic id   16 bytes  a random UUID; for the broker's own journals a letter and zeros, which no UUID is
     16  partition  u32, big-endian
 
 In JSON, [topic id in hexadecimal, partition].

@@ -66,8 +66,8 @@ def ensure_reaches(segments: Segments, checkpoint: int) -> None:
     holder = segments.holding(checkpoint)
     if holder.allocated < holder.at(checkpoint):
         raise DamagedJournal(
-            f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte {holder.at(checkpoint)}: "
-            f"restore it from a backup or a replica"
+            f"{holder.path} has {holder.allocated} bytes, and was checkpointed at byte "
+            f"{holder.at(checkpoint)}: restore it from a backup or a replica"
         )
 
 
@@ -106,8 +106,8 @@ def misfit(segments: Segments, position: int, error: Exception) -> DamagedJourna
     """The error for a sound entry that makes no sense here."""
     holder = segments.holding(position)
     return DamagedJournal(
-        f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that can't "
-        f"follow those before it ({error!r}): restore the file from a backup or a replica",
+        f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that "
+        f"can't follow those before it ({error!r}): restore the file from a backup or a replica",
         holder.path,
         holder.at(position),
     )

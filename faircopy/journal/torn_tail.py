@@ -43,8 +43,8 @@ def damaged(segment: Segment, position: int, what: str) -> DamagedJournal:
     """The error for a place where there should be an entry; `what` ends with "restore"."""
     byte = segment.at(position)
     return DamagedJournal(
-        f"{segment.path} is damaged at byte {byte} (journal position {position}){what} the file from a backup or a "
-        f"replica",
+        f"{segment.path} is damaged at byte {byte} (journal position {position}){what} the file from a "
+        f"backup or a replica",
         segment.path,
         byte,
     )

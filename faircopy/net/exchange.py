@@ -43,9 +43,9 @@ class ClientConnection(Protocol):
 class Exchange:
     """One request and its response. `answer` may be called at any later time; None answers nothing (acks=0).
 
-    A Produce request with `blocks_next` set makes the connection's next request wait until `release_next` is called
-    or this one is answered. So batches are accepted in the order of their arrival, though some take longer to
-    check.
+    A Produce request with `blocks_next` set makes the connection's next request wait until `release_next` is
+    called or this one is answered. So batches are accepted in the order of their arrival, though some take
+    longer to check.
 
     `when_lost` is called if the client disconnects before it has its answer; `answer` may still be called.
     """

@@ -27,8 +27,8 @@ class Frames:
     """
 
     __slots__ = (
-        "_frame", "_frame_bytes", "_frame_bytes_max", "_paused_ms", "_paused_since_ms", "_trusted_bytes", "_unread",
-        "arrived_ms", "began_ms", "in_frame", "is_paused", "received_bytes", "room",
+        "_frame", "_frame_bytes", "_frame_bytes_max", "_paused_ms", "_paused_since_ms", "_trusted_bytes",
+        "_unread", "arrived_ms", "began_ms", "in_frame", "is_paused", "received_bytes", "room",
     )  # fmt: skip
 
     def __init__(self, frame_bytes_max: int, now_ms: float) -> None:

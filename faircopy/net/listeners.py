@@ -100,12 +100,12 @@ def check_advertised(name: str, address: Address, listeners: dict[str, Address])
         )
     if not address.port:
         raise BadSetting(
-            f"advertised.listeners has {address}: clients can't connect to port 0. Give the port that they use"
+            f"advertised.listeners has {address}: clients can't connect to port 0. Give the one they use"
         )
     if address.is_wildcard:
         raise BadSetting(
-            f"advertised.listeners has {address}, and {address.host} stands for all addresses: give a host that "
-            f"clients can reach, or leave it out, and each is told the address that it connected to"
+            f"advertised.listeners has {address}, and {address.host} stands for all addresses: give a host "
+            f"that clients can reach, or leave it out, and each is told the address that it connected to"
         )
 
 
@@ -128,8 +128,8 @@ def bind(listener: Listener) -> tuple[Listener, socket.socket]:
     except OSError as error:
         bound.close()
         raise CannotListen(
-            f"can't listen on {listener.address}: {error.strerror}. Another broker may be running there: stop it, or "
-            f"choose another address with --listen HOST:PORT (port 0 takes a free one)"
+            f"can't listen on {listener.address}: {error.strerror}. Another broker may be running there: "
+            f"stop it, or choose another address with --listen HOST:PORT (port 0 takes a free one)"
         ) from error
     return listener._replace(address=Address(host, bound.getsockname()[1])), bound
 

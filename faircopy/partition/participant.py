@@ -140,7 +140,7 @@ class Failed:
         """It can't promise, so `done` is never called."""
 
     def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        """Never calls `done`: it has promised, so the transaction stays open until it is repaired and told."""
+        """Never calls `done`: it has promised, so the transaction stays open until it is repaired."""
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         # By the time it is repaired, nobody knows the transaction any more, so it is discarded.

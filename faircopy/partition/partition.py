@@ -61,8 +61,8 @@ class Partition:
     State: ClassVar[type[PartitionState]] = PartitionState
 
     def __init__(
-        self, name: PartitionName, partition_id: TopicIdPartition, journal: Journal, sink: Sink, store: StateStore,
-        disk: DiskPool, *, has_batches: bool = True,
+        self, name: PartitionName, partition_id: TopicIdPartition, journal: Journal, sink: Sink,
+        store: StateStore, disk: DiskPool, *, has_batches: bool = True,
     ) -> None:  # fmt: skip
         self.name = name
         self.id = partition_id
@@ -94,7 +94,7 @@ class Partition:
     # -- stopping --------------------------------------------------------------------------------------------
 
     def fail(self, error: FaircopyError) -> None:
-        """Stop this partition: it serves nothing until the cause is repaired and the broker restarted (I9)."""
+        """Stop this partition. It serves nothing until the cause is repaired and the broker restarts (I9)."""
         self.failure = error
         self._checkpointing.fail(error)
 
@@ -115,7 +115,7 @@ class Partition:
         await self.let_go()
 
     async def _is_checkpointed(self) -> bool:
-        """Checkpoint. False if there is no space for it; a partition that is found damaged meanwhile needs none."""
+        """Checkpoint. False if there is no space for it. A partition found damaged meanwhile needs none."""
         try:
             await self._checkpointing.make(self.state)
         except (JournalFull, Shortage):
@@ -175,7 +175,7 @@ class Partition:
     # -- batches ---------------------------------------------------------------------------------------------
 
     def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
-        """Append a batch without a transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
+        """Append a batch of no transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
         if header is not None and header.producer_id >= 0:
             seen = self._producer(header).find_duplicate(header)
             if seen is not None:

@@ -43,8 +43,8 @@ def main() -> int:
 
 
 def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    # Arrow's own allocator keeps freed memory; between publications this process should be small. It is chosen
-    # when Arrow is imported.
+    # Arrow's own allocator keeps freed memory, but between publications this process should be small. Arrow
+    # chooses its allocator when it is imported.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     sys.meta_path.insert(0, _WithoutPandas())
     import pyarrow as pa

@@ -22,13 +22,13 @@ class TableMovedError(TableDamagedError):
 def damaged(directory: Path, why: str) -> TableDamagedError:
     """The error for a table whose log can't be read, which says what to do."""
     return TableDamagedError(
-        f"opening the plain table in {directory}: {why}. Restore the directory from a copy, or delete it and let"
-        " the table be made again from the log"
+        f"opening the plain table in {directory}: {why}. Restore the directory from a copy, or delete it and "
+        "let the table be made again from the log"
     )
 
 
 class LogDirectory:
-    """The log of the table in `directory`. `live` are its files, oldest first; `next_entry` the next entry's id."""
+    """The log of the table in `directory`. `live` are its files, oldest first."""
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
@@ -109,7 +109,7 @@ class LogDirectory:
         for directory, file in listed:
             if directory != PurePosixPath(self._table):
                 raise TableMovedError(
-                    f"opening the plain table in {self._table}: {path} names files of {directory}. If the table"
-                    f" was moved, run: faircopy tables relocate {self._table}"
+                    f"opening the plain table in {self._table}: {path} names files of {directory}. If the "
+                    f"table was moved, run: faircopy tables relocate {self._table}"
                 )
             yield file

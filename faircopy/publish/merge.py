@@ -48,7 +48,7 @@ def read_footer(files: Files, path: Path) -> Footer:
 
 
 def merge(files: Files, paths: Sequence[Path], writer: DataFileWriter) -> Held:
-    """Write the rows of the files, oldest first, to `writer`; return what the table holds after the last of them.
+    """Write the rows of the files, oldest first, to `writer`. Returns what the table holds after the last.
 
     Raises MergeError, FooterError, OSError or pyarrow's errors.
     """

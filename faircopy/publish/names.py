@@ -1,6 +1,6 @@
 """The names of a table's files. They show whether a data file was ever published.
 
-    d-0000000040-120..179.1f2e3d4c.parquet   published by entry 40: offsets 120 to 179 of the table's only partition
+    d-0000000040-120..179.1f2e3d4c.parquet   published by entry 40: offsets 120 to 179 of its only partition
     d-0000000041-4p.1f2e3d4c.parquet         published by entry 41: rows of four partitions
     d-0000000047-m0.1f2e3d4c.parquet         merged from older files, listed by entry 47
     d-0000000032-schema.1f2e3d4c.parquet     no rows: Spark learns the columns from it
@@ -30,8 +30,8 @@ LOCK = "_faircopy.lock"
 
 
 def published(sequence: int, ranges: Sequence[tuple[int, int]]) -> str:
-    """The data file of entry `sequence`, before its checksum is known; `ranges` has first and end offset of each
-    partition in it.
+    """The data file of entry `sequence`, before its checksum is known; `ranges` has first and end offset of
+    each partition in it.
     """
     if len(ranges) != 1:
         return f"d-{sequence:010}-{len(ranges)}p.parquet"

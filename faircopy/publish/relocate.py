@@ -17,7 +17,7 @@ from faircopy.publish.spark_log import LogFormatError
 
 
 def relocate(files: Files, directory: Path) -> int:
-    """Make the log of the table in `directory` (absolute) name the files there; return how many entries changed.
+    """Make the log of the table in `directory` (absolute) name the files there. Returns how many it changed.
 
     It is harmless to repeat this, and necessary after a crash. Raises TableDamagedError (also if files are
     missing at the new place), LockedError, FsyncError or OSError.

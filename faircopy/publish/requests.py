@@ -2,7 +2,8 @@
 
     {"id": 1, "now_ms": 1790000000000, "open": {"table": "orders", "directory": "/plain/orders"}}
         -> {"id": 1, "opened": {"next_offsets": {"orders": {"0": 120}}, "topic_ids": {"orders": "3f2a..."}}}
-    {"id": 2, "now_ms": 1790000000900, "publish": {"table": "orders", "directory": "/plain/orders", "partitions": [
+    {"id": 2, "now_ms": 1790000000900, "publish": {"table": "orders", "directory": "/plain/orders",
+         "partitions": [
             {"topic": "orders", "topic_id": "3f2a...", "partition": 0, "first_offset": 120, "end_offset": 180,
              "chunks": [{"path": "/log/orders-0/0.log", "position": 4096, "size": 8192}],
              "spans": [[120, 129, "7.0.1"]]}],

@@ -4,8 +4,8 @@ The columns have the names and types of Spark's Kafka source; `txid` is ours. As
 for a message without any. Footer, in the key-value metadata:
 
     faircopy.format  "2"
-    faircopy.held    JSON {"next_offsets": {topic: {partition: next offset}}, "topic_ids": {topic: id}}, of the table
-                     up to and including this file
+    faircopy.held    JSON {"next_offsets": {topic: {partition: next offset}}, "topic_ids": {topic: id}}, of
+                     the table up to and including this file
     faircopy.slices  JSON [[topic, partition, rows], ...], in the order of the rows
 """
 

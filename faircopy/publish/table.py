@@ -90,8 +90,8 @@ class Table:
         for cut in cuts:
             if self.held.topic_ids.get(cut.topic, cut.topic_id) != cut.topic_id:
                 raise MixedTopicsError(
-                    f"it holds rows of another topic that was called {cut.topic!r}: give this one a table of its own "
-                    f"(topic setting plain.table)"
+                    f"it holds rows of another topic that was called {cut.topic!r}: give this one a table of "
+                    f"its own (topic setting plain.table)"
                 )
 
     def _next(self, cut: Cut) -> int:

@@ -1,7 +1,8 @@
-"""The file `_faircopy.json` of a table: its format, and when each file was taken off the list that is not yet
-deleted.
+"""The file `_faircopy.json` of a table: its format, and its files that are off the list but not deleted yet,
+each with the time when it was taken off.
 
-{"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": <of the JSON of the above>}
+    {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000},
+     "crc32c": <of the JSON of the above>}
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def _parsed(content: bytes, table: str) -> dict[str, int]:
         raise ValueError("it has no format")
     if state["format"] > FORMAT:
         raise NewerFormatError(
-            f"opening the plain table in {table}: it has format {state['format']}, and this version of faircopy"
-            f" knows up to {FORMAT}. Upgrade faircopy"
+            f"opening the plain table in {table}: it has format {state['format']}, and this version of "
+            f"faircopy knows up to {FORMAT}. Upgrade faircopy"
         )
     retired_ms = {str(name): int(since_ms) for name, since_ms in dict(state["retired"]).items()}
     if content != format_state(retired_ms):

@@ -41,12 +41,13 @@ class Settings:
     data_dir: str = setting("./faircopy-data", "directory of all the broker's data")
     listeners: str = setting(
         "127.0.0.1:9092",
-        "HOST:PORT to accept clients on, or several NAME://HOST:PORT separated by commas; port 0 takes a free one",
+        "HOST:PORT to accept clients on, or several NAME://HOST:PORT separated by commas; port 0 takes a "
+        "free one",
     )
     advertised_listeners: str = setting(
         "",
-        "HOST:PORT that clients are told, or NAME://HOST:PORT of listeners; if empty, the listener's own address, "
-        "or, if that is 0.0.0.0 or [::], the address that the client connected to",
+        "HOST:PORT that clients are told, or NAME://HOST:PORT of listeners; if empty, the listener's own "
+        "address, or, if that is 0.0.0.0 or [::], the address that the client connected to",
     )
     node_id: int = setting(1, "number of this broker", least=0, most=2**31 - 1)
     durability: str = setting(
@@ -62,9 +63,11 @@ class Settings:
         8, "journals of group offsets; fixed when the data directory is made", least=1, most=1024
     )
     shards: int = setting(
-        1, "number of shards, over which journals and partitions are spread; fixed when the data directory is made",
-        least=1, most=1024,
-    )  # fmt: skip
+        1,
+        "number of shards, over which journals and partitions are spread; fixed when the data directory is made",
+        least=1,
+        most=1024,
+    )
     journal_segment_bytes: int = setting(64 << 20, "size of a journal segment", least=1 << 20, most=1 << 30)
     checkpoint_bytes: int = setting(
         64 << 20, "journal bytes of a partition after which it is checkpointed", least=1 << 16
@@ -101,7 +104,8 @@ class Settings:
     )
     topic_transactional_ack_offset: str = setting(
         "none",
-        "default of a topic's transactional.ack.offset: whether acks of transactional batches have expected offsets",
+        "default of a topic's transactional.ack.offset: whether acks of transactional batches have expected "
+        "offsets",
         choices=("none", "expected"),
     )
     retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)

@@ -92,15 +92,16 @@ class Shard:
     def _offsets_journals(self) -> OffsetsJournals:
         using, placement = self._resources, self._placement
         return OffsetsJournals(
-            placement.offsets_partitions_in(self.number), placement.offsets_partition_of, using.journals, using.store,
-            using.disk, using.loop, using.journal_options, using.clock, using.catalog, self.epoch,
+            placement.offsets_partitions_in(self.number), placement.offsets_partition_of, using.journals,
+            using.store, using.disk, using.loop, using.journal_options, using.clock, using.catalog,
+            self.epoch,
         )  # fmt: skip
 
     def _transaction_coordinator(self, find_participant: Participants) -> TransactionCoordinator:
         using, settings = self._resources, self._resources.settings
         return using.coordinator_type(
-            self.journals, self._placement.metadata_journal_of, find_participant, using.producer_ids.next, self.epoch,
-            using.ranks, using.clock, using.loop,
+            self.journals, self._placement.metadata_journal_of, find_participant, using.producer_ids.next,
+            self.epoch, using.ranks, using.clock, using.loop,
             CoordinatorOptions(settings.transaction_max_timeout_ms, settings.transactional_id_expiration_ms),
             using.connections,
         )  # fmt: skip
@@ -117,7 +118,8 @@ class Shard:
         )
         return GroupCoordinator(
             limits, using.held_by_groups, self.offsets, using.loop.call_later,
-            lambda: int(using.clock.monotonic_ms()), using.fresh_member_id, using.clock.steady_ms, using.catalog,
+            lambda: int(using.clock.monotonic_ms()), using.fresh_member_id, using.clock.steady_ms,
+            using.catalog,
         )  # fmt: skip
 
     def partitions(self) -> Iterator[HostedPartition]:

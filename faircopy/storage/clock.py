@@ -22,7 +22,7 @@ class Clock(Protocol):
         """
 
     def monotonic_ms(self) -> float:
-        """For durations within the process. Milliseconds since some fixed point; never jumps, never goes back."""
+        """Milliseconds since some fixed point, for durations within the process. Never jumps or goes back."""
 
 
 class MachineClock(Protocol):

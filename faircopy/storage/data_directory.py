@@ -110,8 +110,8 @@ class DataDirectory:
     def _announce_upgrade(self) -> None:
         if self._format.version < FORMAT:
             log.warning(
-                "the data directory %s has format %d: this start upgrades it to format %d. Existing data is not "
-                "rewritten, but older versions of faircopy can't read the directory afterwards",
+                "the data directory %s has format %d: this start upgrades it to format %d. Existing data is "
+                "not rewritten, but older versions of faircopy can't read the directory afterwards",
                 self.path, self._format.version, FORMAT,
             )  # fmt: skip
 
@@ -165,8 +165,8 @@ class DataDirectory:
                 ]
                 if strange:
                     raise DataDirectoryError(
-                        f"{self.path} is not empty and not a faircopy data directory (it holds {strange[0]!r}): "
-                        f"choose another with --data-dir"
+                        f"{self.path} is not empty and not a faircopy data directory (it holds "
+                        f"{strange[0]!r}): choose another with --data-dir"
                     )
             make_directory(self.path)
         except OSError as error:
@@ -207,7 +207,8 @@ class DataDirectory:
             self._system.set_permissions(path, found & ~RWX_BITS | mode)
         except OSError as error:
             log.warning(
-                "%s is open to other users (permissions %o), and can't be closed: %s. Have its owner do: chmod %o",
+                "%s is open to other users (permissions %o), and can't be closed: %s. Have its owner do: "
+                "chmod %o",
                 path, found, error.strerror, mode,
             )  # fmt: skip
             return
@@ -250,13 +251,14 @@ def read_format(path: Path) -> DirectoryFormat:
         raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
     if version > FORMAT:
         raise DataDirectoryError(
-            f"{path.parent} has format {version}, this faircopy knows formats up to {FORMAT}: install a newer faircopy"
+            f"{path.parent} has format {version}, and this faircopy knows formats up to {FORMAT}: install a "
+            f"newer faircopy"
         )
     if version < OLDEST_FORMAT:
         raise DataDirectoryError(
-            f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads formats "
-            f"{OLDEST_FORMAT} to {FORMAT}: choose another with --data-dir, and read the old one with the faircopy that "
-            f"made it"
+            f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads "
+            f"formats {OLDEST_FORMAT} to {FORMAT}: choose another with --data-dir, and read the old one with "
+            f"the faircopy that made it"
         )
     if content != expected:
         raise DataDirectoryError(

@@ -24,8 +24,8 @@ class DamagedState(FaircopyError):
 
     def __init__(self, path: Path, table: str, key: bytes) -> None:
         super().__init__(
-            f"{path} is damaged: in table {table or 'of tables'}, the record of key {key.hex()} does not match its "
-            f"checksum. Restore the directory from a backup"
+            f"{path} is damaged: in table {table or 'of tables'}, the record of key {key.hex()} does not "
+            f"match its checksum. Restore the directory from a backup"
         )
         self.path = path
         self.table = table

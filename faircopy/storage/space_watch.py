@@ -34,8 +34,8 @@ class Look(NamedTuple):
 
 
 class SpaceWatch:
-    """The writers that wait for space on a disk. For one event loop, but `release_reserve` and `look` may run on any
-    thread.
+    """The writers that wait for space on a disk. For one event loop, but `release_reserve` and `look` may run
+    on any thread.
 
     `shortage` is the reason why new messages are refused; None as long as there is space.
     """
@@ -97,7 +97,7 @@ class SpaceWatch:
     # -- looking ---------------------------------------------------------------------------------------------
 
     def look(self) -> Look | None:
-        """Look at the disk; create the reserve if it is missing and nothing waits. Blocks. Raises StorageFailure."""
+        """Look at the disk. Create a missing reserve if nothing waits. Blocks. Raises StorageFailure."""
         if self._reserve is None:
             return None
         has_reserve = self._reserve.is_there or (not self._waiting and self._reserve.make())

@@ -145,8 +145,8 @@ class StateStore:
             self._file = File(path / FILE)
         except lmdb.Error as error:
             raise StateStoreFailure(
-                f"opening the state store {path}: {error}. If the directory was copied while a broker ran, copy it "
-                f"again"
+                f"opening the state store {path}: {error}. If the directory was copied while a broker ran, "
+                f"copy it again"
             ) from error
         self._writer = DiskPool(loop, threads=1)
 
@@ -207,7 +207,7 @@ class StateStore:
             )
 
     def ensure_sound(self, prefix: bytes) -> None:
-        """Raise DamagedState if a record whose key begins with `prefix` was damaged when the store was opened."""
+        """Raise DamagedState if a record whose key begins with `prefix` was found damaged at the start."""
         for record in self.damaged:
             if record.key.startswith(prefix):
                 raise DamagedState(self._path / FILE, record.table.decode(), record.key)
@@ -301,7 +301,7 @@ class StateStore:
                 delete_while(transaction, database, change.first, lambda key: key < change.end)
 
     async def copy_to(self, directory: Path) -> None:
-        """Copy the store, in its state between two writes, into a new directory. Raises NoSpace, StorageFailure."""
+        """Copy the store, as it is between two writes, to a new directory. Raises NoSpace, StorageFailure."""
         assert self._writer is not None, "a store that is opened to read is not copied"
         await self._writer.run(self._copy, directory)
 
@@ -331,8 +331,8 @@ def ensure_sound_pages(path: Path, check: StoreCheck) -> StoreCheck:
     if check.flaws:
         more = f" (and in {len(check.flaws) - 1} more places)" if len(check.flaws) > 1 else ""
         raise StateStoreFailure(
-            f"{path / FILE} is damaged at byte {check.flaws[0].byte}{more}: {check.flaws[0].what}. Nothing was "
-            f"changed; restore the data directory from a backup, and see it all with: faircopy verify"
+            f"{path / FILE} is damaged at byte {check.flaws[0].byte}{more}: {check.flaws[0].what}. Nothing "
+            f"was changed; restore the data directory from a backup, and see it all with: faircopy verify"
         )
     return check
 

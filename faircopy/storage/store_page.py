@@ -9,9 +9,9 @@ Little-endian. A page:
     14  upper        u16  start of the nodes, which reach to the page's end without a gap
     16  pointers     u16  to each node, in the order of their keys
 
-A node begins at an even byte: size of its value u32, or in a branch the child's page number in 48 bits; flags u16 (1
-the value is on overflow pages, 2 it is a tree); size of its key u16; key; value. The key of a branch's first node
-has no meaning.
+A node begins at an even byte: size of its value u32, or in a branch the child's page number in 48 bits; flags
+u16 (1 the value is on overflow pages, 2 it is a tree); size of its key u16; key; value. The key of a branch's
+first node has no meaning.
 
 The first two pages are heads. Transaction n writes the one on page n % 2. From byte 16: magic u32, version
 u32, address u64, size of the map u64, two trees (of free pages, of tables), last page u64, number of the
@@ -79,8 +79,9 @@ class Head(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A node of a leaf or a branch: `link` is the size of its value, or the child's page; `byte` and `value_at` are
-    bytes of the page. If the value is on overflow pages, `value` is the number of the first one.
+    """A node of a leaf or a branch: `link` is the size of its value, or the child's page; `byte` and
+    `value_at` are bytes of the page. If the value is on overflow pages, `value` is the number of the first
+    one.
     """
 
     byte: int

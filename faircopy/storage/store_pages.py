@@ -136,8 +136,8 @@ class StorePages:
             self.flaws.append(
                 Flaw(
                     head.number * self._page_bytes,
-                    f"the state store's head is damaged: it names transaction {head.transaction}, and its tables were "
-                    f"written by {', '.join(map(str, stamps)) or 'none'}",
+                    f"the state store's head is damaged: it names transaction {head.transaction}, and its "
+                    f"tables were written by {', '.join(map(str, stamps)) or 'none'}",
                 )
             )
 

@@ -144,7 +144,7 @@ class System:
         return descriptor
 
     def lock_shared(self, path: Path) -> int:
-        """Keep out processes that want to lock an existing file, until it is closed. Raises BlockingIOError."""
+        """Lock an existing file against other processes, until it is closed. Raises BlockingIOError."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

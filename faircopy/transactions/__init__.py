@@ -1,1 +1,1 @@
-"""Transactions: a pure table of transitions, their journals, and the coordinator that carries out what it decides."""
+"""Transactions: a pure table of transitions, their journals, and the coordinator that carries them out."""

@@ -69,7 +69,7 @@ NO_REFUSALS = Refusals(0, Sent(-1, -(1 << 31) - 1, object()))
 
 
 class LateRequest(FaircopyError):
-    """A request came on a connection that its producer has replaced. It had no effect; a live client retries."""
+    """A request came on a connection that its producer replaced. It had no effect. A live client retries."""
 
 
 class Connections:
@@ -119,13 +119,13 @@ class Connections:
                 return
             refused[kind] = Refusals(refusals.number + 1, sent)
         raise LateRequest(
-            "this request came on a connection that its producer has replaced with a newer one: a producer that "
-            "still uses both should send it again"
+            "this request came on a connection that its producer has replaced with a newer one: a producer "
+            "that still uses both should send it again"
         )
 
 
 class ProducerConnections:
-    """The connections of all producers that have a transactional id. Ask only for those that are known to exist."""
+    """The connections of all producers with a transactional id. Ask only for those that exist."""
 
     def __init__(self) -> None:
         self._connections: dict[ProducerIdAndEpoch, Connections] = {}

@@ -50,8 +50,9 @@ class TransactionCoordinator:
     """All transactions of some metadata journals, as their leader of this `epoch`.
 
     `number_of` maps a transactional id to the number of its journal; all coordinators of the process share
-    `ranks`, and what is known of `connections`: these outlive a coordinator that hands over to another one here.
-    Whatever must survive is in the journals and their tables. What is here may be lost with the process.
+    `ranks`, and what is known of `connections`: these outlive a coordinator that hands over to another one
+    here. Whatever must survive is in the journals and their tables. What is here may be lost with the
+    process.
     """
 
     commits_type: ClassVar[type[Commits]] = Commits
@@ -91,7 +92,7 @@ class TransactionCoordinator:
         self._is_led = True
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
-        """The journal J-fn(G) of a transactional id. Raises TransactionRefused if somebody else leads it now."""
+        """The journal J-fn(G) of a transactional id. Raises TransactionRefused if somebody else leads it."""
         if not self._is_led:
             raise deposed()
         return self._journals[self._number_of(transactional_id)]
@@ -272,7 +273,7 @@ class TransactionCoordinator:
             self._endings.abort(home, transaction, producer.epoch)
 
     def _ensure_promises(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """Raise TransactionRefused if a participant can't promise; if one has failed, abort the transaction."""
+        """Raise TransactionRefused if a participant can't promise. If one has failed, abort."""
         for partition_id in transaction.participants:
             try:
                 self._find_participant(partition_id).ensure_writable()
@@ -297,8 +298,8 @@ class TransactionCoordinator:
         if producer.transactional_id in self._may_have_begun and not is_abort_of_the_last:
             raise TransactionRefused(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-                f"no transaction of {producer.transactional_id!r} is known to have begun since its last one, which is "
-                f"{producer.state_name}: call InitProducerId, which aborts whatever there is",
+                f"no transaction of {producer.transactional_id!r} is known to have begun since its last one, "
+                f"which is {producer.state_name}: call InitProducerId, which aborts whatever there is",
             )
 
     async def _repeated_ack(self, producer: Producer) -> None:
@@ -306,8 +307,8 @@ class TransactionCoordinator:
         if self._commits.is_undecided(producer.ending):
             raise TransactionRefused(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"whether the last transaction of {producer.transactional_id!r} is committed can't be known until a "
-                f"partition that takes part in it is repaired",
+                f"whether the last transaction of {producer.transactional_id!r} is committed can't be known "
+                f"until a partition that takes part in it is repaired",
             )
         for transaction in list(producer.ending):
             ack = self._commits.ack_of(transaction)

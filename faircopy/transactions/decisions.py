@@ -30,7 +30,8 @@ class TransactionRefused(FaircopyError):
 def newest_producer(
     table: TransactionTable, transactional_id: str, producer_id: int, epoch: int, fenced: ErrorCode
 ) -> Producer:
-    """The transactional id's producer, if the caller is its newest instance. `fenced` is the code for a zombie.
+    """The transactional id's producer, if the caller is its newest instance. `fenced` is the code for a
+    zombie.
 
     Raises TransactionRefused.
     """
@@ -38,7 +39,8 @@ def newest_producer(
     if producer is None or producer.producer_id != producer_id:
         raise TransactionRefused(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            f"transactional id {transactional_id!r} does not belong to producer {producer_id}: call InitProducerId",
+            f"transactional id {transactional_id!r} does not belong to producer {producer_id}: "
+            f"call InitProducerId",
         )
     if producer.epoch != epoch:
         raise TransactionRefused(
@@ -54,8 +56,8 @@ def ensure_told(producer: Producer) -> None:
     if producer.must_abort:
         raise TransactionRefused(
             ErrorCode.TRANSACTION_ABORTABLE,
-            f"the broker was restarted and has aborted the open transaction of {producer.transactional_id!r}: "
-            f"abort it, and begin it again",
+            "the broker was restarted and has aborted the open transaction of "
+            f"{producer.transactional_id!r}: abort it, and begin it again",
         )
 
 
@@ -72,7 +74,8 @@ def ensure_may_fence(producer: Producer, caller: tuple[int, int]) -> None:
     if producer.previous_epoch == NOBODY or caller != previous:
         raise TransactionRefused(
             ErrorCode.PRODUCER_FENCED,
-            f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a newer instance",
+            f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a "
+            f"newer instance",
         )
 
 
@@ -86,8 +89,8 @@ def ensure_timeout(transactional_id: str, timeout_ms: int, max_timeout_ms: int) 
     if not 0 < timeout_ms <= max_timeout_ms:
         raise TransactionRefused(
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not between 1 and {max_timeout_ms} ms "
-            f"(setting transaction.max.timeout.ms)",
+            f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not between 1 and "
+            f"{max_timeout_ms} ms (setting transaction.max.timeout.ms)",
         )
 
 
@@ -123,7 +126,8 @@ def fence(
 ) -> NewEntry:
     """The entry that gives a transactional id its next producer id and epoch, and aborts what is open."""
     payload = {
-        "id": transactional_id, "timeout_ms": timeout_ms, "pardoned": previous_epoch, "at_ms": now_ms, "told": False,
+        "id": transactional_id, "timeout_ms": timeout_ms, "pardoned": previous_epoch, "at_ms": now_ms,
+        "told": False,
     }  # fmt: skip
     return NewEntry(Kind.FENCE, TransactionId(producer_id, epoch, -1), payload)
 
@@ -144,8 +148,8 @@ def expire(producer: Producer, now_ms: int) -> NewEntry:
 def add(
     producer: Producer, leader_epochs: Mapping[TopicIdPartition, int], number: int, now_ms: int
 ) -> list[NewEntry]:
-    """The entries that add partitions, each with its leader's epoch; the first ones begin transaction `number`.
-    A partition that takes part already keeps the epoch under which it was added first.
+    """The entries that add partitions, each with its leader's epoch; the first ones begin transaction
+    `number`. A partition that takes part already keeps the epoch under which it was added first.
 
     Raises TransactionRefused.
     """

@@ -3,14 +3,16 @@
     BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": steady clock}
     ADD             {"partitions": [[topic id, partition, leader epoch], ...]}
     PREPARE_COMMIT  {"partitions": [[topic id, partition], ...]}
-    PREPARE_ABORT   {"partitions": [[topic id, partition], ...], "fence": epoch, "untold": the producer does not know}
+    PREPARE_ABORT   {"partitions": [[topic id, partition], ...], "fence": epoch,
+                     "untold": the producer does not know}
     COMMITTED, ABORTED   {}
     FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": previous epoch or -1,
-                     "at_ms": steady clock, "told": the instance stays, and knows that its last one is aborted}
-                                             the entry's TxId holds the new producer id and epoch; the entry also
-                                             aborts what the previous instance has open
+                     "at_ms": steady clock,
+                     "told": the instance stays, and knows that its last transaction is aborted}
+                    The entry's TxId holds the new producer id and epoch. The entry also aborts what the
+                    previous instance has open.
     FORGET          {"id": transactional id}
-    UNCLEAN         {}                       transactions of any producer may have been lost in a power failure
+    UNCLEAN         {}  transactions of any producer may have been lost in a power failure
 
 Topic ids are bytes, hexadecimal in JSON. Every entry's header has the TxId; in FENCE and FORGET its number is
 -1, and UNCLEAN has none.

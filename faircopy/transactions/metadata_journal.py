@@ -1,7 +1,7 @@
 """One metadata journal J-k with its table: append and fold, checkpoint and recover.
 
-checkpoints   "J" k                                 -> JSON {"position"}
-transactional_ids   "J" k, transactional id in UTF-8, or its hash   -> JSON of the producer with its transactions
+checkpoints        "J" k                                         -> JSON {"position"}
+transactional_ids  "J" k, transactional id in UTF-8, or its hash -> JSON of the producer, with transactions
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Reunion:
         return [each for each in found if each.participants]
 
     def decide(self) -> list[Commit]:
-        """Decide the commits that waited for these partitions. Returns the promised ones; the others abort."""
+        """Decide the commits that waited for these partitions. Returns those promised; the others abort."""
         promised = []
         for commit in self._commits.undecided():
             found = is_promised(self._find_participant, commit.transaction)

@@ -13,7 +13,7 @@ NEVER_MS = 1 << 62
 class Timeouts:
     """Looks for transactions past their timeout, and goes over all of them only when one may be.
 
-    May be lost with the process: the first look after a start goes over all. All times are of the steady clock.
+    May be lost with the process: the first look after a start goes over all. Times are of the steady clock.
     """
 
     def __init__(self) -> None:

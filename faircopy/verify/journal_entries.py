@@ -123,8 +123,8 @@ def unclean_end(files: JournalFiles) -> str | None:
 
 
 class ReverseList(NamedTuple):
-    """One transaction's entries: decisions, the newest first, and its drafts, from the head back. `missing` is a
-    position that the list leads to, but where these files have none of the transaction's drafts.
+    """One transaction's entries: decisions, the newest first, and its drafts, from the head back. `missing`
+    is a position that the list leads to, but where these files have none of the transaction's drafts.
     """
 
     entries: list[ShownEntry]

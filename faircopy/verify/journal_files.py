@@ -19,7 +19,7 @@ ADVANCE_BYTES = 1 << 20
 
 
 def open_segment(path: Path, identity: bytes | None = None) -> Segment:
-    """A segment file, read-only; of any journal if `identity` is None. Raises DamagedJournal, StorageFailure."""
+    """A segment file, read-only; `identity` None: of any journal. Raises DamagedJournal, StorageFailure."""
     file = File(path, read_only=True)
     if identity is None:
         head = file.read(HEADER_BYTES, 0)

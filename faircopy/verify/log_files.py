@@ -83,8 +83,8 @@ class LogFile:
         epochs: Epochs = NOTHING_KNOWN,
         first_epoch: int = 0,
     ) -> Iterator[ShownBatch]:
-        """The batches between two bytes. The first one must have `first_offset` if given, and `first_epoch` or a later
-        leader epoch. Raises DamagedLogFile.
+        """The batches between two bytes. The first one must have `first_offset` if given, and `first_epoch`
+        or a later leader epoch. Raises DamagedLogFile.
         """
         stop = self.size if end is None else end
         if self.size < stop:

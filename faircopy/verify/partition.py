@@ -137,8 +137,8 @@ class PartitionCheck:
         if found != (checkpoint.start_offset, checkpoint.next_offset):
             raise files.damaged(
                 checkpoint.position,
-                f"I6: the checkpoint has offsets {checkpoint.start_offset} to {checkpoint.next_offset}, and the "
-                f"journal up to there {found[0]} to {found[1]}",
+                f"I6: the checkpoint has offsets {checkpoint.start_offset} to {checkpoint.next_offset}, and "
+                f"the journal up to there {found[0]} to {found[1]}",
             )
         if self._state.epochs != checkpoint.epochs:
             raise files.damaged(
@@ -170,8 +170,8 @@ class PartitionCheck:
             yield Finding(
                 last.path if last else files.directory,
                 last.at(files.end) if last else None,
-                f"the journal ends with offset {self._state.next_offset - 1}, and the log has shown offsets up to "
-                f"{shown - 1} (which is as it should be only after a power cut under durability=os)",
+                f"the journal ends with offset {self._state.next_offset - 1}, and the log has shown offsets "
+                f"up to {shown - 1} (which is as it should be only after a power cut under durability=os)",
             )
 
 

@@ -16,7 +16,7 @@ SAME_FROM = 16
 
 
 class Expected(NamedTuple):
-    """A batch that must be in the log, according to the journal, and the epoch of the entry that put it there."""
+    """A batch that must be in the log, says the journal, and the epoch of the entry that put it there."""
 
     offset: int
     leader_epoch: int
@@ -33,7 +33,7 @@ class Derived(NamedTuple):
 class PartitionLog:
     """The log's files. Bytes after the checkpoint's end are ignored: a start writes them again.
 
-    Files that are wholly below the log's start are deleted, and a crash may bring back some of them, with gaps.
+    Files wholly below the log's start are deleted. A crash may bring back some of them, with gaps.
     """
 
     def __init__(self, directory: Path, checkpoint: Checkpoint | None, advance: Advance) -> None:
@@ -54,7 +54,7 @@ class PartitionLog:
     # -- up to the checkpoint --------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[ShownBatch]:
-        """All sound batches up to the checkpoint's end. A fault is noted, and the rest of its file left out."""
+        """All sound batches up to the checkpoint's end. Notes a fault, and skips the rest of its file."""
         if self._checkpoint is None or self.end_base is None:
             return
         if self.directory / file_name(self.end_base) not in self._paths:
@@ -145,7 +145,7 @@ class PartitionLog:
     # -- after the checkpoint --------------------------------------------------------------------------------
 
     def high_watermark(self) -> int:
-        """The offset after the last sound batch, even beyond the checkpoint's end: messages up to here were shown.
+        """The offset after the last sound batch, even beyond the checkpoint's end. What is below was shown.
 
         The journal may have lost which epochs came after the checkpoint, so they only must not fall.
         """

@@ -114,8 +114,8 @@ class PlainTableCheck:
             for directory, file in spark_log.parse_entry(self._files.read(path)):
                 if directory != here:
                     raise LogFormatError(
-                        f"it names files of {directory}: if the table was moved, run: faircopy tables relocate "
-                        f"{self._directory}"
+                        f"it names files of {directory}: if the table was moved, run: faircopy tables "
+                        f"relocate {self._directory}"
                     )
                 listed.append(file)
         except LogFormatError as error:

@@ -33,8 +33,8 @@ class StateCheck:
                 yield Finding(
                     path,
                     record.byte,
-                    f"the record of key {record.key.hex()} in table {record.table.decode()} does not match its "
-                    f"checksum",
+                    f"the record of key {record.key.hex()} in table {record.table.decode()} does not match "
+                    f"its checksum",
                 )
             if not check.flaws:
                 self.store = StateStore.open_to_read(self._directory)

@@ -130,7 +130,8 @@ def check_produced(batch: memoryview) -> BatchHeader:
         raise InvalidBatch("control batches are not for producers to send")
     if header.records <= 0 or header.last_offset_delta != header.records - 1:
         raise InvalidBatch(
-            f"record batch counts {header.records} records but its last offset delta is {header.last_offset_delta}"
+            f"record batch counts {header.records} records, but its last offset delta is "
+            f"{header.last_offset_delta}"
         )
     if header.attributes & COMPRESSION_MASK > 4:
         raise InvalidBatch(f"record batch has unknown compression {header.attributes & COMPRESSION_MASK}")
@@ -142,8 +143,8 @@ def check_produced(batch: memoryview) -> BatchHeader:
 
 
 def check_logged(batch: bytes | memoryview, base_offset: int, leader_epochs: range) -> BatchHeader:
-    """Check one whole batch that was read from a log at this offset, where batches bear one of these leader epochs.
-    Return its header.
+    """Check one whole batch that was read from a log at this offset, where batches bear one of these leader
+    epochs. Return its header.
 
     Raises CorruptBatch or InvalidBatch.
     """

@@ -87,7 +87,7 @@ class FetchPartition(NamedTuple):
 
 
 class DivergingEpoch(NamedTuple):
-    """Where the log and that of the client part: the last epoch that both have, and where it ends here (v12+)."""
+    """Where this log and the client's diverge: the last epoch in both, and where it ends here (v12+)."""
 
     epoch: int
     end_offset: int

@@ -1,10 +1,10 @@
 """Bounded readers of Kafka messages, compiled from their layouts.
 
-A `ReadValue` reads one part of a message, appends the value to a list and returns the byte where the next part
-starts. It compares every length and count with the number of bytes that remain before it allocates anything.
-So a message can allocate at most a few tens of times its size: the smallest element of an array of structures
-takes a byte or two on the wire and about a hundred in memory. In requests, the number of elements is bounded
-as well.
+A `ReadValue` reads one part of a message, appends the value to a list and returns the byte where the next
+part starts. It compares every length and count with the number of bytes that remain before it allocates
+anything. So a message can allocate at most a few tens of times its size: the smallest element of an array of
+structures takes a byte or two on the wire and about a hundred in memory. In requests, the number of elements
+is bounded as well.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The data that consumers exchange through a group of protocol type "consumer": here, a member's assignment.
 
-Layout of an assignment, non-flexible in all versions: version i16, topics: name, partitions i32; then user data.
+Layout of an assignment, not flexible in any version: version i16; topics: name, partitions i32; user data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writers of Kafka messages, compiled from their layouts.
 
-A `WriteValue` appends one value to a bytearray. A structure is given as a dict or as a `Message`; names that the
-version does not have are ignored, and missing names take the schema's default.
+A `WriteValue` appends one value to a bytearray. A structure is given as a dict or as a `Message`; names that
+the version does not have are ignored, and missing names take the schema's default.
 """
 
 from __future__ import annotations

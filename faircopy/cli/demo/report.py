@@ -65,4 +65,5 @@ def two(values: list[float]) -> str:
     ordered = sorted(values)
     if not ordered:
         return "-"
-    return f"{ordered[len(ordered) // 2]:.1f} / {ordered[min(len(ordered) * 99 // 100, len(ordered) - 1)]:.1f} ms"
+    at_99_percent = min(len(ordered) * 99 // 100, len(ordered) - 1)
+    return f"{ordered[len(ordered) // 2]:.1f} / {ordered[at_99_percent]:.1f} ms"

@@ -47,9 +47,9 @@ READY_SECONDS = 20.0
 def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as_json: bool) -> None:
     """Stream 336,776 real flights through transactions, crash some producers, and check every claim.
 
-    Three workers read flights and write each one's departure and arrival, many flights to a transaction, with their own
-    offsets in it. They abort some transactions on purpose and are killed now and then. A plain read_uncommitted
-    consumer and an unmodified Spark read the result meanwhile.
+    Three workers read flights and write each one's departure and arrival, many flights to a transaction, with
+    their own offsets in it. They abort some transactions on purpose and are killed now and then. A plain
+    read_uncommitted consumer and an unmodified Spark read the result meanwhile.
     """
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
@@ -83,7 +83,8 @@ class Demo:
         """Everything; returns the report."""
         java = self._find_java() if self._with_spark else None
         self._console.print(
-            f"[bold]faircopy demo[/]: {self._count:,} flights, {WORKERS} workers, {CRASHES} crashes (seed {self._seed})"
+            f"[bold]faircopy demo[/]: {self._count:,} flights, {WORKERS} workers, {CRASHES} crashes "
+            f"(seed {self._seed})"
         )
         try:
             address = self._start_broker()

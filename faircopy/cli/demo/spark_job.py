@@ -22,7 +22,7 @@ ARRIVAL = "flight_id INT, arr_delay INT, attempt STRING"
 
 
 def main(plain: str, checkpoint: str) -> None:
-    """Join streams of the plain tables below `plain` until standard input has a line; print totals as JSON."""
+    """Join streams of the plain tables in `plain` until standard input has a line; print totals as JSON."""
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("flights")
