@@ -98,10 +98,10 @@ class PlainLatency:
 
 @dataclass(frozen=True)
 class Stall:
-    """Delivery of others' committed messages before, while and after one transaction hangs open in their partition.
+    """Delivery of others' committed messages before, while and after a transaction hangs in their partition.
 
-    `timeline` has (second of the send, milliseconds until delivery); the transaction hung from `opened_seconds` to
-    `closed_seconds`.
+    `timeline` has (second of the send, milliseconds until delivery); the transaction hung from
+    `opened_seconds` to `closed_seconds`.
     """
 
     system: str
@@ -152,7 +152,7 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Start:
-    """From the start of the process until the first client is served; `restart` is after kill -9 under load."""
+    """From a process's start until its first client is served; `restart` is after kill -9 under load."""
 
     system: str
     cold_seconds: list[float]
@@ -162,7 +162,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Growth:
-    """The same figures while something grows: `of` is partitions, open transactions or log bytes, `size` how many."""
+    """The same figures while `of` grows: partitions, open transactions or log bytes; `size` is how many."""
 
     system: str
     of: str
@@ -175,7 +175,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class SparkSource:
-    """What a Spark stream shows of the same transactions, some of which abort. `reader` is kafka or parquet."""
+    """What a Spark stream shows of transactions, some of which abort. `reader` is kafka or parquet."""
 
     system: str
     reader: str
@@ -191,9 +191,9 @@ class SparkSource:
 class ToolProduce:
     """A run of Kafka's ProducerPerformance, to one partition; `transaction_ms` is 0 without transactions.
 
-    `offered_per_second` limits the records, 0 does not. Latencies are whole milliseconds, from the call of send to
-    the record's ack, which comes before that of the commit. `commit_share` is the part of the run that the producer
-    spent in calls of commitTransaction.
+    `offered_per_second` limits the records, 0 does not. Latencies are whole milliseconds, from the call of
+    send to the record's ack, which comes before that of the commit. `commit_share` is the part of the run
+    that the producer spent in calls of commitTransaction.
     """
 
     system: str
@@ -229,10 +229,10 @@ class ToolTotals:
 
 @dataclass(frozen=True)
 class Distance:
-    """The model's latency of a protocol, with or without replicas, at one distance, disk and number of partitions.
+    """The model's latency of a protocol in one case: replicas or not, distance, disk, number of partitions.
 
-    `commit_ms` is from the call of commit to its ack, `visible_ms` to the moment when a consumer has the messages; the
-    formulas are their terms. `processing_ms` is the work on each message that reaches a node.
+    `commit_ms` is from the call of commit to its ack, `visible_ms` to the moment when a consumer has the
+    messages; the formulas are their terms. `processing_ms` is the work on each message that reaches a node.
     """
 
     protocol: str
@@ -252,7 +252,7 @@ class Checked:
     """The model with this run's round trip and durable write, beside the figure that the run measured on
     loopback.
 
-    Both are from the call of commit to its ack; `is_flushed` says that all messages were acked before the call.
+    Both are from the call of commit to its ack; `is_flushed` says that all messages were acked before it.
     """
 
     protocol: str
@@ -268,7 +268,8 @@ class Checked:
 MEASURES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, ToolProduce, ToolTotals,
+        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, ToolProduce,
+        ToolTotals,
         Distance, Checked,
     )
 }  # fmt: skip

@@ -41,7 +41,7 @@ def apart(
     *,
     is_replicated: bool = False,
 ) -> Conditions:
-    """Client, coordinator and each partition's leader on nodes of their own, all equally far from one another."""
+    """Client, coordinator and each partition's leader on nodes of their own, all equally far apart."""
     return Conditions(
         round_trip_ms, round_trip_ms, durable_write_ms, partitions, processing_ms, is_replicated=is_replicated
     )

@@ -1,8 +1,8 @@
 """The latencies of the protocols as closed formulas, which the tests compare with the simulation.
 
-RTT is a round trip, W a durable write, N the number of partitions, p the work on one message, T the client library's
-timer before it registers partitions, F the number of turns in which it sends N requests if only a few may be
-unanswered, and M the time that a transaction still waits for the markers of the previous one.
+RTT is a round trip, W a durable write, N the number of partitions, p the work on one message, T the client
+library's timer before it registers partitions, F the number of turns in which it sends N requests if only a
+few may be unanswered, and M the time that a transaction still waits for the markers of the previous one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def times(constant: float, slope: int, variable: str, unit: str) -> str:
     return ""
 
 
-# From the call of commit, right after the last message was sent, to its ack. Partitions are registered by then.
+# From the call of commit, right after the last send, to its ack. Partitions are registered by then.
 COMMIT = {
     "local-copy": Formula(3, 1, 2, 4),
     "remote-copy": Formula(2, 1, 1, 3),
@@ -87,8 +87,9 @@ VISIBLE = {
     "none": Formula(1, 1, 1, 1),
 }
 
-# What the benchmark measures as commit: on one broker, with transactions one after the other, and with librdkafka,
-# which registers the partitions and sends the messages within the call of commit when it comes right after them.
+# What the benchmark measures as commit: on one broker, with one transaction after the other, and with
+# librdkafka. It registers the partitions and sends the messages within the call of commit if that comes right
+# after them.
 ONE_BROKER = {
     "local-copy": Formula(2, 1, turn_round_trips=1, timers=1),
     "remote-copy": Formula(2, 1, turn_round_trips=1, timers=1),

@@ -19,7 +19,7 @@ PROCESSING_MS = 0.01
 
 
 def distances() -> list[Distance]:
-    """Every protocol at every distance, disk and number of partitions; again with a replica of each journal."""
+    """Every protocol at every distance, disk and number of partitions, without and with replicas."""
     return [
         distance(protocol, apart(*place, PROCESSING_MS, is_replicated=is_replicated))
         for is_replicated in (False, True)

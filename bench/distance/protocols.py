@@ -86,7 +86,7 @@ class Protocol:
 
 
 class LocalCopy(Protocol):
-    """faircopy: drafts are acked at once; PREPARE_COMMIT and every PREPARED become durable at the same time."""
+    """faircopy: drafts are acked at once; PREPARE_COMMIT and every PREPARED become durable side by side."""
 
     def register(self) -> Steps:
         """Leaders are told the TxId, and answer with their incarnation. Nothing has to be durable."""
@@ -100,7 +100,7 @@ class LocalCopy(Protocol):
 
 
 class ParallelPrepare(LocalCopy):
-    """Redpanda's RFC of 2020-11-17: the same commit, then markers, for which the producer's next transaction waits.
+    """Redpanda's RFC of 2020-11-17: the same commit, then markers, for which the next transaction waits.
 
     The RFC also makes "prepared" durable between the ack and the markers; this leaves that write out, like
     the rival.
@@ -110,10 +110,10 @@ class ParallelPrepare(LocalCopy):
 
 
 class RemoteCopy(Protocol):
-    """Double journaling: all messages go to the coordinator's journal, which PREPARE_COMMIT makes durable with itself.
+    """Double journaling: all messages go to the coordinator's journal. PREPARE_COMMIT makes it durable.
 
-    After the ack the coordinator sends the messages to their leaders, so all data crosses the network twice, and all of
-    a group's passes through one node. Bytes take no time in this model.
+    After the ack the coordinator sends the messages to their leaders, so all data crosses the network twice,
+    and all of a group's passes through one node. Bytes take no time in this model.
     """
 
     def home(self, leader: Node) -> Node:
@@ -121,7 +121,7 @@ class RemoteCopy(Protocol):
 
 
 class Markers(Protocol):
-    """KIP-98, Apache Kafka: messages go to the log at once and are acked when durable; markers end the transaction.
+    """KIP-98, Apache Kafka: messages go to the log at once, acked when durable; markers end the transaction.
 
     Not in the model: a consumer waits for older transactions of the same partition that are still open.
     """

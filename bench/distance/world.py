@@ -17,7 +17,7 @@ Steps = Generator[simpy.Event, Any, None]
 
 
 class Node:
-    """A machine: it works on one message at a time, and makes any number of its files durable side by side."""
+    """A machine: it works on one message at a time, and makes many of its files durable side by side."""
 
     def __init__(self, clock: simpy.Environment, conditions: Conditions, *, is_broker: bool) -> None:
         self.is_broker = is_broker
@@ -36,7 +36,7 @@ class Node:
 
 
 class World:
-    """A producer, a consumer, a coordinator and the partitions' leaders; `moments` says what happened when, in ms."""
+    """A producer, a consumer, a coordinator and the partitions' leaders. `moments` are times in ms."""
 
     def __init__(self, conditions: Conditions) -> None:
         self.conditions = conditions

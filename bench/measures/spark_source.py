@@ -65,7 +65,7 @@ OF_KAFKA = [Reader("kafka", {}), Reader("kafka", READ_COMMITTED)]
 def measure(
     directory: Path, rows: int, live_seconds: float, rounds: int, progress: Callable[[str], None]
 ) -> list[SparkSource]:
-    """Read `rows` rows in `rounds` rounds, then a live stream for `live_seconds`, with every broker and reader.
+    """Read `rows` rows in `rounds` rounds, then a live stream for `live_seconds`: every broker and reader.
 
     Raises Unavailable if Spark, Java, Kafka or the connector is not available.
     """

@@ -47,7 +47,7 @@ def measure(systems: Iterable[Peer], spans: Spans, progress: Callable[[str], Non
 
 
 def stall_of(peer: Peer, spans: Spans) -> Stall:
-    """Producers that commit a message each, at a steady pace, into a partition where another's transaction hangs."""
+    """Producers that commit single messages, at a steady pace, where another's transaction hangs."""
     make_topic(peer.address, TOPIC, 1)
     crowd = Crowd(peer.address, TOPIC, PRODUCERS)
     hanging = latency_producer(peer.address, f"{TOPIC}-hanging")

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def write_page(results: Results, path: Path) -> None:
-    """Write one self-contained HTML file. Lists of the results may be empty: the page says what was not measured."""
+    """Write a self-contained HTML file. Lists of results may be empty: the page says what is missing."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,

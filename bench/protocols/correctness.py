@@ -96,7 +96,7 @@ def run(address: str, topic: str, number: int, seed: int, sent: Sent, may_abort:
 
 
 def after_abort(producer: Producer, address: str, transactional_id: str) -> Producer:
-    """Abort. Returns the producer to go on with: another one where the client takes the abort's refusal for final.
+    """Abort. Returns the producer to go on with: another one if the client takes a refused abort for final.
 
     librdkafka does, when an abort overtakes the registration of the transaction's partitions
     (https://github.com/confluentinc/librdkafka/issues/4849).
@@ -132,7 +132,8 @@ def read_all(address: str, topic: str, expected: int) -> dict[int, list[bytes]]:
     """All values by partition, up to the end that the broker reports."""
     consumer = Consumer(
         {
-            "bootstrap.servers": address, "group.id": topic, "isolation.level": "read_committed", "log_level": 0,
+            "bootstrap.servers": address, "group.id": topic, "isolation.level": "read_committed",
+            "log_level": 0,
             "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True,
         }
     )  # fmt: skip
@@ -171,8 +172,8 @@ def compare(sent: Sent, read: dict[int, list[bytes]]) -> None:
             found = [value for value in values if value in ours]
             if found != expected:
                 raise Incorrect(
-                    f"partition {partition} shows {len(found)} messages of producer {number}, not the {len(expected)} "
-                    f"that it committed, once and in order"
+                    f"partition {partition} shows {len(found)} messages of producer {number}, not the "
+                    f"{len(expected)} that it committed, once and in order"
                 )
         strangers = len(values) - sum(
             len(sent.committed[partition, number]) for number in range(PRODUCERS + 1)

@@ -193,7 +193,7 @@ class MarkedPartition(HostedPartition):
         return bool(self._aborted)
 
     def aborted_in(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The transactions with messages below `end_offset` and an ABORT marker at `first_offset` or later."""
+        """The transactions with messages below `end_offset` and an ABORT marker from `first_offset` on."""
         found = []
         for aborted in self._aborted[bisect_left(self._aborted, (first_offset,)) :]:
             if aborted.first_offset < end_offset:

@@ -6,11 +6,11 @@ a line.
 {"count": SOURCE}            -> {"shown": rows, "aborted_shown": rows}
 {"read": SOURCE}             -> {"rows": rows, "seconds": seconds}
 {"watch": SOURCE}            -> {}, while a stream keeps running
-{"until": committed rows}    -> {"arrivals": [[nanoseconds of arrival, [nanoseconds of each send]]]}, the stream ends
+{"until": committed rows}    -> {"arrivals": [[nanoseconds of arrival, [nanoseconds of each send]]]}, and ends
 
-A SOURCE is {"format": "kafka" or "parquet", "options": {...}}. A value begins with one letter, c for a message of a
-transaction that commits and a for one that aborts, and 19 digits, the nanoseconds of its send: on the monotonic clock,
-which is the same for all processes of a machine.
+A SOURCE is {"format": "kafka" or "parquet", "options": {...}}. A value begins with one letter, c for a
+message of a transaction that commits and a for one that aborts, and 19 digits, the nanoseconds of its send:
+on the monotonic clock, which is the same for all processes of a machine.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ UNTIL_SECONDS = 60.0
 
 # As in docs/PLAIN_TABLES.md. Spark's Kafka source has its own schema.
 COLUMNS = (
-    "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT, "
-    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, txid STRING"
+    "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, "
+    "timestampType INT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, txid STRING"
 )
 
 

@@ -24,7 +24,7 @@ CLUSTER = "ZmFpcmNvcHktLWJlbmNoLQ"  # any 16 bytes
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
 
-# Below the range that Linux gives to clients: a client that tries again while the broker is down never gets its port.
+# Below the range that Linux gives to clients, so that no client gets the port while the broker is down.
 PORTS = range(20_000, 30_000)
 
 # kafka-server-start.sh and kafka-run-class.sh run a broker with these, if the environment says nothing else.
@@ -131,7 +131,7 @@ class Kafka:
         return self._log_path.read_text()
 
     def start(self) -> None:
-        """Start it, and return when it answers a client's first request, for metadata. Raises RuntimeError."""
+        """Start it, and return when it has answered a client's request for metadata. Raises RuntimeError."""
         self._process = self._run("kafka.Kafka", str(self._properties_path))
         try:
             self._wait_until_ready()

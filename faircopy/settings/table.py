@@ -64,7 +64,8 @@ class Settings:
     )
     shards: int = setting(
         1,
-        "number of shards, over which journals and partitions are spread; fixed when the data directory is made",
+        "number of shards, over which journals and partitions are spread; fixed when the data directory is "
+        "made",
         least=1,
         most=1024,
     )

@@ -11,9 +11,9 @@ from bench.page.palette import in_order
 from bench.results import AbortCost, Results
 
 CAPTION = (
-    "If aborted messages stay in the log, a consumer fetches and drops them: its bytes for each committed message "
-    "grow with the aborted share. If they never enter the log, the first line falls only because there is less to "
-    "read, and the others are flat."
+    "If aborted messages stay in the log, a consumer fetches and drops them: its bytes for each committed "
+    "message grow with the aborted share. If they never enter the log, the first line falls only because "
+    "there is less to read, and the others are flat."
 )
 
 
@@ -24,8 +24,8 @@ def aborts(results: Results) -> Section:
         "aborts",
         "The cost of aborts",
         [
-            "A log with a fixed number of messages, a part of which belongs to aborted transactions, is read from its "
-            "start."
+            "A log with a fixed number of messages, a part of which belongs to aborted transactions, is read "
+            "from its start."
         ],
         [Plots(plots(rows), CAPTION)] if rows else [],
         in_order(row.system for row in rows),

@@ -12,16 +12,16 @@ from bench.page.winners import Place, Ranked, ranking, winners
 from bench.results import Checked, Distance, Results
 
 TEXT = [
-    "A model of each protocol's messages and durable writes, run on a virtual clock. Client, coordinator and the "
-    "leader of each partition are on nodes of their own, all one round trip (RTT) apart. A durable write takes W, "
-    "those of several files go on side by side; a node works on its messages one after the other, p on each. N is "
-    "the number of partitions. Replicated, a durable write also waits for a follower: W + RTT.",
-    "The last message is sent right before commit is called. The partitions are registered before that, which takes "
-    "2 RTT with local-copy and parallel-prepare (leaders are told), RTT + W with markers, RTT with remote-copy and "
-    "none, which has the same requests without a transaction.",
-    "Not in the model: bytes, so remote-copy's second crossing of all data, through the one coordinator, is free here; "
-    "the wait for older open transactions of the same partition, and that of a producer's next transaction for the "
-    "markers, both with markers and parallel-prepare; queues and retries.",
+    "A model of each protocol's messages and durable writes, run on a virtual clock. Client, coordinator and "
+    "the leader of each partition are on nodes of their own, all one round trip (RTT) apart. A durable write "
+    "takes W, those of several files go on side by side; a node works on its messages one after the other, p "
+    "on each. N is the number of partitions. Replicated, a durable write also waits for a follower: W + RTT.",
+    "The last message is sent right before commit is called. The partitions are registered before that, "
+    "which takes 2 RTT with local-copy and parallel-prepare (leaders are told), RTT + W with markers, RTT "
+    "with remote-copy and none, which has the same requests without a transaction.",
+    "Not in the model: bytes, so remote-copy's second crossing of all data, through the one coordinator, is "
+    "free here; the wait for older open transactions of the same partition, and that of a producer's next "
+    "transaction for the markers, both with markers and parallel-prepare; queues and retries.",
 ]
 PARTITIONS_AT_FIRST = 4
 # From here on the tint is strong: one takes half again as long as the other.
@@ -52,11 +52,12 @@ def check_table(checked: list[Checked]) -> Table:
     order = in_order(row.protocol for row in checked)
     ordered = sorted(checked, key=lambda row: (row.partitions, row.is_flushed, order.index(row.protocol)))
     caption = (
-        "The model with this run's floors, beside this run. On one broker nothing lies between coordinator and "
-        "leaders. The call of commit holds the client library's timer of 1 ms (T) before it registers partitions, "
-        "what is left to wait for the markers of the transaction before (M), and F turns of messages, five requests "
-        "each. Where it was flushed before, the commit alone is left. W is a durable write of as many files as the "
-        "protocol has at once. The work of processors is not in the model: what is measured beyond it is that."
+        "The model with this run's floors, beside this run. On one broker nothing lies between coordinator "
+        "and leaders. The call of commit holds the client library's timer of 1 ms (T) before it registers "
+        "partitions, what is left to wait for the markers of the transaction before (M), and F turns of "
+        "messages, five requests each. Where it was flushed before, the commit alone is left. W is a durable "
+        "write of as many files as the protocol has at once. The work of processors is not in the model: "
+        "what is measured beyond it is that."
     )
     return Table(caption, columns, [check_line(row) for row in ordered])
 
@@ -84,8 +85,8 @@ def formulas(rows: list[Distance]) -> Table:
     found = {(row.is_replicated, order.index(row.protocol)): row for row in rows}
     processing_ms = rows[0].processing_ms
     caption = (
-        "From the call of commit to its ack, and to the moment when a consumer has the messages. The simulation is "
-        f"tested against these sums. Here p is {processing_ms:g} ms."
+        "From the call of commit to its ack, and to the moment when a consumer has the messages. The "
+        f"simulation is tested against these sums. Here p is {processing_ms:g} ms."
     )
     columns = ["Protocol", "Replicated", "Commit call to ack", "Commit call to visible"]
     return Table(caption, columns, [formula_line(row) for _, row in sorted(found.items())])
@@ -107,8 +108,8 @@ def curves(rows: list[Distance]) -> Plots:
     plots = [curve(found, is_replicated, title) for is_replicated, title in titles.items()]
     return Plots(
         [plot for plot in plots if plot is not None],
-        f"The model for {counted(partitions, 'partition')} and durable writes of {significant(write_ms)} ms. On the "
-        "left of a curve the disk counts, on its right the number of round trips.",
+        f"The model for {counted(partitions, 'partition')} and durable writes of {significant(write_ms)} ms. "
+        "On the left of a curve the disk counts, on its right the number of round trips.",
     )
 
 
@@ -171,8 +172,8 @@ def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_vis
     what = "until the messages are visible" if by_visible else "until the commit is acked"
     caption = (
         f"Milliseconds {what}, {counted(partitions, 'partition')}, "
-        f"{'replicated' if is_replicated else 'not replicated'}. The fastest is first. Tint: local-copy against "
-        "markers, blue where local-copy is faster and orange where it is slower."
+        f"{'replicated' if is_replicated else 'not replicated'}. The fastest is first. Tint: local-copy "
+        "against markers, blue where local-copy is faster and orange where it is slower."
     )
     return Table(caption, ["RTT", *(f"W = {disk:g} ms" for disk in disks)], lines)
 

@@ -19,7 +19,8 @@ def floors(results: Results) -> Section:
         "floors",
         "Floors of this machine",
         [
-            "Measured in the same run, so that figures of different machines can be compared as multiples of them."
+            "Measured in the same run, so that figures of different machines can be compared as multiples of "
+            "them."
         ],
         [Table(caption, ["Floor", "Value", "Unit", "What was done"], rows)] if rows else [],
         steps=("floors",),

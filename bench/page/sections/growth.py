@@ -15,8 +15,8 @@ from bench.results import Growth, Results
 
 LOG_BYTES = "log bytes"
 CAPTION = (
-    "Both axes are logarithmic, so a power of the size is a straight line: power 0 is flat, power 1 grows as fast "
-    "as the size itself. The powers are fitted by least squares over all measured sizes."
+    "Both axes are logarithmic, so a power of the size is a straight line: power 0 is flat, power 1 grows as "
+    "fast as the size itself. The powers are fitted by least squares over all measured sizes."
 )
 
 
@@ -46,7 +46,8 @@ def growth(results: Results) -> Section:
         "growth",
         "Growth",
         [
-            "What happens to a commit, to the speed, to memory and to a restart when there is more of everything."
+            "What happens to a commit, to the speed, to memory and to a restart when there is more of "
+            "everything."
         ],
         [Plots(plots, CAPTION), table(rows, kinds)] if rows else [],
         in_order(row.system for row in rows),

@@ -13,10 +13,16 @@ from bench.results import Histogram, Latency, Results
 
 Row = dict[str, Latency]
 Place = tuple[int, int, int]  # partitions, producers, pause in milliseconds
-COMMIT = "The call of commit until its ack. Lower is better, and a steep end is a long tail. Marks are at 50 and 99 %."
+COMMIT = (
+    "The call of commit until its ack. Lower is better, and a steep end is a long tail. "
+    "Marks are at 50 and 99 %."
+)
 FLUSHED = "The same when all messages were acked before: a round trip and what the protocol makes durable."
 VISIBLE = "How long the consumer still waits after the ack. Systems that publish after they ack pay here."
-END_TO_END = "From the send of each message to its delivery to a consumer that sees committed data only: what users feel."
+END_TO_END = (
+    "From the send of each message to its delivery to a consumer that sees committed data only: what users "
+    "feel."
+)
 
 
 def latency(results: Results) -> Section:
@@ -26,11 +32,11 @@ def latency(results: Results) -> Section:
         "latency",
         "Latency of transactions",
         [
-            "Each transaction has one message in each of its partitions. In half of them commit is called right "
-            "after the last send, so the time from that call to its ack has the registration of the partitions, the "
-            "acks of the messages and the commit itself. The other half is flushed before the call, so only the "
-            "commit is left. Transactions follow one another at once, unless a pause is named: with some protocols a "
-            "transaction that begins early waits for the last one's markers.",
+            "Each transaction has one message in each of its partitions. In half of them commit is called "
+            "right after the last send, so the time from that call to its ack has the registration of the "
+            "partitions, the acks of the messages and the commit itself. The other half is flushed before "
+            "the call, so only the commit is left. Transactions follow one another at once, unless a pause "
+            "is named: with some protocols a transaction that begins early waits for the last one's markers.",
         ],
         blocks(by_cell(rows)) if rows else [],
         in_order(row.system for row in rows),
@@ -101,7 +107,8 @@ def plots(
         [
             percentile_plot(
                 f"latency-{name}-{partitions}-{producers}-{pause_ms}",
-                f"{title}: {counted(partitions, 'partition')}, {counted(producers, 'producer')}{paused(pause_ms)}",
+                f"{title}: {counted(partitions, 'partition')}, "
+                f"{counted(producers, 'producer')}{paused(pause_ms)}",
                 {system: measure(row) for system, row in cells[partitions, producers, pause_ms].items()},
                 "",
             )
@@ -119,7 +126,8 @@ def paused(pause_ms: int) -> str:
 def table(cells: dict[Place, Row]) -> Table:
     """A line for each system in each cell."""
     columns = [
-        "Partitions", "Producers", "Pause, ms", "System", "Transactions/s", "Commit p50, ms", "p99", "p99.9", "max",
+        "Partitions", "Producers", "Pause, ms", "System", "Transactions/s", "Commit p50, ms", "p99", "p99.9",
+        "max",
         "Flushed commit p50, ms", "p99",
         "Ack to visible p50, ms", "p99", "End to end p50, ms", "p99", "Transactions", "Rounds",
     ]  # fmt: skip

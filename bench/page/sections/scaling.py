@@ -12,8 +12,9 @@ from bench.page.palette import in_order
 from bench.results import Latency, Results
 
 CAPTION = (
-    "The commit call to ack, median, should stay nearly flat as partitions are added where they are prepared at the "
-    "same time; the rate of transactions should grow with the producers until a core or the disk is full."
+    "The commit call to ack, median, should stay nearly flat as partitions are added where they are prepared "
+    "at the same time; the rate of transactions should grow with the producers until a core or the disk is "
+    "full."
 )
 
 

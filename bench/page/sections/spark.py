@@ -14,20 +14,21 @@ def spark(results: Results) -> Section:
     rows: list[SparkSource] = results.of(SparkSource)
     order = in_order(row.system for row in rows)
     columns = [
-        "System", "Reader", "Committed", "Shown", "Aborted shown", "Verdict", "Rows/s", "Latency p50, ms", "p99",
+        "System", "Reader", "Committed", "Shown", "Aborted shown", "Verdict", "Rows/s", "Latency p50, ms",
+        "p99",
         "Options",
     ]  # fmt: skip
     caption = (
-        "A reader should show all committed rows, and no aborted ones. Options are those that a user of the reader has "
-        "to know about."
+        "A reader should show all committed rows, and no aborted ones. Options are those that a user of the "
+        "reader has to know about."
     )
     ordered = sorted(rows, key=lambda row: (row.reader, order.index(row.system)))
     return Section(
         "spark",
         "Spark",
         [
-            "A Spark stream reads the same transactions, some of which abort: from the broker, or from plain Parquet "
-            "files."
+            "A Spark stream reads the same transactions, some of which abort: from the broker, or from plain "
+            "Parquet files."
         ],
         [Table(caption, columns, [line(row) for row in ordered])] if rows else [],
         order,

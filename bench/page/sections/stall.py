@@ -23,9 +23,9 @@ def stall(results: Results) -> Section:
         "stall",
         "While a transaction hangs",
         [
-            "One transaction writes a message and then hangs. Others keep writing to the same partition, and a "
-            "consumer that sees only committed data reads it. If a consumer has to wait for the oldest open "
-            "transaction, it waits for everything after that, too.",
+            "One transaction writes a message and then hangs. Others keep writing to the same partition, and "
+            "a consumer that sees only committed data reads it. If a consumer has to wait for the oldest "
+            "open transaction, it waits for everything after that, too.",
             single_run(rows),
         ],
         [Plots([plot(rows)]), table(rows)] if rows else [],
@@ -43,9 +43,9 @@ def single_run(rows: list[Stall]) -> str:
     )
     return (
         f"Each system was run once, for about {before + during + after:.0f} seconds: {before:.0f} before the "
-        f"transaction, {during:.0f} while it hangs and {after:.0f} after it. So each figure below is from one stretch "
-        "of one run, not from several rounds, and includes the machine's noise in that stretch. The fewer messages, "
-        "the less a 99th percentile says."
+        f"transaction, {during:.0f} while it hangs and {after:.0f} after it. So each figure below is from "
+        "one stretch of one run, not from several rounds, and includes the machine's noise in that stretch. "
+        "The fewer messages, the less a 99th percentile says."
     )
 
 
@@ -73,8 +73,8 @@ def plot(rows: list[Stall]) -> Plot:
     return Plot(
         title,
         chart("stall", title, draw),
-        f"The transaction hangs in the shaded time. Each point is the slowest message sent in a quarter of a second. "
-        f"The slowest of all while it hung: {worst}.",
+        "The transaction hangs in the shaded time. Each point is the slowest message sent in a quarter of a "
+        f"second. The slowest of all while it hung: {worst}.",
         f"{title}: milliseconds until delivery over the time of the send. Slowest while it hung: {worst}.",
     )
 
@@ -105,7 +105,8 @@ def line(row: Stall) -> list[Cell]:
     before, during, after = row.before, row.during, row.after
     ratio = during.p99_ms / before.p99_ms if before.p99_ms else None
     figures = (
-        before.p50_ms, before.p99_ms, during.p50_ms, during.p99_ms, during.max_ms, after.p50_ms, after.p99_ms, ratio,
+        before.p50_ms, before.p99_ms, during.p50_ms, during.p99_ms, during.max_ms, after.p50_ms,
+        after.p99_ms, ratio,
     )  # fmt: skip
     counts = (Cell(f"{histogram.count:,}", "number") for histogram in (before, during, after))
     return [

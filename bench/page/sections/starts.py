@@ -8,7 +8,10 @@ from bench.page.numerals import MIB
 from bench.page.palette import in_order
 from bench.results import Results, Start, Throughput
 
-CAPTION = "Shorter is better. A restart follows kill -9 under load and includes recovery. Thin lines span the rounds."
+CAPTION = (
+    "Shorter is better. A restart follows kill -9 under load and includes recovery. Thin lines span the "
+    "rounds."
+)
 
 
 def starts(results: Results) -> Section:
@@ -39,7 +42,8 @@ def starts(results: Results) -> Section:
         "starts",
         "Starts and memory",
         [
-            "From the start of the process until the first client is served, and the resident memory of the process."
+            "From the start of the process until the first client is served, and the resident memory of the "
+            "process."
         ],
         [Plots(plots, CAPTION)] if names else [],
         names,

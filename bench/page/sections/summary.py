@@ -19,8 +19,8 @@ def summary(results: Results) -> Section:
         "summary",
         "Targets",
         [
-            "faircopy is the system local-copy: under fsync, its default, and under os, where the page cache is "
-            "enough. Kafka is Apache Kafka with its own defaults, which do not fsync.",
+            "faircopy is the system local-copy: under fsync, its default, and under os, where the page cache "
+            "is enough. Kafka is Apache Kafka with its own defaults, which do not fsync.",
             sentence(found),
         ],
         [table(found), *([limit_table(beside_machine)] if beside_machine else [])],
@@ -39,9 +39,9 @@ def table(found: list[Target]) -> Table:
     """A row for each target."""
     columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "Floor", "Ratio", "Aim", "Verdict"]
     return Table(
-        "The aim limits the ratio, which is to Kafka's figure, or to the reference that the aim names. The floor is "
-        "the system none with the same durability, a broker that runs no transactions: it shows the time that the "
-        "client itself takes.",
+        "The aim limits the ratio, which is to Kafka's figure, or to the reference that the aim names. The "
+        "floor is the system none with the same durability, a broker that runs no transactions: it shows the "
+        "time that the client itself takes.",
         columns,
         [row(each) for each in found],
         is_cards=True,
@@ -67,8 +67,8 @@ def limit_table(found: list[Limit]) -> Table:
     """A row for each limit."""
     columns = ["Figure", "faircopy", "Unit", "Ratio", "To", "Aim", "Verdict"]
     return Table(
-        "faircopy compared with the bare machine. The ratio, if there is one, is to a floor of the machine or to "
-        "another figure of the same run.",
+        "faircopy compared with the bare machine. The ratio, if there is one, is to a floor of the machine "
+        "or to another figure of the same run.",
         columns,
         [limit_row(each) for each in found],
         is_cards=True,

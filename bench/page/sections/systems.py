@@ -22,7 +22,10 @@ def systems(results: Results) -> Section:
         for name in names
     ]
     columns = ["System", "Software", "Commit protocol", "Durability", "Settings"]
-    caption = "A system has the same colour, marker and line on the whole page. Lines are dashed if nothing is fsynced."
+    caption = (
+        "A system has the same colour, marker and line on the whole page. Lines are dashed if nothing is "
+        "fsynced."
+    )
     return Section(
         "systems",
         "Systems",

@@ -67,12 +67,16 @@ def plot(rows: list[Throughput], cell: tuple[int, int], measure: str, what: str)
 def table(rows: list[Throughput]) -> Table:
     """Speed and cost of each load with each system."""
     columns = [
-        "Message", "Commit each, ms", "System", "Produced, MB/s", "Consumed, MB/s", "CPU s per million messages",
+        "Message", "Commit each, ms", "System", "Produced, MB/s", "Consumed, MB/s",
+        "CPU s per million messages",
         "Peak memory, MiB", "Bytes written per byte",
     ]  # fmt: skip
     order = in_order(row.system for row in rows)
     ordered = sorted(rows, key=lambda row: (row.message_bytes, row.commit_every_ms, order.index(row.system)))
-    caption = "Bytes written per byte is 1 where messages are written once, and 2 where they are journaled and copied."
+    caption = (
+        "Bytes written per byte is 1 where messages are written once, and 2 where they are journaled and "
+        "copied."
+    )
     return Table(caption, columns, [line(row) for row in ordered])
 
 
