@@ -1,4 +1,4 @@
-"""A deposed coordinator decides nothing, writes nothing, and sends those who wait to another one (A15)."""
+"""A deposed coordinator decides nothing and writes nothing. Whoever waits for it is told to ask another one."""
 
 from __future__ import annotations
 
