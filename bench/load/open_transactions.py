@@ -92,7 +92,7 @@ class Pipeline:
         self._writer.close()
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -138,7 +138,7 @@ async def open_all(
     async def flow(pipeline: Pipeline) -> int:
         opened = 0
         while time.monotonic() < until and (number := next(numbers, None)) is not None:
-            await open_one(pipeline, f"{topic}-{number}", Place(topic, number % partitions))
+            await open_one(pipeline, f"{topic}-{number}", TopicPartition(topic, number % partitions))
             opened += 1
         return opened
 
@@ -150,26 +150,26 @@ async def open_all(
         )
 
 
-async def open_one(pipeline: Pipeline, transactional_id: str, place: Place) -> None:
+async def open_one(pipeline: Pipeline, transactional_id: str, partition: TopicPartition) -> None:
     """One transaction, up to the ack of its batch."""
     begun = await pipeline.call(
         INIT_PRODUCER_ID, {"transactional_id": transactional_id, "transaction_timeout_ms": TIMEOUT_MS}
     )
     identity = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
-    topics = [{"name": place.topic, "partitions": [place.partition]}]
+    topics = [{"name": partition.topic, "partitions": [partition.partition]}]
     await pipeline.call(ADD_PARTITIONS, {"transactional_id": transactional_id, **identity, "topics": topics})
     message = NewRecord(stamped(UNMEASURED), timestamp_ms=time.time_ns() // 1_000_000)
     batch = build_batch([message], **identity, base_sequence=0, transactional=True)
-    await pipeline.call(PRODUCE, produce_body(transactional_id, place, batch))
+    await pipeline.call(PRODUCE, produce_body(transactional_id, partition, batch))
 
 
-def produce_body(transactional_id: str, place: Place, batch: bytes) -> dict[str, Any]:
+def produce_body(transactional_id: str, partition: TopicPartition, batch: bytes) -> dict[str, Any]:
     """A Produce request of one batch in one partition."""
     return {
         "transactional_id": transactional_id,
         "acks": ALL_IN_SYNC,
         "timeout_ms": PRODUCE_TIMEOUT_MS,
         "topic_data": [
-            {"name": place.topic, "partition_data": [{"index": place.partition, "records": batch}]}
+            {"name": partition.topic, "partition_data": [{"index": partition.partition, "records": batch}]}
         ],
     }

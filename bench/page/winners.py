@@ -1,4 +1,4 @@
-"""The fastest protocols according to the model, for each place."""
+"""The fastest protocols according to the model, in each case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WITHOUT_TRANSACTIONS = "none"
 LEVEL = 1.005
 
 
-class Place(NamedTuple):
+class DistanceCase(NamedTuple):
     """Distance, disk and size of a transaction, with or without replicas."""
 
     is_replicated: bool
@@ -29,16 +29,16 @@ class Ranked(NamedTuple):
     milliseconds: float
 
 
-def ranking(rows: Iterable[Distance], *, by_visible: bool = False) -> dict[Place, list[Ranked]]:
-    """The transactional protocols at each place, fastest first, by commit latency or by visibility."""
-    found: dict[Place, list[Ranked]] = {}
+def ranking(rows: Iterable[Distance], *, by_visible: bool = False) -> dict[DistanceCase, list[Ranked]]:
+    """The transactional protocols in each case, fastest first, by commit latency or by visibility."""
+    found: dict[DistanceCase, list[Ranked]] = {}
     for row in rows:
         if row.protocol != WITHOUT_TRANSACTIONS:
-            place = Place(row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
-            found.setdefault(place, []).append(
+            case = DistanceCase(row.is_replicated, row.round_trip_ms, row.durable_write_ms, row.partitions)
+            found.setdefault(case, []).append(
                 Ranked(row.protocol, row.visible_ms if by_visible else row.commit_ms)
             )
-    return {place: sorted(ranked, key=lambda each: each.milliseconds) for place, ranked in found.items()}
+    return {case: sorted(ranked, key=lambda each: each.milliseconds) for case, ranked in found.items()}
 
 
 def winners(ranked: list[Ranked]) -> list[Ranked]:

@@ -19,7 +19,7 @@ from bench.page.readme import with_table
 from bench.page.sections import sections
 from bench.page.sections.growth import power
 from bench.page.targets import Target, targets
-from bench.page.winners import Place, ranking, winners
+from bench.page.winners import DistanceCase, ranking, winners
 from bench.profile import FULL
 from bench.results import (
     AbortCost,
@@ -399,13 +399,13 @@ def test_winners_are_the_fastest_and_those_level_with_it() -> None:
         Distance("markers", True, "", "", 1, 2, 0.01, 4, 8.0, 8.0),
     ]
     by_commit = ranking(rows)
-    assert [each.protocol for each in winners(by_commit[Place(False, 1, 2, 4)])] == [
+    assert [each.protocol for each in winners(by_commit[DistanceCase(False, 1, 2, 4)])] == [
         "local-copy",
         "parallel-prepare",
     ]
-    assert [each.protocol for each in winners(by_commit[Place(True, 1, 2, 4)])] == ["markers"]
+    assert [each.protocol for each in winners(by_commit[DistanceCase(True, 1, 2, 4)])] == ["markers"]
     by_visible = ranking(rows, by_visible=True)
-    assert [each.protocol for each in by_visible[Place(False, 1, 2, 4)]] == [
+    assert [each.protocol for each in by_visible[DistanceCase(False, 1, 2, 4)]] == [
         "markers",
         "local-copy",
         "parallel-prepare",

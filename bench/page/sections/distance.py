@@ -8,7 +8,7 @@ from bench.page.document import Cell, Folded, Plot, Plots, Section, Stack, Table
 from bench.page.lines import line_plot
 from bench.page.numerals import counted, significant
 from bench.page.palette import in_order
-from bench.page.winners import Place, Ranked, ranking, winners
+from bench.page.winners import DistanceCase, Ranked, ranking, winners
 from bench.results import Checked, Distance, Results
 
 TEXT = [
@@ -157,14 +157,14 @@ def tables_at(rows: list[Distance], partitions: int) -> list[Table]:
 def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_visible: bool) -> Table | None:
     """Which protocol is fastest at each round trip and disk; None without rows."""
     ranked = {
-        place: found
-        for place, found in ranking(rows, by_visible=by_visible).items()
-        if (place.is_replicated, place.partitions) == (is_replicated, partitions)
+        case: found
+        for case, found in ranking(rows, by_visible=by_visible).items()
+        if (case.is_replicated, case.partitions) == (is_replicated, partitions)
     }
     if not ranked:
         return None
-    disks = sorted({place.durable_write_ms for place in ranked})
-    trips = sorted({place.round_trip_ms for place in ranked})
+    disks = sorted({case.durable_write_ms for case in ranked})
+    trips = sorted({case.round_trip_ms for case in ranked})
     lines = [
         [Cell(f"{trip:g} ms", "heading"), *cells_at(ranked, is_replicated, trip, disks, partitions)]
         for trip in trips
@@ -179,15 +179,15 @@ def win_table(rows: list[Distance], partitions: int, is_replicated: bool, by_vis
 
 
 def cells_at(
-    ranked: dict[Place, list[Ranked]],
+    ranked: dict[DistanceCase, list[Ranked]],
     is_replicated: bool,
     trip: float,
     disks: Iterable[float],
     partitions: int,
 ) -> list[Cell | Stack]:
     """One row of a table."""
-    places = (Place(is_replicated, trip, disk, partitions) for disk in disks)
-    return [stack(ranked[place]) if place in ranked else number(None) for place in places]
+    cases = (DistanceCase(is_replicated, trip, disk, partitions) for disk in disks)
+    return [stack(ranked[case]) if case in ranked else number(None) for case in cases]
 
 
 def stack(ranked: list[Ranked]) -> Stack:

@@ -12,7 +12,7 @@ from bench.page.percentiles import percentile_plot
 from bench.results import Histogram, Latency, Results
 
 Row = dict[str, Latency]
-Place = tuple[int, int, int]  # partitions, producers, pause in milliseconds
+LatencyCell = tuple[int, int, int]  # partitions, producers, pause in milliseconds
 COMMIT = (
     "The call of commit until its ack. Lower is better, and a steep end is a long tail. "
     "Marks are at 50 and 99 %."
@@ -44,7 +44,7 @@ def latency(results: Results) -> Section:
     )
 
 
-def blocks(cells: dict[Place, Row]) -> list[Table | Plots | Folded]:
+def blocks(cells: dict[LatencyCell, Row]) -> list[Table | Plots | Folded]:
     """Plots of the main cells, then the folded parts."""
     main, others = chosen(list(cells))
     found: list[Table | Plots | Folded] = [
@@ -71,21 +71,21 @@ def commit_to_ack(row: Latency) -> Histogram:
     return row.commit_to_ack
 
 
-def by_cell(rows: list[Latency]) -> dict[Place, Row]:
+def by_cell(rows: list[Latency]) -> dict[LatencyCell, Row]:
     """The systems' rows of each (partitions, producers), in the page's order."""
     order = in_order(row.system for row in rows)
-    found: dict[Place, Row] = {}
-    for row in sorted(rows, key=lambda row: (*place_of(row), order.index(row.system))):
-        found.setdefault(place_of(row), {})[row.system] = row
+    found: dict[LatencyCell, Row] = {}
+    for row in sorted(rows, key=lambda row: (*cell_of(row), order.index(row.system))):
+        found.setdefault(cell_of(row), {})[row.system] = row
     return found
 
 
-def place_of(row: Latency) -> Place:
+def cell_of(row: Latency) -> LatencyCell:
     """The cell of a row: partitions, producers, pause in ms."""
     return row.partitions, row.producers, row.pause_ms
 
 
-def chosen(cells: list[Place]) -> tuple[list[Place], list[Place]]:
+def chosen(cells: list[LatencyCell]) -> tuple[list[LatencyCell], list[LatencyCell]]:
     """The main cells, which are the corners of the grid and the cell of the targets, and the others."""
     partitions, producers = ([cell[which] for cell in cells] or [0] for which in (0, 1))
     corners = {(4, 1), (min(partitions), 1), (max(partitions), 1), (4, max(producers))}
@@ -95,8 +95,8 @@ def chosen(cells: list[Place]) -> tuple[list[Place], list[Place]]:
 
 
 def plots(
-    cells: dict[Place, Row],
-    which: list[Place],
+    cells: dict[LatencyCell, Row],
+    which: list[LatencyCell],
     name: str,
     title: str,
     measure: Callable[[Latency], Histogram],
@@ -123,7 +123,7 @@ def paused(pause_ms: int) -> str:
     return f", pauses of {pause_ms} ms" if pause_ms else ""
 
 
-def table(cells: dict[Place, Row]) -> Table:
+def table(cells: dict[LatencyCell, Row]) -> Table:
     """A line for each system in each cell."""
     columns = [
         "Partitions", "Producers", "Pause, ms", "System", "Transactions/s", "Commit p50, ms", "p99", "p99.9",
@@ -145,5 +145,5 @@ def line(row: Latency) -> list[Cell]:
         flushed.p50_ms, flushed.p99_ms,
         visible.p50_ms, visible.p99_ms, end_to_end.p50_ms, end_to_end.p99_ms, row.transactions, row.rounds,
     )  # fmt: skip
-    counts = [Cell(f"{count}", "number") for count in place_of(row)]
+    counts = [Cell(f"{count}", "number") for count in cell_of(row)]
     return [*counts, system(row.system), *map(number, figures)]
