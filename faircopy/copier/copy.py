@@ -56,7 +56,7 @@ def copy_transaction(
         base_offset += sum(draft.entry.records for draft in piece)
 
 
-def copy_batch(batch: memoryview, base_offset: int, leader_epoch: int, place: Place) -> Steps:
+def copy_batch(batch: memoryview, base_offset: int, leader_epoch: int, place: PlaceBatch) -> Steps:
     """Copy one plain batch."""
     yield WriteBatches([place(batch, base_offset, leader_epoch)])
 

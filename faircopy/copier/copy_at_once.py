@@ -1,4 +1,4 @@
-"""The copy during startup: each effect is carried out as soon as its entry is read, while nobody is served."""
+"""The copy during startup: each effect is carried out when its entry is read, while nobody is served."""
 
 from __future__ import annotations
 

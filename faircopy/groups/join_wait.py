@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class JoinWait:
-    """One wait at a time, until `deadline_ms`. The first rebalance of a group waits a little for more members,
-    and again as long as more arrive, up to a limit (KIP-134).
+    """One wait at a time, until `deadline_ms`. The first rebalance of a group waits a little for more
+    members, and again as long as more arrive, up to a limit (KIP-134).
     """
 
     def __init__(self) -> None:

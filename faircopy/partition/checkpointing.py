@@ -1,4 +1,4 @@
-"""The checkpoints of one partition: its state is stored from time to time, and journal space is freed (I6, I7)."""
+"""The checkpoints of one partition: they store its state and free journal space (I6, I7)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Checkpointing:
             await asyncio.sleep(LET_GO_POLL_SECONDS)
 
     def fail(self, error: FaircopyError) -> None:
-        """The partition has stopped: its sink does nothing more, so a checkpoint would wait for it forever."""
+        """The partition has stopped: its sink does nothing more, so a checkpoint would never end."""
         if self._snapshot is not None and not self._snapshot.done():
             self._snapshot.set_exception(error)
 

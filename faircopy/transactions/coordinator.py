@@ -290,9 +290,10 @@ class TransactionCoordinator:
 
     def _ensure_none_forgotten(self, producer: Producer) -> None:
         """Refuse an abort that finds nothing open, if it may be meant for a transaction whose BEGIN was
-        refused, here or by an earlier leader, or was lost in a crash before it was acknowledged. If the producer's last transaction is
-        committed, "aborted" could be a lie, and INVALID_TXN_STATE is fatal. The error code used here makes
-        clients renew their epoch, which aborts whatever there is (KIP-360). Raises TransactionRefused.
+        refused, here or by an earlier leader, or was lost in a crash before it was acknowledged. If the
+        producer's last transaction is committed, "aborted" could be a lie, and INVALID_TXN_STATE is fatal.
+        The error code used here makes clients renew their epoch, which aborts whatever there is (KIP-360).
+        Raises TransactionRefused.
         """
         is_abort_of_the_last = producer.must_abort or producer.last_state in ABORT_STATES
         if producer.transactional_id in self._may_have_begun and not is_abort_of_the_last:

@@ -65,7 +65,8 @@ def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_
     else:
         console.print(table_of(coverage))
         console.print(
-            f"{len(chosen)} seeds, {len(failing)} failing; {virtual_seconds:,.0f} virtual seconds in {seconds:,.1f}"
+            f"{len(chosen)} seeds, {len(failing)} failing; "
+            f"{virtual_seconds:,.0f} virtual seconds in {seconds:,.1f}"
         )
         for name in missed:
             console.print(f"[bold red]never met[/]: {name}")

@@ -23,7 +23,7 @@ FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store
 
 
 class Storm(NamedTuple):
-    """How often which faults come: on average one in so many seconds; `weights` are 1 where nothing is said."""
+    """How often which faults come: one in `calm_seconds` on average, by `weights` (1 if not given)."""
 
     calm_seconds: float
     weights: dict[str, int]
@@ -91,7 +91,7 @@ class Faults:
         self._machine.disk.free_bytes = None
         await self._come_back()
 
-    # -- dying and coming back -----------------------------------------------------------------------------------
+    # -- dying and coming back -------------------------------------------------------------------------------
 
     async def _come_back(self) -> None:
         """Start the broker until it stays up. Now and then it dies during recovery, too."""
@@ -167,7 +167,7 @@ class Faults:
         if not self._machine.is_up:
             await self._rest()
 
-    # -- a disk that can't ---------------------------------------------------------------------------------------
+    # -- a disk that can't -----------------------------------------------------------------------------------
 
     async def _fill_disk(self) -> None:
         disk = self._machine.disk

@@ -1,4 +1,4 @@
-"""A deposed coordinator decides nothing and writes nothing. Whoever waits for it is told to ask another one."""
+"""A deposed coordinator decides nothing and writes nothing. Who waits for it is told to ask another."""
 
 from __future__ import annotations
 
