@@ -202,6 +202,16 @@ def test_names_and_sizes(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LINES_AT_MOST
 
 
+def test_a_class_has_its_name_alone() -> None:
+    """One name, one thing. A class that only type checkers see is the same thing, twice in one file."""
+    where: dict[str, set[Path]] = {}
+    for path in MODULES:
+        for each in ast.walk(ast.parse(path.read_text())):
+            if isinstance(each, ast.ClassDef):
+                where.setdefault(each.name, set()).add(path)
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
+
+
 # -- what is cited -------------------------------------------------------------------------------------------
 
 PAGES = sorted(
