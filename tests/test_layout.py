@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "faircopy"
 MODULES = sorted(ROOT.rglob("*.py"))
+ARCHITECTURE = ROOT.parent / "docs" / "ARCHITECTURE.md"
 
 GROUND = {"storage", "loop", "wire", "settings"}
 LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
@@ -178,6 +179,13 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     """Not for typing's sake either."""
     found = in_circles({path: modules_imported(path) for path in MODULES})
     assert {str(path.relative_to(ROOT)) for path in found} == set()
+
+
+def test_each_part_is_described() -> None:
+    parts = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    described = re.findall(r"^      (\w+)/ ", ARCHITECTURE.read_text(), re.MULTILINE)
+    assert parts == MAY_IMPORT.keys() == set(described)
+    assert len(described) == len(parts)
 
 
 @pytest.mark.parametrize("pure", PURE)
