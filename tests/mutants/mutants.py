@@ -25,7 +25,7 @@ from faircopy.journal import format_4, group_commit, recovery, reverse_list, seg
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind
 from faircopy.journal.journal import Journal
 from faircopy.journal.segments import Segments
-from faircopy.partition import opening, partition
+from faircopy.partition import checkpointing, opening, partition
 from faircopy.shard import shards
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
@@ -386,7 +386,7 @@ def forget_sequences_in_checkpoints() -> Iterator[Any]:
     def changes_of(identity: bytes, state: Any, changed: Any) -> Any:
         return real(identity, state, changed._replace(producers=set()))
 
-    with replaced(partition, "changes_of", changes_of):
+    with replaced(checkpointing, "changes_of", changes_of):
         yield
 
 
@@ -398,7 +398,7 @@ def forget_open_transactions_in_checkpoints() -> Iterator[Any]:
     def changes_of(identity: bytes, state: Any, changed: Any) -> Any:
         return real(identity, state, changed._replace(transactions=set()))
 
-    with replaced(partition, "changes_of", changes_of):
+    with replaced(checkpointing, "changes_of", changes_of):
         yield
 
 
@@ -478,7 +478,7 @@ def checkpoint_without_leader_epochs() -> Iterator[Any]:
     def encode_checkpoint(identity: bytes, of: checkpoint.Checkpoint) -> Any:
         return real(identity, of._replace(epochs=Epochs()))
 
-    with replaced(partition, "encode_checkpoint", encode_checkpoint):
+    with replaced(checkpointing, "encode_checkpoint", encode_checkpoint):
         yield
 
 
