@@ -92,6 +92,9 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
     except NotCaughtUp:
         return answer | {"error_code": ErrorCode.REQUEST_TIMED_OUT}
     except FaircopyError as error:
+        if partition.failure is not None:
+            # It was deleted, or lost its leader, during the search: its files may be another one's now.
+            return answer | {"error_code": code_of(partition.failure)}
         # If retention moved the start during the search, the log is not damaged: the client asks again.
         if isinstance(error, DamagedLog | DamagedState) and partition.log.start_offset == start_offset:
             parts.catalog.stop(partition, error)

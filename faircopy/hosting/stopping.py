@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 from faircopy.errors import FaircopyError
 from faircopy.partition.hosted import HostedPartition
+from faircopy.partition.participant import NotLed
 from faircopy.storage.failures import WriteFailure
 
 log = logging.getLogger(__name__)
@@ -23,8 +24,10 @@ class Stopping:
         self._end_broker = end_broker
 
     def stop(self, partition: HostedPartition, error: FaircopyError) -> None:
-        """Stop a damaged partition, and log why (I9)."""
-        if partition.failure is None:
+        """Stop a damaged partition, and log why (I9). This includes a partition whose shard is being closed:
+        otherwise its last checkpoint would wait forever for a copy that has failed.
+        """
+        if partition.failure is None or isinstance(partition.failure, NotLed):
             partition.fail(error)
             log.error("partition %s is stopped: %s", partition.name, error)
         self._end_if_of_disk(error)

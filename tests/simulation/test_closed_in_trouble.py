@@ -1,0 +1,45 @@
+"""A shard is closed or led anew while something else goes wrong, or at an awkward moment."""
+
+from __future__ import annotations
+
+import asyncio
+from unittest import mock
+
+from faircopy.datalog.read import DamagedLog
+from faircopy.hosting import stopping
+from faircopy.partition.hosted import HostedPartition
+from tests.crash_states.stage import Stage
+from tests.simulation.test_led_anew import TOPIC, on_spread_stage, shard_of, shown
+
+A_MOMENT_SECONDS = 0.000_01
+
+
+def first_partition(stage: Stage) -> HostedPartition:
+    """The partition `spread-0`, as it is led now."""
+    return stage.broker.catalog.topics[TOPIC].partitions[0]
+
+
+async def until_appended(partition: HostedPartition, next_offset: int) -> None:
+    """Wait until the partition's journal has messages up to here, whether or not they are written."""
+    while partition.state.next_offset < next_offset:
+        await asyncio.sleep(A_MOMENT_SECONDS)
+
+
+def test_damage_that_the_last_copy_finds_does_not_keep_the_shard_from_closing() -> None:
+    async def scene(stage: Stage) -> None:
+        partition, shard = first_partition(stage), shard_of(stage, TOPIC)
+        sending = asyncio.ensure_future(stage.plain.send("spread-0", [1], 0))
+        await until_appended(partition, 1)
+        damage = DamagedLog("a batch is damaged")
+        with (
+            mock.patch.object(partition.copier, "_copy_batches", side_effect=damage),
+            mock.patch.object(stopping.log, "error") as told,
+        ):
+            await stage.in_broker(stage.broker.shards.close(shard))
+        assert partition.failure is damage
+        assert told.call_count == 1
+        await stage.in_broker(stage.broker.shards.lead(shard))
+        await sending
+        assert (await shown(stage))[0] == [1]
+
+    on_spread_stage(scene)
