@@ -104,14 +104,14 @@ class Partition:
             self.failure = NotLed(f"{self.name} has no leader now: ask who leads it, and try again")
 
     async def retire(self) -> None:
-        """Make everything that was accepted visible, and checkpoint it. Call it after `stop_serving`. On a
-        full disk it waits for space. Raises StorageFailure.
+        """Make everything that was accepted durable, and visible and checkpointed unless the partition is
+        damaged. When this returns, nothing uses its files. Call it after `stop_serving`. On a full disk it
+        waits for space. Raises StorageFailure.
         """
-        if not isinstance(self.failure, NotLed):
-            return
         await self._checkpointing.idle()
-        while not await self._is_checkpointed():
+        while isinstance(self.failure, NotLed) and not await self._is_checkpointed():
             await asyncio.sleep(STARVED_POLL_SECONDS)
+        await self.journal.durable()
         await self.let_go()
 
     async def _is_checkpointed(self) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest import mock
 
 from faircopy.datalog.read import DamagedLog
@@ -12,6 +14,7 @@ from tests.crash_states.stage import Stage
 from tests.simulation.test_led_anew import TOPIC, on_spread_stage, shard_of, shown
 
 A_MOMENT_SECONDS = 0.000_01
+A_WHILE_SECONDS = 2.0
 
 
 def first_partition(stage: Stage) -> HostedPartition:
@@ -23,6 +26,15 @@ async def until_appended(partition: HostedPartition, next_offset: int) -> None:
     """Wait until the partition's journal has messages up to here, whether or not they are written."""
     while partition.state.next_offset < next_offset:
         await asyncio.sleep(A_MOMENT_SECONDS)
+
+
+@contextmanager
+def stuck(partition: HostedPartition) -> Iterator[None]:
+    """The partition's journal writes nothing meanwhile: its entries wait, as on a full disk."""
+    commit = partition.journal._commit
+    with mock.patch.object(commit, "_may_write", return_value=False):
+        yield
+    commit._flush()
 
 
 def test_damage_that_the_last_copy_finds_does_not_keep_the_shard_from_closing() -> None:
@@ -41,5 +53,26 @@ def test_damage_that_the_last_copy_finds_does_not_keep_the_shard_from_closing() 
         await stage.in_broker(stage.broker.shards.lead(shard))
         await sending
         assert (await shown(stage))[0] == [1]
+
+    on_spread_stage(scene)
+
+
+def test_a_damaged_partition_writes_what_it_accepted_before_another_one_opens_its_files() -> None:
+    """Otherwise both would write their entries to the same place."""
+
+    async def scene(stage: Stage) -> None:
+        partition, shard = first_partition(stage), shard_of(stage, TOPIC)
+        with stuck(partition):
+            sending = asyncio.ensure_future(stage.plain.send("spread-0", [1], 0))
+            await until_appended(partition, 1)
+            partition.fail(DamagedLog("a batch is damaged"))
+            closing = asyncio.ensure_future(stage.in_broker(stage.broker.shards.close(shard)))
+            leading = asyncio.ensure_future(stage.in_broker(stage.broker.shards.lead(shard)))
+            await asyncio.sleep(A_WHILE_SECONDS)
+        await asyncio.gather(closing, leading)
+        await stage.plain.send("spread-0", [2], 0)
+        await sending
+        await asyncio.sleep(A_WHILE_SECONDS)
+        assert (await shown(stage))[0] == [1, 2]
 
     on_spread_stage(scene)
