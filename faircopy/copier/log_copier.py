@@ -84,6 +84,7 @@ class LogCopier:
         self.spans = Spans(log.identity, store)
         self._snapshot_offset = 0
         self._snapshot_base = 0
+        self._deletions = 0  # under way
         self._checkpointed = 0  # base offset of the segment in which the last known checkpoint ends
 
     # -- the queue -------------------------------------------------------------------------------------------
@@ -112,8 +113,8 @@ class LogCopier:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a copy on a disk thread is under way."""
-        return self._slow is not None and not self._slow.done()
+        """Whether a copy on a disk thread is under way, or the deletion of old segments."""
+        return (self._slow is not None and not self._slow.done()) or self._deletions > 0
 
     def _schedule(self) -> None:
         if not self._is_due and not self._is_busy:
@@ -264,6 +265,7 @@ class LogCopier:
         """Delete the segments below the log's start that the last checkpoint does not need."""
         gone, changes = self.log.take_gone(self._checkpointed)
         if gone:
+            self._deletions += 1
             self._loop.create_task(self._delete(gone, changes))
 
     async def _delete(self, gone: list[LogSegment], changes: list[Change]) -> None:
@@ -274,6 +276,8 @@ class LogCopier:
         except FaircopyError as error:
             # Nobody reads them any more, and the next start looks for them again.
             log.error("deleting old segments of %s: %s", self.log.directory, error)
+        finally:
+            self._deletions -= 1
 
     # -- recovery and checkpoints ----------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from unittest import mock
 from faircopy.datalog.read import DamagedLog
 from faircopy.hosting import stopping
 from faircopy.partition.hosted import HostedPartition
+from faircopy.storage.paths import list_directory
+from faircopy.wire.api_keys import ApiKey
 from tests.crash_states.stage import Stage
 from tests.simulation.test_led_anew import TOPIC, on_spread_stage, shard_of, shown
 
@@ -74,5 +76,23 @@ def test_a_damaged_partition_writes_what_it_accepted_before_another_one_opens_it
         await sending
         await asyncio.sleep(A_WHILE_SECONDS)
         assert (await shown(stage))[0] == [1, 2]
+
+    on_spread_stage(scene)
+
+
+def test_old_segments_are_deleted_before_another_leader_looks_for_them() -> None:
+    """Otherwise it finds a file that is gone a moment later, and takes the log for damaged."""
+
+    async def scene(stage: Stage) -> None:
+        for value in range(30):
+            await stage.plain.send("spread-0", [value], 0)
+        trim = [{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": 28}]}]
+        await stage.remote.ask(ApiKey.DELETE_RECORDS, 1, {"topics": trim, "timeout_ms": 1_000})
+        partition = first_partition(stage)
+        before = list_directory(partition.log.directory)
+        await stage.in_broker(stage.broker.shards.close(shard_of(stage, TOPIC)))
+        kept = [segment.path for segment in partition.log.kept_segments()]
+        assert list_directory(partition.log.directory) == kept
+        assert len(kept) < len(before)
 
     on_spread_stage(scene)
