@@ -104,6 +104,7 @@ class Snapshots:
         if self._is_at_work.locked() or not await self._remove_if_free():
             raise NoSnapshot("another backup is being made: wait until it ends")
         async with self._is_at_work, self._source.checkpoints.held(), self._source.catalog.unchanged():
+            self._ensure_sound()  # again, since a shard may have been closed meanwhile
             self._made_ms = self._source.clock.monotonic_ms()
             try:
                 await self._make()

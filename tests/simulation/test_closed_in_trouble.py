@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+import pytest
+
 from faircopy.datalog.read import DamagedLog
 from faircopy.hosting import stopping
+from faircopy.hosting.snapshots import NoSnapshot
 from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
@@ -94,5 +97,22 @@ def test_old_segments_are_deleted_before_another_leader_looks_for_them() -> None
         kept = [segment.path for segment in partition.log.kept_segments()]
         assert list_directory(partition.log.directory) == kept
         assert len(kept) < len(before)
+
+    on_spread_stage(scene)
+
+
+def test_no_backup_is_made_of_a_shard_that_is_closed_while_the_backup_begins() -> None:
+    """It would lack the journals of that shard's transactions and groups."""
+
+    async def scene(stage: Stage) -> None:
+        async def back_up() -> None:
+            with mock.patch.object(stage.broker.snapshots, "_make") as made, pytest.raises(NoSnapshot):
+                await stage.broker.snapshots.make()
+            assert not made.called
+
+        backing_up = asyncio.ensure_future(stage.in_broker(back_up()))
+        await asyncio.sleep(0)
+        await stage.in_broker(stage.broker.shards.close(0))
+        await backing_up
 
     on_spread_stage(scene)
