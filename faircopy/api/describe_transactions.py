@@ -5,6 +5,7 @@ from __future__ import annotations
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.storage.clock import Clock
+from faircopy.transactions.decisions import TransactionRefused
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
@@ -28,6 +29,15 @@ api 65 DescribeTransactions 0 flexible 0+
 """)
 
 
+NOTHING: Body = {
+    "transaction_state": "",
+    "transaction_timeout_ms": 0,
+    "transaction_start_time_ms": -1,
+    "producer_id": -1,
+    "producer_epoch": -1,
+}
+
+
 async def describe_transactions(request: Message, context: Context) -> Body:
     """DescribeTransactions (KIP-664). A transactional id that is requested twice is described once."""
     names = context.pace.over(dict.fromkeys(request.transactional_ids))
@@ -37,15 +47,13 @@ async def describe_transactions(request: Message, context: Context) -> Body:
 def describe(parts: Parts, transactional_id: str) -> Body:
     """The latest transaction of a transactional id."""
     answer: Body = {"transactional_id": transactional_id, "topics": []}
-    producer = (
-        parts.shards.coordinator_of(transactional_id)
-        .journal_of(transactional_id)
-        .table.producers.get(transactional_id)
-    )
+    try:
+        table = parts.shards.coordinator_of(transactional_id).journal_of(transactional_id).table
+    except TransactionRefused as error:
+        return answer | NOTHING | {"error_code": error.code}
+    producer = table.producers.get(transactional_id)
     if producer is None:
-        nothing = {"transaction_state": "", "transaction_timeout_ms": 0, "transaction_start_time_ms": -1}
-        identity = {"producer_id": -1, "producer_epoch": -1}
-        return answer | nothing | identity | {"error_code": ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
+        return answer | NOTHING | {"error_code": ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
     transaction = producer.current or next(reversed(producer.ending.values()), None)
     topics: dict[str, list[int]] = {}
     for name in map(parts.name_of, transaction.participants if transaction else ()):

@@ -181,7 +181,7 @@ class GroupCoordinator:
     async def leave_group(self, request: Message) -> Body:
         """LeaveGroup: one member (before version 3), or many."""
         group, error = self._member_group(request.group_id)
-        if request.members and request.group_id:
+        if request.members and request.group_id and not self._closed:
             left = [self._left_body(request.group_id, m) for m in request.members]
             return {"error_code": ErrorCode.NONE, "members": left}
         if group is not None:

@@ -15,8 +15,9 @@ from faircopy.hosting.snapshots import NoSnapshot
 from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
-from tests.simulation.test_led_anew import TOPIC, on_spread_stage, shard_of, shown
+from tests.simulation.test_led_anew import SHARDS, TOPIC, on_spread_stage, shard_of, shown
 
 A_MOMENT_SECONDS = 0.000_01
 A_WHILE_SECONDS = 2.0
@@ -114,5 +115,21 @@ def test_no_backup_is_made_of_a_shard_that_is_closed_while_the_backup_begins() -
         await asyncio.sleep(0)
         await stage.in_broker(stage.broker.shards.close(0))
         await backing_up
+
+    on_spread_stage(scene)
+
+
+def test_what_administrators_ask_of_a_coordinator_that_leads_no_more_is_refused() -> None:
+    """In a way that their clients understand: they look for the coordinator, and ask again."""
+
+    async def scene(stage: Stage) -> None:
+        for shard in range(SHARDS):
+            await stage.in_broker(stage.broker.shards.close(shard))
+        asked = {"transactional_ids": ["red/1"]}
+        described = await stage.remote.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, asked)
+        assert described.transaction_states[0].error_code == ErrorCode.NOT_COORDINATOR
+        member = {"member_id": "m", "group_instance_id": None}
+        left = await stage.remote.ask(ApiKey.LEAVE_GROUP, 3, {"group_id": "readers", "members": [member]})
+        assert left.error_code == ErrorCode.NOT_COORDINATOR
 
     on_spread_stage(scene)
