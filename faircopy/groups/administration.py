@@ -78,7 +78,10 @@ class GroupAdministration:
 
     async def delete(self, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets. Durable when done."""
-        if not await self._offsets.settle(group_id):
+        is_settled = await self._offsets.settle(group_id)
+        if self._registry.is_closed:
+            return ErrorCode.NOT_COORDINATOR
+        if not is_settled:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         group = self._registry.groups.get(group_id)
         if group is None and not self._is_kept(group_id):

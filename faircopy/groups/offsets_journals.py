@@ -121,11 +121,13 @@ class OffsetsJournals:
 
     async def settle(self, group: str) -> bool:
         """Wait, for a bounded time, until `fetch` includes everything committed for a group by now (P8).
-        False if it does not yet.
+        False if it does not yet, or never will because the partition has stopped.
         """
         partition = self.partition_of(group)
         deadline_ms = self._clock.monotonic_ms() + SETTLE_MS
         while partition.is_settling(group) and self._clock.monotonic_ms() < deadline_ms:
+            if partition.failure is not None:
+                break
             await asyncio.sleep(SETTLE_POLL_SECONDS)
         return not partition.is_settling(group)
 

@@ -12,11 +12,13 @@ import pytest
 from faircopy.datalog.read import DamagedLog
 from faircopy.hosting import stopping
 from faircopy.hosting.snapshots import NoSnapshot
+from faircopy.journal.journal import Journal
 from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
+from tests.simulation.consumer import SimulatedConsumer
 from tests.simulation.test_led_anew import SHARDS, TOPIC, on_spread_stage, shard_of, shown
 
 A_MOMENT_SECONDS = 0.000_01
@@ -35,9 +37,9 @@ async def until_appended(partition: HostedPartition, next_offset: int) -> None:
 
 
 @contextmanager
-def stuck(partition: HostedPartition) -> Iterator[None]:
-    """The partition's journal writes nothing meanwhile: its entries wait, as on a full disk."""
-    commit = partition.journal._commit
+def stuck(journal: Journal) -> Iterator[None]:
+    """The journal writes nothing meanwhile: its entries wait, as on a full disk."""
+    commit = journal._commit
     with mock.patch.object(commit, "_may_write", return_value=False):
         yield
     commit._flush()
@@ -68,7 +70,7 @@ def test_a_damaged_partition_writes_what_it_accepted_before_another_one_opens_it
 
     async def scene(stage: Stage) -> None:
         partition, shard = first_partition(stage), shard_of(stage, TOPIC)
-        with stuck(partition):
+        with stuck(partition.journal):
             sending = asyncio.ensure_future(stage.plain.send("spread-0", [1], 0))
             await until_appended(partition, 1)
             partition.fail(DamagedLog("a batch is damaged"))
@@ -131,5 +133,46 @@ def test_what_administrators_ask_of_a_coordinator_that_leads_no_more_is_refused(
         member = {"member_id": "m", "group_instance_id": None}
         left = await stage.remote.ask(ApiKey.LEAVE_GROUP, 3, {"group_id": "readers", "members": [member]})
         assert left.error_code == ErrorCode.NOT_COORDINATOR
+
+    on_spread_stage(scene)
+
+
+REQUESTS_THAT_WAIT = {
+    "OffsetFetch": (ApiKey.OFFSET_FETCH, 5, {"group_id": "readers", "topics": None}),
+    "OffsetDelete": (ApiKey.OFFSET_DELETE, 0, {"group_id": "readers", "topics": []}),
+    "DeleteGroups": (ApiKey.DELETE_GROUPS, 2, {"groups_names": ["readers"]}),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS_THAT_WAIT)
+def test_nobody_waits_for_offsets_that_only_the_next_leader_can_tell(name: str) -> None:
+    """A commit was decided, and its APPLY finds no leader."""
+
+    async def scene(stage: Stage) -> None:
+        shards, journals = stage.broker.shards, stage.offsets_journals
+        (offsets,) = [shard for shard in shards if shard.groups is stage.groups]
+        partition = journals.partition_of("readers")
+        await stage.producer.add_partitions(["a-0"])
+        await stage.producer.send_offsets("readers", {"a-0": 7})
+        decision = shards.coordinator_of("red/1").journal_of("red/1").journal
+        with stuck(decision), mock.patch.object(journals, "settle", wraps=journals.settle) as settle:
+            ending = asyncio.ensure_future(stage.producer.end(committed=True))
+            while not partition.is_settling("readers"):
+                await asyncio.sleep(A_MOMENT_SECONDS)
+            asking = asyncio.ensure_future(stage.remote.ask(*REQUESTS_THAT_WAIT[name]))
+            while not settle.called:
+                await asyncio.sleep(A_MOMENT_SECONDS)
+            closing = asyncio.ensure_future(stage.in_broker(shards.close(offsets.number)))
+            while partition.failure is None:
+                await asyncio.sleep(A_MOMENT_SECONDS)
+        began = stage.now
+        answer = await asking
+        assert stage.now - began < 1
+        errors = [answer.error_code] if name != "DeleteGroups" else [answer.results[0].error_code]
+        assert errors == [ErrorCode.NOT_COORDINATOR]
+        await closing
+        await stage.in_broker(shards.lead(offsets.number))
+        await ending
+        assert await SimulatedConsumer(stage.remote, [], is_committed=True).committed("readers", "a-0") == 7
 
     on_spread_stage(scene)
