@@ -213,7 +213,7 @@ class Broker:
         )
         self.dynamic_settings.on_change = self.catalog.settings_changed
         self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
-        self.shards = Shards(placement, epochs, self._resources(options))
+        self.shards = Shards(placement, epochs, self._resources(options, stopping))
 
     def _partition_resources(self, options: JournalOptions, stopping: Stopping) -> PartitionResources:
         """What all partitions of topics use."""
@@ -227,7 +227,7 @@ class Broker:
             stopping.stop,
         )
 
-    def _resources(self, options: JournalOptions) -> Resources:
+    def _resources(self, options: JournalOptions, stopping: Stopping) -> Resources:
         """What all shards use."""
         return Resources(
             self.settings,
@@ -244,6 +244,7 @@ class Broker:
             HeldMemory(),
             lambda: self.environment.new_id().hex,
             self.coordinator_type,
+            stopping,
         )
 
     async def _recover(self) -> None:

@@ -18,6 +18,7 @@ from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.groups.offsets_retention import OffsetsRetention
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import LAST_AT_ONCE, run_some_at_a_time
+from faircopy.hosting.stopping import Stopping
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
 from faircopy.partition.hosted import HostedPartition
@@ -53,6 +54,7 @@ class Resources(NamedTuple):
     held_by_groups: HeldMemory
     fresh_member_id: Callable[[], str]
     coordinator_type: type[TransactionCoordinator]
+    stopping: Stopping
 
 
 class Shard:

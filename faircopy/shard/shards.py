@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
 from faircopy.groups.coordinator import GroupCoordinator
@@ -140,18 +141,24 @@ class Shards:
 
     # -- one of them -----------------------------------------------------------------------------------------
 
+    @contextlib.asynccontextmanager
+    async def _change(self) -> AsyncIterator[None]:
+        """Change one leader at a time, and no topics meanwhile. A failed write ends the broker (I10)."""
+        async with self._changing, self._catalog.unchanged(), self._resources.stopping.if_write_fails():
+            yield
+
     async def close(self, number: int) -> None:
         """Stop leading a shard, in order: its requests are refused from now on. Waits if the disk is full.
 
         Raises StorageFailure.
         """
-        async with self._changing, self._catalog.unchanged():
+        async with self._change():
             if self._shards[number].is_led:
                 await self._shards[number].close()
 
     async def lead(self, number: int) -> None:
         """Lead a closed shard again, in a new epoch. Raises DamagedJournal, NoSpace."""
-        async with self._changing, self._catalog.unchanged():
+        async with self._change():
             if self._shards[number].is_led:
                 return
             await self._epochs.raise_one(number)

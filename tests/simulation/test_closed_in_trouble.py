@@ -9,11 +9,14 @@ from unittest import mock
 
 import pytest
 
+from faircopy.broker import broker
 from faircopy.datalog.read import DamagedLog
+from faircopy.datalog.segment import LogSegment
 from faircopy.hosting import stopping
 from faircopy.hosting.snapshots import NoSnapshot
 from faircopy.journal.journal import Journal
 from faircopy.partition.hosted import HostedPartition
+from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
@@ -174,5 +177,22 @@ def test_nobody_waits_for_offsets_that_only_the_next_leader_can_tell(name: str) 
         await stage.in_broker(shards.lead(offsets.number))
         await ending
         assert await SimulatedConsumer(stage.remote, [], is_committed=True).committed("readers", "a-0") == 7
+
+    on_spread_stage(scene)
+
+
+def test_a_log_that_can_not_be_synced_ends_the_broker() -> None:
+    """I10, also when its shard is closed."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.plain.send("spread-0", [1], 0)
+        failing, failure = stage.broker, WriteFailure("fdatasync: Input/output error")
+        with (
+            mock.patch.object(LogSegment, "sync", side_effect=failure),
+            mock.patch.object(broker.log, "critical"),
+            pytest.raises(WriteFailure),
+        ):
+            await stage.in_broker(failing.shards.close(shard_of(stage, TOPIC)))
+        assert failing.failed.result() is failure
 
     on_spread_stage(scene)
