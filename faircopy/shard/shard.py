@@ -71,6 +71,7 @@ class Shard:
         self.number = number
         self.epoch = epoch
         self.is_led = True
+        self._is_closed = False
         self._placement = placement
         self._resources = resources
         self.journals = {
@@ -135,8 +136,11 @@ class Shard:
     async def close(self) -> None:
         """Stop leading, in order: what was accepted becomes durable and visible; what is open can go on.
 
-        On a full disk this waits for space. Raises StorageFailure.
+        On a full disk this waits for space. If it is interrupted, call it again: it does the rest. Raises
+        StorageFailure.
         """
+        if self._is_closed:
+            return
         self.is_led = False
         self.groups.close()
         partitions = [*self.offsets.partitions, *self.partitions()]
@@ -146,6 +150,7 @@ class Shard:
         self.coordinator.depose()
         await asyncio.gather(*(home.retire() for home in self.journals.values()))
         await run_some_at_a_time(partitions, LAST_AT_ONCE, Partition.retire)
+        self._is_closed = True
 
     async def open(self) -> None:
         """Recover its own journals; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""

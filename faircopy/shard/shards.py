@@ -153,14 +153,14 @@ class Shards:
         Raises StorageFailure.
         """
         async with self._change():
-            if self._shards[number].is_led:
-                await self._shards[number].close()
+            await self._shards[number].close()
 
     async def lead(self, number: int) -> None:
-        """Lead a closed shard again, in a new epoch. Raises DamagedJournal, NoSpace."""
+        """Lead a shard again, in a new epoch, once it is closed. Raises DamagedJournal, StorageFailure."""
         async with self._change():
             if self._shards[number].is_led:
                 return
+            await self._shards[number].close()
             await self._epochs.raise_one(number)
             shard = self._shard(number)
             await shard.open()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from unittest import mock
 
 import pytest
@@ -39,7 +39,7 @@ async def until_appended(partition: HostedPartition, next_offset: int) -> None:
         await asyncio.sleep(A_MOMENT_SECONDS)
 
 
-@contextmanager
+@contextlib.contextmanager
 def stuck(journal: Journal) -> Iterator[None]:
     """The journal writes nothing meanwhile: its entries wait, as on a full disk."""
     commit = journal._commit
@@ -194,5 +194,27 @@ def test_a_log_that_can_not_be_synced_ends_the_broker() -> None:
         ):
             await stage.in_broker(failing.shards.close(shard_of(stage, TOPIC)))
         assert failing.failed.result() is failure
+
+    on_spread_stage(scene)
+
+
+def test_a_shard_is_led_only_when_it_is_closed_even_if_closing_it_was_given_up() -> None:
+    """Otherwise two leaders would write to the same files."""
+
+    async def scene(stage: Stage) -> None:
+        partition, shard = first_partition(stage), shard_of(stage, TOPIC)
+        with stuck(partition.journal):
+            sending = asyncio.ensure_future(stage.plain.send("spread-0", [1], 0))
+            await until_appended(partition, 1)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(A_WHILE_SECONDS):
+                    await stage.in_broker(stage.broker.shards.close(shard))
+            leading = asyncio.ensure_future(stage.in_broker(stage.broker.shards.lead(shard)))
+            await asyncio.sleep(A_WHILE_SECONDS)
+            assert not leading.done()
+        await leading
+        await stage.plain.send("spread-0", [2], 0)
+        await sending
+        assert (await shown(stage))[0] == [1, 2]
 
     on_spread_stage(scene)
