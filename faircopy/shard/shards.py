@@ -137,7 +137,8 @@ class Shards:
     async def expire_offsets(self) -> None:
         """Remove the offsets that have expired. Raises JournalFull."""
         for shard in self:
-            await shard.offsets_retention.apply()
+            with contextlib.suppress(NotLed):  # it is closed meanwhile: its next leader removes them
+                await shard.offsets_retention.apply()
 
     # -- one of them -----------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -216,5 +217,26 @@ def test_a_shard_is_led_only_when_it_is_closed_even_if_closing_it_was_given_up()
         await stage.plain.send("spread-0", [2], 0)
         await sending
         assert (await shown(stage))[0] == [1, 2]
+
+    on_spread_stage(scene)
+
+
+def test_the_offsets_of_all_other_groups_expire_if_a_shard_is_closed_meanwhile() -> None:
+    async def scene(stage: Stage) -> None:
+        closing, *others = stage.broker.shards
+        expired = []
+
+        async def expire(number: int) -> None:
+            if number == closing.number:
+                await stage.broker.shards.close(number)
+                closing.offsets.partitions[0].ensure_writable()
+            expired.append(number)
+
+        with contextlib.ExitStack() as patched:
+            for shard in (closing, *others):
+                work = partial(expire, shard.number)
+                patched.enter_context(mock.patch.object(shard.offsets_retention, "apply", work))
+            await stage.in_broker(stage.broker.shards.expire_offsets())
+        assert expired == [shard.number for shard in others]
 
     on_spread_stage(scene)
