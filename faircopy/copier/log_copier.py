@@ -372,6 +372,9 @@ class LogCopier:
         self._checkpointed = self._snapshot_base
         self._give_back()
 
+    def retire(self) -> None:
+        self.log.close()
+
 
 def end_of(effect: CopyBatch | CopyTransaction) -> int:
     """The offset after the last one that an effect puts into the log."""

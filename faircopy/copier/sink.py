@@ -48,3 +48,6 @@ class Sink(Protocol):
 
     def stored(self) -> None:
         """The last snapshot is in the store: drop what it holds from memory."""
+
+    def retire(self) -> None:
+        """Everything is stored, and another instance opens the files now: keep none open."""

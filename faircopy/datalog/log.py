@@ -234,6 +234,11 @@ class DataLog:
         """All segments that have a file, including those below the start."""
         return [*self._gone, *self.segments]
 
+    def close(self) -> None:
+        """Close the files, which must be synced (I10). They are opened again when they are used."""
+        for segment in self.kept_segments():
+            segment.close()
+
     # -- reading ---------------------------------------------------------------------------------------------
 
     def plan_read(self, offset: int) -> ReadPlan | None:

@@ -80,6 +80,11 @@ class LogSegment:
         if file is not None:  # otherwise nothing was written, or the file is deleted
             file.sync()
 
+    def close(self) -> None:
+        """Close the file. It is opened again when it is used."""
+        if self._file is not None:
+            self._file.close()
+
     def discard(self) -> None:
         """Close and delete the file. Blocks: freeing the blocks of a large file takes milliseconds."""
         delete_file(self.path)

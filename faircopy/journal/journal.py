@@ -192,6 +192,14 @@ class Journal:
         """Forget the segments wholly below position `below` (I7) and return them; the last one stays."""
         return self.segments.reclaim(below)
 
+    def retire(self) -> None:
+        """Another instance opens the files now: keep no drafts of this one, and no files open. Whoever still
+        reads opens them again. Call it when everything is written and nothing is at work.
+        """
+        self._options.recent.forget_all(self)
+        if self.watermarks.synced == self.watermarks.written:
+            self.segments.close()
+
     def abandon(self) -> None:
         """The journal's files are about to be deleted: write nothing more, and ignore failures.
 

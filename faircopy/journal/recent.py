@@ -56,6 +56,11 @@ class RecentDrafts:
         taken.reverse()
         return taken
 
+    def forget_all(self, journal: object) -> None:
+        """Forget the drafts of a journal that nobody will read any more."""
+        for key in [key for key in self._drafts if key[0] is journal]:
+            self._forget(key)
+
     def _forget(self, key: tuple[object, int]) -> None:
         draft = self._drafts.pop(key)
         assert draft.payload is not None

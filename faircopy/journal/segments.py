@@ -66,6 +66,12 @@ class Segments(Sequence[Segment]):
         files.reverse()
         return files
 
+    def close(self) -> None:
+        """Close the files, which must be synced (I10). They are opened again when they are used."""
+        for segment in self._segments:
+            if segment.file is not None:
+                segment.file.close()
+
     # -- the end ---------------------------------------------------------------------------------------------
 
     def for_append(

@@ -113,6 +113,9 @@ class Partition:
             await asyncio.sleep(STARVED_POLL_SECONDS)
         await self.journal.durable()
         await self.let_go()
+        self.journal.retire()
+        if isinstance(self.failure, NotLed):
+            self.sink.retire()
 
     async def _is_checkpointed(self) -> bool:
         """Checkpoint. False if there is no space for it. A partition found damaged meanwhile needs none."""

@@ -73,6 +73,7 @@ class MetadataJournal:
         await self.journal.durable()
         while self._checkpointing or self.journal.is_at_work:
             await asyncio.sleep(RETIRE_POLL_SECONDS)
+        self.journal.retire()
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 

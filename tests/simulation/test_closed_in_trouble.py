@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -17,13 +18,16 @@ from faircopy.hosting import stopping
 from faircopy.hosting.snapshots import NoSnapshot
 from faircopy.journal.journal import Journal
 from faircopy.partition.hosted import HostedPartition
+from faircopy.storage.descriptors import DESCRIPTORS
 from faircopy.storage.failures import WriteFailure
+from faircopy.storage.file import File
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
 from tests.simulation.consumer import SimulatedConsumer
-from tests.simulation.test_led_anew import SHARDS, TOPIC, on_spread_stage, shard_of, shown
+from tests.simulation.machine import DIRECTORY
+from tests.simulation.test_led_anew import PARTITIONS, SHARDS, TOPIC, on_spread_stage, shard_of, shown
 
 A_MOMENT_SECONDS = 0.000_01
 A_WHILE_SECONDS = 2.0
@@ -141,7 +145,7 @@ def test_what_administrators_ask_of_a_coordinator_that_leads_no_more_is_refused(
     on_spread_stage(scene)
 
 
-REQUESTS_THAT_WAIT = {
+REQUESTS_THAT_WAIT: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
     "OffsetFetch": (ApiKey.OFFSET_FETCH, 5, {"group_id": "readers", "topics": None}),
     "OffsetDelete": (ApiKey.OFFSET_DELETE, 0, {"group_id": "readers", "topics": []}),
     "DeleteGroups": (ApiKey.DELETE_GROUPS, 2, {"groups_names": ["readers"]}),
@@ -238,5 +242,27 @@ def test_the_offsets_of_all_other_groups_expire_if_a_shard_is_closed_meanwhile()
                 patched.enter_context(mock.patch.object(shard.offsets_retention, "apply", work))
             await stage.in_broker(stage.broker.shards.expire_offsets())
         assert expired == [shard.number for shard in others]
+
+    on_spread_stage(scene)
+
+
+def test_former_leaders_keep_no_files_open_and_no_drafts() -> None:
+    """A deleted file takes its space until it is closed, and some objects are never collected."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.producer.add_partitions(PARTITIONS)
+        for name in PARTITIONS:
+            await stage.producer.send(name, [1], 0)
+            await stage.plain.send(name, [2], 0)
+        recent = first_partition(stage).journal._options.recent
+        for shard in range(SHARDS):
+            await stage.in_broker(stage.broker.shards.close(shard))
+        assert not recent._drafts
+        files = [found() for found in DESCRIPTORS._open.values()]
+        assert not [file for file in files if isinstance(file, File) and DIRECTORY in file.path.parents]
+        for shard in range(SHARDS):
+            await stage.in_broker(stage.broker.shards.lead(shard))
+        await stage.producer.end(committed=True)
+        assert await shown(stage) == [[2, 1]] * SHARDS
 
     on_spread_stage(scene)

@@ -59,3 +59,15 @@ def test_a_small_part_does_not_keep_its_whole_request_in_memory() -> None:
     assert sole(request[:900]).obj is request.obj
     assert sole(request[:100]).obj is not request.obj
     assert sole(request[:100]) == bytes(100)
+
+
+def test_those_of_one_journal_are_forgotten() -> None:
+    recent = RecentDrafts(20)
+    fill(recent, T1, [10])
+    other = object()
+    kept = Draft(entry(0, NOWHERE, T2, b"y" * 10), memoryview(b"y" * 10))
+    recent.keep(other, kept.entry, b"y" * 10)
+    recent.forget_all(JOURNAL)
+    assert recent.take(JOURNAL, T1, 0) == []
+    fill(recent, T1, [10])
+    assert recent.take(other, T2, 0) == [kept], "what was forgotten takes no memory"
