@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
@@ -146,7 +147,22 @@ def test_what_keeps_one_of_many_from_opening_is_raised() -> None:
         asyncio.run(opened([lacks_space]))
 
 
-async def opened(openings: list[Callable[[], HostedPartition]]) -> list[HostedPartition]:
+@pytest.mark.parametrize("full_at", [0, OPENED_AT_ONCE - 1, OPENED_AT_ONCE * OPENERS + 2])
+def test_none_of_many_is_left_if_one_can_not_be_opened(full_at: int) -> None:
+    """Each may have copies to make. They must not go on when the same files are opened again."""
+    openings = [mock.Mock() for _ in range(OPENED_AT_ONCE * OPENERS * 2)]
+    for opening in openings:
+        opening.return_value = mock.Mock(spec=HostedPartition)
+        opening.return_value.name = "a-0"
+    openings[full_at].side_effect = NoSpace("the disk is full")
+    with pytest.raises(NoSpace):
+        asyncio.run(opened(openings))
+    for number, opening in enumerate(openings):
+        is_open = opening.called and number != full_at
+        assert opening.return_value.abandon.called == opening.return_value.let_go.called == is_open
+
+
+async def opened(openings: Sequence[Callable[[], HostedPartition]]) -> list[HostedPartition]:
     disk = DiskPool(asyncio.get_running_loop(), threads=OPENERS)
     try:
         return await open_many(openings, disk)
