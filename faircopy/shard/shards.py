@@ -7,9 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
+from faircopy.errors import FaircopyError
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.offsets_journals import OffsetsJournals, OffsetsPartition
 from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.checkpoints import FULL_DISK_PATIENCE_MS
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.partition.participant import NotLed, Participant
 from faircopy.partition.partition import Partition, participant
@@ -21,6 +23,10 @@ from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
 from faircopy.transactions.settlement import discard_unknown, settle
 from faircopy.transactions.transaction import Transaction
+
+
+class NotClosed(FaircopyError):
+    """What a shard has accepted may not be durable yet."""
 
 
 class Shards:
@@ -155,6 +161,16 @@ class Shards:
         """
         async with self._change():
             await self._shards[number].close()
+
+    async def finish_closing(self) -> None:
+        """Wait for shards that are being closed, or led anew. Raises NotClosed if that takes too long."""
+        try:
+            async with asyncio.timeout(FULL_DISK_PATIENCE_MS / 1000), self._change():
+                for shard in self._shards:
+                    if not shard.is_led:
+                        await shard.close()
+        except TimeoutError:
+            raise NotClosed("a shard is still being closed") from None
 
     async def lead(self, number: int) -> None:
         """Lead a shard again, in a new epoch, once it is closed. Raises DamagedJournal, StorageFailure."""

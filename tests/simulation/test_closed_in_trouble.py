@@ -26,7 +26,9 @@ from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
 from tests.simulation.consumer import SimulatedConsumer
+from tests.simulation.lying_disk import Fate
 from tests.simulation.machine import DIRECTORY
+from tests.simulation.producer import Refused
 from tests.simulation.test_led_anew import PARTITIONS, SHARDS, TOPIC, on_spread_stage, shard_of, shown
 
 A_MOMENT_SECONDS = 0.000_01
@@ -264,5 +266,37 @@ def test_former_leaders_keep_no_files_open_and_no_drafts() -> None:
             await stage.in_broker(stage.broker.shards.lead(shard))
         await stage.producer.end(committed=True)
         assert await shown(stage) == [[2, 1]] * SHARDS
+
+    on_spread_stage(scene)
+
+
+@pytest.mark.parametrize("stuck_seconds", [A_WHILE_SECONDS, 30.0])
+def test_an_end_is_in_order_only_if_a_shard_that_was_being_closed_is_closed(stuck_seconds: float) -> None:
+    """Otherwise open transactions go on after a loss of power, without what that shard has lost."""
+
+    async def scene(stage: Stage) -> None:
+        partition = first_partition(stage)
+        await stage.producer.add_partitions(PARTITIONS)
+        for name in PARTITIONS:
+            await stage.producer.send(name, [1], 0)
+        commit = partition.journal._commit
+        with mock.patch.object(commit, "_sync_if_wanted"), mock.patch.object(broker.log, "error"):
+            closing = stage.broker.shards.close(shard_of(stage, TOPIC))
+            half_closed = asyncio.ensure_future(stage.in_broker(closing))
+            await asyncio.sleep(A_WHILE_SECONDS)
+            stopping = asyncio.ensure_future(stage.machine.stop())
+            await asyncio.wait([stopping], timeout=stuck_seconds)
+        commit._flush()
+        await stopping
+        assert half_closed.done() == (stuck_seconds == A_WHILE_SECONDS)
+        stage.machine.lose_power(Fate.LOST)
+        await stage.machine.start()
+        if stuck_seconds == A_WHILE_SECONDS:
+            await stage.producer.end(committed=True)
+        else:
+            with pytest.raises(Refused, match=ErrorCode.TRANSACTION_ABORTABLE.name):
+                await stage.producer.end(committed=True)
+        first, *others = await shown(stage)
+        assert others == [first] * len(others)
 
     on_spread_stage(scene)
