@@ -377,7 +377,7 @@ class Broker:
         await self.dispatcher.close()
         if not self.failed.done():
             try:
-                await self.shards.finish_closing()
+                await self.shards.prepare_to_stop()
                 await self.checkpoints.make_last()
                 await self.disk.run(self._shrink_journals)
                 await note_clean_end(self.cluster, os.getpid())

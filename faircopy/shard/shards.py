@@ -162,7 +162,14 @@ class Shards:
         async with self._change():
             await self._shards[number].close()
 
-    async def finish_closing(self) -> None:
+    async def prepare_to_stop(self) -> None:
+        """Make durable what the last checkpoints leave out. Raises NotClosed, JournalFull."""
+        await self._finish_closing()
+        # Nobody makes checkpoints of damaged partitions.
+        damaged = (each for each in self.partitions() if each.failure is not None)
+        await asyncio.gather(*(each.journal.sync() for each in damaged))
+
+    async def _finish_closing(self) -> None:
         """Wait for shards that are being closed, or led anew. Raises NotClosed if that takes too long."""
         try:
             async with asyncio.timeout(FULL_DISK_PATIENCE_MS / 1000), self._change():

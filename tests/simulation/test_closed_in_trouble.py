@@ -300,3 +300,18 @@ def test_an_end_is_in_order_only_if_a_shard_that_was_being_closed_is_closed(stuc
         assert others == [first] * len(others)
 
     on_spread_stage(scene)
+
+
+def test_a_damaged_partition_does_not_lose_its_part_of_an_open_transaction_to_an_end_in_order() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.producer.add_partitions(PARTITIONS)
+        for name in PARTITIONS:
+            await stage.producer.send(name, [1], 0)
+        first_partition(stage).fail(DamagedLog("a batch is damaged"))
+        await stage.machine.stop()
+        stage.machine.lose_power(Fate.LOST)
+        await stage.machine.start()
+        await stage.producer.end(committed=True)
+        assert await shown(stage) == [[1]] * len(PARTITIONS)
+
+    on_spread_stage(scene)
