@@ -115,12 +115,14 @@ class Catalog:
             hosted.partitions[partition.name.partition] = partition
             self._partitions[partition.name] = self._by_id[partition.id] = partition
         for hosted in changed.values():
+            hosted.change(hosted.topic)  # settings may have changed meanwhile
             self.on_change(hosted, True)
 
     def _host(self, hosted: HostedTopic, partitions: list[HostedPartition]) -> None:
         for partition in partitions:
             self._stopping.tell_of_failure(partition)
         hosted.partitions.extend(partitions)
+        hosted.change(hosted.topic)  # settings may have changed meanwhile
         self.topics[hosted.topic.name] = hosted
         for partition in partitions:
             self._partitions[partition.name] = partition

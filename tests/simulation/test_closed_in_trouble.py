@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -16,6 +16,7 @@ from faircopy.datalog.read import DamagedLog
 from faircopy.datalog.segment import LogSegment
 from faircopy.hosting import stopping
 from faircopy.hosting.snapshots import NoSnapshot
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.descriptors import DESCRIPTORS
@@ -29,7 +30,15 @@ from tests.simulation.consumer import SimulatedConsumer
 from tests.simulation.lying_disk import Fate
 from tests.simulation.machine import DIRECTORY
 from tests.simulation.producer import Refused
-from tests.simulation.test_led_anew import PARTITIONS, SHARDS, TOPIC, on_spread_stage, shard_of, shown
+from tests.simulation.test_led_anew import (
+    PARTITIONS,
+    SHARDS,
+    TOPIC,
+    lead_anew,
+    on_spread_stage,
+    shard_of,
+    shown,
+)
 
 A_MOMENT_SECONDS = 0.000_01
 A_WHILE_SECONDS = 2.0
@@ -313,5 +322,23 @@ def test_a_damaged_partition_does_not_lose_its_part_of_an_open_transaction_to_an
         await stage.machine.start()
         await stage.producer.end(committed=True)
         assert await shown(stage) == [[1]] * len(PARTITIONS)
+
+    on_spread_stage(scene)
+
+
+def test_settings_that_change_while_a_shard_is_led_anew_apply_to_it() -> None:
+    async def scene(stage: Stage) -> None:
+        catalog, segment_bytes = stage.broker.catalog, 123_456
+        open_again = catalog.open_again
+
+        async def change_meanwhile(is_wanted: Callable[[TopicIdPartition], bool]) -> list[HostedPartition]:
+            opened = await open_again(is_wanted)
+            object.__setattr__(stage.broker.settings, "topic_segment_bytes", segment_bytes)
+            catalog.settings_changed()
+            return opened
+
+        with mock.patch.object(catalog, "open_again", change_meanwhile):
+            await lead_anew(stage, shard_of(stage, TOPIC))
+        assert {each.log.segment_bytes for each in catalog.partitions()} == {segment_bytes}
 
     on_spread_stage(scene)
