@@ -347,6 +347,7 @@ class TransactionCoordinator:
         `lost_power`: what was written, but not fsynced, may be lost.
         """
         for home in self.journals:
+            self._finished.recovered(home.table.producers.values())
             if lost_power:
                 note_loss_of_power(home)
             # Whether an earlier leader has refused a BEGIN, or lost it in a crash, can't be known here.

@@ -1,12 +1,12 @@
 """Which transactions no coordinator will ask for again, so that participants may forget how they ended.
 
-This is not folded: it says what is *durable*, and it may be lost with the process. Participants then remember
-decided transactions a little longer, until the producer's next one is over.
+This is not folded: it says what is *durable*. A new leader knows it from its journal, which is durable as far
+as it was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from faircopy.transactions.transaction import Producer
 
@@ -22,6 +22,10 @@ class FinishedNumbers:
     def of(self, producer_id: int) -> int:
         """The greatest number up to which all are over."""
         return self._numbers.get(producer_id, NOTHING_FINISHED)
+
+    def recovered(self, producers: Iterable[Producer]) -> None:
+        """Take over what an earlier leader knew. Call it when the journal is read, before it goes on."""
+        self._numbers |= {producer.producer_id: all_over_up_to(producer) for producer in producers}
 
     def once_durable(self, producer: Producer) -> Callable[[], None]:
         """What to call once everything that the journal holds now is durable."""

@@ -342,3 +342,19 @@ def test_settings_that_change_while_a_shard_is_led_anew_apply_to_it() -> None:
         assert {each.log.segment_bytes for each in catalog.partitions()} == {segment_bytes}
 
     on_spread_stage(scene)
+
+
+def test_participants_forget_what_is_over_however_often_leaders_change() -> None:
+    async def scene(stage: Stage) -> None:
+        for value in range(10):
+            await stage.producer.add_partitions(PARTITIONS)
+            for name in PARTITIONS:
+                await stage.producer.send(name, [value], 0)
+            await stage.producer.end(committed=value % 2 == 0)
+            for shard in range(SHARDS):
+                await lead_anew(stage, shard)
+        assert await shown(stage) == [[0, 2, 4, 6, 8]] * SHARDS
+        remembered = [len(each.state.transactions) for each in stage.broker.shards.partitions()]
+        assert max(remembered) <= 2  # the last, and the one before it
+
+    on_spread_stage(scene)
