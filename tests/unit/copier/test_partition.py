@@ -15,6 +15,7 @@ from faircopy.datalog.read import DamagedLog
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.options import Durability
 from faircopy.partition.partition import NoOpenTransaction
+from tests.many import many
 from tests.unit.copier.partition_bench import PartitionBench, run
 
 T1 = TransactionId(7, 0, 1)
@@ -256,7 +257,7 @@ def test_journal_space_is_given_back(tmp_path: Path) -> None:
 
 # -- against a dumb model ------------------------------------------------------------------------------------
 
-STEPS = st.lists(
+STEPS = many(
     st.one_of(
         st.tuples(st.just("plain"), st.integers(1, 3), st.integers(1, 3000)),
         st.tuples(st.just("draft"), st.integers(0, 3), st.integers(1, 3000)),
@@ -265,7 +266,7 @@ STEPS = st.lists(
         st.tuples(st.just("checkpoint"), st.booleans(), st.booleans()),
         st.tuples(st.just("restart"), st.booleans(), st.booleans()),
     ),
-    max_size=40,
+    40,
 )
 
 

@@ -17,6 +17,7 @@ from faircopy.copier.producers import (
 )
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader
+from tests.many import many
 
 PRODUCER_ID = 7
 
@@ -119,7 +120,7 @@ def test_a_forgotten_producer_goes_on_and_an_unknown_one_does_not() -> None:
         fold.send(1, producer_id=PRODUCERS_MAX + 1)
 
 
-@given(st.lists(st.integers(0, 4), max_size=40), st.booleans())
+@given(many(st.integers(0, 4), 40), st.booleans())
 def test_whatever_is_refused_or_repeated_each_batch_stands_once_and_in_order(
     lost: list[int], crashed: bool
 ) -> None:

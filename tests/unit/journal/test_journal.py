@@ -27,6 +27,7 @@ from faircopy.journal.segments import sync_files
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, StorageFailure
 from faircopy.storage.file import File
+from tests.many import many
 
 IDENTITY = bytes(range(20))
 SEGMENT_BYTES = 1 << 20
@@ -447,7 +448,7 @@ def test_reclaim_keeps_what_is_needed(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    steps=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40_000)), min_size=1, max_size=40),
+    steps=many(st.tuples(st.integers(0, 3), st.integers(0, 40_000)), 40, least=1),
     cached=st.booleans(),
 )
 def test_the_reverse_list_gives_each_draft_of_its_transaction(

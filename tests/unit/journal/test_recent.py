@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.recent import DRAFTS_MAX, Draft, RecentDrafts, sole
+from tests.many import many
 
 JOURNAL = object()
 T1, T2 = TransactionId(1, 0, 1), TransactionId(2, 0, 1)
@@ -28,7 +29,7 @@ def fill(recent: RecentDrafts, transaction: TransactionId, sizes: list[int]) -> 
     return drafts
 
 
-@given(sizes=st.lists(st.integers(1, 100), min_size=1, max_size=30), bytes_max=st.integers(0, 500))
+@given(sizes=many(st.integers(1, 100), 30, least=1), bytes_max=st.integers(0, 500))
 def test_the_newest_are_kept_up_to_the_bound(sizes: list[int], bytes_max: int) -> None:
     recent = RecentDrafts(bytes_max)
     drafts = fill(recent, T1, sizes)

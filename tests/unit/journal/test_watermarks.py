@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from faircopy.errors import InvariantViolation
 from faircopy.journal.watermarks import Watermarks
+from tests.many import many
 
-STEPS = st.lists(st.tuples(st.sampled_from(["append", "write", "sync"]), st.integers(0, 100)), max_size=40)
+STEPS = many(st.tuples(st.sampled_from(["append", "write", "sync"]), st.integers(0, 100)), 40)
 
 
 def positions(marks: Watermarks) -> tuple[int, int, int, int]:

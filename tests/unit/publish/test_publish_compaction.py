@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from faircopy.publish import compaction
 from faircopy.publish.compaction import DAY_MS, MEBIBYTE, Merge, Upkeep, expired, pace_ms, plan
 from faircopy.publish.spark_log import DataFile
+from tests.many import many
 
 NOW_MS = 1_790_000_000_000
 UPKEEP = Upkeep(horizon_days=1, grace_days=3, files_at_most=1000)
@@ -26,7 +27,7 @@ def aged(sizes_and_ages: list[tuple[int, float]]) -> list[DataFile]:
     ]
 
 
-@given(st.lists(st.tuples(sizes, st.floats(0, 3)), max_size=300))
+@given(many(st.tuples(sizes, st.floats(0, 3)), 300))
 def test_merges_are_of_neighbours_older_than_the_horizon(files: list[tuple[int, float]]) -> None:
     listed = aged(sorted(files, key=lambda file: -file[1]))
     merges = plan(listed, NOW_MS, UPKEEP)

@@ -13,9 +13,10 @@ from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
+from tests.many import many
 from tests.unit.transactions.names import participant
 
-STEPS = st.lists(st.integers(0, 2), max_size=40)
+STEPS = many(st.integers(0, 2), 40)
 """Each is one of the steps that can be taken by then."""
 
 

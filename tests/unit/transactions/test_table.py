@@ -21,6 +21,7 @@ from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.timeouts import idle
 from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, group_of
 from faircopy.wire.error_codes import ErrorCode
+from tests.many import many
 from tests.unit.transactions.names import participant
 
 IDS = ("orders/a", "orders/b", "payments")
@@ -62,9 +63,8 @@ class Bench:
         self.append(NewEntry(Kind.COMMITTED if is_commit else Kind.ABORTED, transaction, {}))
 
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish"]), st.sampled_from(IDS)),
-    max_size=60,
+STEPS = many(
+    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish"]), st.sampled_from(IDS)), 60
 )
 
 
