@@ -13,7 +13,7 @@ from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.format_3 import check, decode_header, find_headers
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.verify.journal_entries import open_to_show, unclean_end
-from tests.unit.journal.test_format_4 import POSITION, SEED, entries
+from tests.unit.journal.test_format_4 import POSITION, SEED, entries, flip_a_bit
 from tests.unit.journal.test_journal import IDENTITY, Bench, flip, run, tear
 from tests.upgrade.format_3 import Old, encode_header, write_segment
 
@@ -60,8 +60,7 @@ def test_every_flipped_bit_is_noticed(made: Old, seed: int, data: st.DataObject)
     encoded = bytearray(encode_header(entry, payload, seed) + payload)
     assert decode_header(memoryview(encoded), 0, entry.position, seed) == entry
     check(memoryview(encoded), 0, entry.length, seed)
-    bit = data.draw(st.integers(0, len(encoded) * 8 - 1))
-    encoded[bit // 8] ^= 1 << bit % 8
+    flip_a_bit(encoded, data)
     with pytest.raises(BadEntry):
         decoded = decode_header(memoryview(encoded), 0, entry.position, seed)
         check(memoryview(encoded), 0, decoded.length, seed)

@@ -57,11 +57,17 @@ def test_what_is_encoded_is_decoded(made: tuple[Entry, bytes], seed: int) -> Non
 def test_every_flipped_bit_is_noticed(made: tuple[Entry, bytes], seed: int, data: st.DataObject) -> None:
     entry, payload = made
     encoded = bytearray(encode_header(entry, payload, seed) + payload)
-    bit = data.draw(st.integers(0, len(encoded) * 8 - 1))
-    encoded[bit // 8] ^= 1 << bit % 8
+    flip_a_bit(encoded, data)
     with pytest.raises(BadEntry):
         decoded = decode_header(bytes(encoded), 0, entry.position, seed)
         check(bytes(encoded), 0, decoded.length, seed)
+
+
+def flip_a_bit(encoded: bytearray, data: st.DataObject) -> None:
+    """In the header as often as in the payload, which most times is much shorter."""
+    in_header, in_payload = range(HEADER_BYTES), range(HEADER_BYTES, len(encoded))
+    byte = data.draw(st.sampled_from(data.draw(st.sampled_from([in_header, in_payload or in_header]))))
+    encoded[byte] ^= 1 << data.draw(st.integers(0, 7))
 
 
 @given(entries(), SEED, POSITION)
@@ -90,7 +96,8 @@ def test_an_entry_of_another_segment_does_not_fit(made: tuple[Entry, bytes], see
 def test_a_torn_entry_is_noticed(made: tuple[Entry, bytes], seed: int, data: st.DataObject) -> None:
     entry, payload = made
     encoded = encode_header(entry, payload, seed) + payload
-    torn = encoded[: data.draw(st.integers(0, len(encoded) - 1))]
+    lost = data.draw(st.integers(1, len(payload) or 1) | st.integers(1, len(encoded)))
+    torn = encoded[:-lost]
     with pytest.raises(BadEntry):
         decoded = decode_header(torn, 0, entry.position, seed)
         check(torn, 0, decoded.length, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -198,12 +199,16 @@ def test_what_slow_clients_give_back_counts_before_others_lose_theirs() -> None:
 # -- any order of calls --------------------------------------------------------------------------------------
 
 
+# So little that two or three frames make a crowd.
+LITTLE_MEMORY = replace(SETTINGS, requests_in_flight_max_bytes=256 * KIB)
+
+
 class AnyOrder(RuleBasedStateMachine):
     """What is counted is always the sum of what there is, whatever comes after what."""
 
     @initialize()
     def begin_with_nothing(self) -> None:
-        self.admission: Admission[Client] = Admission(SETTINGS)
+        self.admission: Admission[Client] = Admission(LITTLE_MEMORY)
         self.clients: list[Client] = []
         self.requests: list[int] = []
         self.now_ms = 0.0
@@ -285,4 +290,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = hypothesis_settings(max_examples=60, stateful_step_count=40)
+TestAnyOrder.settings = hypothesis_settings(max_examples=150, stateful_step_count=40)
