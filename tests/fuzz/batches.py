@@ -43,12 +43,12 @@ ENCODERS: dict[int, Callable[[bytes], Any]] = {
 CODECS = range(8)
 
 
-def feed_batch(data: bytes) -> None:
+def feed_batch(data: bytes) -> bool:
     """The first byte says whether length and CRC are made to fit, and whether the batch has odd parts."""
     choices = Choices(data)
     kind = choices.number()
     batch = odd_batch(choices) if kind & 2 else choices.rest()
-    check_batch(signed(batch) if kind & 1 else batch)
+    return check_batch(signed(batch) if kind & 1 else batch)
 
 
 def odd_batch(choices: Choices) -> bytes:
@@ -116,17 +116,18 @@ def signed(batch: bytes) -> bytes:
     return bytes(changed)
 
 
-def check_batch(batch: bytes) -> None:
-    """Do with a batch what Produce and all readers of the log do."""
+def check_batch(batch: bytes) -> bool:
+    """Do with a batch what Produce and all readers of the log do; whether it is taken."""
     view = memoryview(batch)
     try:
         if not is_counted(view, check_produced(view), CountingBudget()):
-            return
+            return False
     except (BatchError, RecordsError):
-        return
+        return False
     check_in_pieces(batch)
     for kept in (batch, bytes(with_log_append_time(memoryview(batch), NOW_MS))):
         check_kept(kept)
+    return True
 
 
 def check_in_pieces(batch: bytes) -> None:
@@ -160,12 +161,13 @@ def check_kept(batch: bytes) -> None:
         assert found.timestamp_ms in INT64
 
 
-def feed_compressed(data: bytes) -> None:
+def feed_compressed(data: bytes) -> bool:
     """The first byte chooses the codec, the rest is compressed."""
     choices = Choices(data)
     codec = choices.one_of(CODECS) & COMPRESSION_MASK
     try:
         output = decompress(codec, choices.rest(), DECOMPRESSED_BYTES_MAX)
     except RecordsError:
-        return
+        return False
     assert len(output) <= DECOMPRESSED_BYTES_MAX
+    return True

@@ -44,10 +44,11 @@ def history() -> bytes:
 # -- bytes ---------------------------------------------------------------------------------------------------
 
 
-def feed_frames(data: bytes) -> None:
+def feed_frames(data: bytes) -> bool:
     """The bytes of one connection after the other, each in as many pieces as its first byte says."""
     for part in data.split(NEXT_CONNECTION):
         world().feed(part, send_bytes(world(), part))
+    return True
 
 
 async def send_bytes(world: World, data: bytes) -> None:
@@ -78,10 +79,11 @@ BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LEARNED = {"producer_id", "producer_epoch", "member_id", "generation_id", "leader_epoch"}
 
 
-def feed_requests(data: bytes) -> None:
+def feed_requests(data: bytes) -> bool:
     """One client after the other makes up some requests, which build on the answers that it got."""
     for part in data.split(NEXT_CONNECTION):
         world().feed(part, Client(world(), Choices(part)).talk())
+    return True
 
 
 class Client:

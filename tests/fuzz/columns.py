@@ -13,7 +13,7 @@ BATCHES_MAX = 8
 FIRST_OFFSET = 3
 
 
-def feed_batches(data: bytes) -> None:
+def feed_batches(data: bytes) -> bool:
     """Batches, sound or with odd parts, whose length and CRC fit; the log has those that Produce takes."""
     choices = Choices(data)
     log: list[LoggedBatch] = []
@@ -29,6 +29,7 @@ def feed_batches(data: bytes) -> None:
         log.append(LoggedBatch(source, read_header(placed), placed, 0, None))
         next_offset += header.records
     check_rows(log)
+    return bool(log)
 
 
 def check_rows(log: list[LoggedBatch]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from pathlib import Path
 from typing import cast
@@ -38,11 +37,11 @@ class Written:
         return "faircopy.toml"
 
 
-def feed_settings(data: bytes) -> None:
+def feed_settings(data: bytes) -> bool:
     """The first byte chooses between TOML files, variables of the environment, and texts of --set."""
     choices = Choices(data)
     kind = choices.number() % 4
-    with contextlib.suppress(BadSetting):
+    try:
         if kind == 0:
             check_settings(load_settings(cast(Path, Written(choices.rest()))))
         elif kind == 1:
@@ -55,6 +54,9 @@ def feed_settings(data: bytes) -> None:
         else:
             overrides = [f"{name}={text}" for name, text in pairs(choices, NAMES)]
             check_settings(load_settings(overrides=overrides))
+    except BadSetting:
+        return False
+    return True
 
 
 def pairs(choices: Choices, names: list[str]) -> list[tuple[str, str]]:
@@ -89,15 +91,18 @@ def check_settings(settings: Settings) -> None:
         assert parse_address(str(listener.address)) == listener.address
 
 
-def feed_topic_configs(data: bytes) -> None:
+def feed_topic_configs(data: bytes) -> bool:
     """A name of a topic, and settings for it."""
     choices = Choices(data)
     name = choices.some().decode("utf-8", "replace")
     configs = dict(pairs(choices, TOPIC_NAMES))
-    with contextlib.suppress(InvalidTopicName, InvalidTopicConfig):
+    try:
         check_topic_name(name)
         check_configs(configs)
         check_topic(Topic(name, ID, 1, configs, 1))
+    except (InvalidTopicName, InvalidTopicConfig):
+        return False
+    return True
 
 
 def check_topic(topic: Topic) -> None:

@@ -18,16 +18,17 @@ SOUND = footer_metadata(
 KEYS = list(SOUND)
 
 
-def feed_footer(data: bytes) -> None:
+def feed_footer(data: bytes) -> bool:
     """Values by their keys: sound ones, changed ones, or any bytes. What is read is written back the same."""
     choices = Choices(data)
     metadata = {key.encode(): value_of(key, choices) for key in KEYS}
     try:
         footer = parse_footer(metadata, "d-0000000032-0..9.parquet")
     except FooterError:
-        return
+        return False
     written = {key.encode(): value.encode() for key, value in footer_metadata(footer).items()}
     assert parse_footer(written, "the same") == footer
+    return True
 
 
 def value_of(key: str, choices: Choices) -> bytes:

@@ -11,7 +11,7 @@ import contextlib
 import json
 import random
 import struct
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -159,7 +159,7 @@ SOUND_FILES = segment_files(SOUND, IDENTITY, BASES, OLD_BASES)
 STARTS = [written.entry.position for written in SOUND] + [SOUND[-1].entry.end]
 
 
-def feed_files(data: bytes) -> None:
+def feed_files(data: bytes) -> bool:
     """The position of the checkpoint, which file to edit or to lose, and the edits.
 
     What is recovered was written, and what is cut was not durable, as far as what is left can tell.
@@ -170,13 +170,14 @@ def feed_files(data: bytes) -> None:
         check_walk()
         first = recovered(start)
         if first is None:
-            return
+            return False
         expected = [each for each in SOUND if each.entry.position >= start]
         assert first == expected[: len(first)]
         end = first[-1].entry.end if first else start
         lost = [each for each in still_there(files) if each.entry.position > end and each.entry.durable > end]
         assert not lost, "I9: what was durable is never cut"
         assert recovered(start) == first, "what is recovered once is recovered again"
+    return True
 
 
 def check_walk() -> None:
@@ -276,6 +277,8 @@ def data_payload(choices: Choices, kind: int) -> bytes:
         return choices.some()
     if kind in (Kind.PLAIN, Kind.DRAFT):
         return edited(BATCH, Choices(choices.take(choices.number() % 32)))
+    if kind == Kind.APPLY:
+        return APPLY_PAYLOAD.pack(choices.signed(1), choices.signed(1))
     if kind == Kind.PREPARED:
         return PREPARED_PAYLOAD.pack(choices.number(), choices.signed(1))
     if kind == Kind.DISCARD:
@@ -283,16 +286,27 @@ def data_payload(choices: Choices, kind: int) -> bytes:
     return TRIM_PAYLOAD.pack(choices.signed(choices.number() % 9))
 
 
-def feed_entries(data: bytes) -> None:
+@contextlib.contextmanager
+def refusals() -> Iterator[list[FaircopyError]]:
+    """The error by which the product refuses what is done here, if it does."""
+    refused: list[FaircopyError] = []
+    try:
+        yield refused
+    except FaircopyError as error:
+        refused.append(error)
+
+
+def feed_entries(data: bytes) -> bool:
     """A journal of a topic's partition, recovered with its log."""
     written = odd_entries(Choices(data), DATA_KINDS, data_payload)
-    with mount(MemoryDisk(segment_files(written, IDENTITY))), contextlib.suppress(FaircopyError):
+    with mount(MemoryDisk(segment_files(written, IDENTITY))), refusals() as refused:
         store, journal = new_store(), new_journal(IDENTITY)
         log = DataLog(LOG, IDENTITY, store, SEGMENT_BYTES)
         copier = LogCopier(journal, log, store, cast(Any, None), cast(Any, None), lambda error: None)
         partition = Partition(PartitionName("orders", 0), PARTITION, journal, copier, store, cast(Any, None))
         recover(partition)
         check_partition(partition)
+    return not refused
 
 
 def check_partition(partition: Partition) -> None:
@@ -330,17 +344,19 @@ def metadata_payload(choices: Choices, _kind: int) -> bytes:
         "pardoned": choices.one_of(NUMBERS),
         "told": choices.one_of(NUMBERS),
         "untold": choices.one_of(NUMBERS),
+        "fence": choices.one_of(NUMBERS),
         "partitions": [place[:width] for place in places],
     }
     return json.dumps(payload).encode()
 
 
-def feed_metadata(data: bytes) -> None:
+def feed_metadata(data: bytes) -> bool:
     """A journal of transactions, recovered."""
     identity = journal_identity(0)
     written = odd_entries(Choices(data), METADATA_KINDS, metadata_payload)
-    with mount(MemoryDisk(segment_files(written, identity))), contextlib.suppress(FaircopyError):
+    with mount(MemoryDisk(segment_files(written, identity))), refusals() as refused:
         MetadataJournal(0, new_journal(identity), new_store(), cast(Any, None)).recover()
+    return not refused
 
 
 def offsets_payload(choices: Choices, kind: int) -> bytes:
@@ -363,10 +379,10 @@ def group_payload(choices: Choices) -> bytes:
     return payload[: len(payload) - choices.number() % 4] if choices.number() % 2 else payload
 
 
-def feed_offsets(data: bytes) -> None:
+def feed_offsets(data: bytes) -> bool:
     """A journal of group offsets, recovered with its table."""
     written = odd_entries(Choices(data), DATA_KINDS, offsets_payload)
-    with mount(MemoryDisk(segment_files(written, IDENTITY))), contextlib.suppress(FaircopyError):
+    with mount(MemoryDisk(segment_files(written, IDENTITY))), refusals() as refused:
         store, journal = new_store(), new_journal(IDENTITY)
         table = GroupOffsets(IDENTITY, journal, store)
         name = PartitionName(OFFSETS_TOPIC, 0)
@@ -375,3 +391,4 @@ def feed_offsets(data: bytes) -> None:
         for transaction_id, transaction in partition.state.transactions.items():
             if transaction.is_undecided and transaction.drafts:
                 table.recover_open(transaction_id, transaction.head)
+    return not refused

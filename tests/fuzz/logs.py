@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from faircopy.datalog.check import check_up_to, needs_check
@@ -72,8 +73,11 @@ def stored_index() -> Contents:
 INDEX = stored_index()
 
 
-def feed_files(data: bytes) -> None:
-    """Edits of the files, then offsets to read from, and times to search for."""
+def feed_files(data: bytes) -> bool:
+    """Offsets to read from, times to search for, and edits of the files.
+
+    They are taken if the log opens and all can be read.
+    """
     choices = Choices(data)
     reads = [(choices.up_to(END_OFFSET), choices.one_of(READ_BYTES)) for _ in range(4)]
     times_ms = [choices.signed(8), GREATEST_TIME_MS]
@@ -81,17 +85,28 @@ def feed_files(data: bytes) -> None:
     with mount(disk):
         verify_all()
         log = DataLog(LOG, IDENTITY, new_store(INDEX), 1 << 20)
-        with contextlib.suppress(DamagedLog, StorageFailure):
+        with refusals() as refused:
             log.open(END, 0, END_OFFSET, GREATEST_TIME_MS, EPOCHS)
             for offset, size in reads:
-                with contextlib.suppress(DamagedLog, StorageFailure):
+                with refusals(refused):
                     check_read(log, offset, size)
             for time_ms in times_ms:
-                with contextlib.suppress(DamagedLog, StorageFailure):
+                with refusals(refused):
                     check_search(log, time_ms)
             leftovers = log.leftovers()
             leftovers.find_forgotten(range(3, 5))
             leftovers.drop()
+    return not refused
+
+
+@contextlib.contextmanager
+def refusals(refused: list[Exception] | None = None) -> Iterator[list[Exception]]:
+    """All errors by which the log says that it is damaged; those of before, too, if they are given."""
+    refused = [] if refused is None else refused
+    try:
+        yield refused
+    except (DamagedLog, StorageFailure) as error:
+        refused.append(error)
 
 
 def changed_files(choices: Choices) -> dict[Path, bytes]:

@@ -39,34 +39,35 @@ LAST_FETCH = 12
 LAST_PRODUCE = 12
 
 
-def feed_request(data: bytes) -> None:
+def feed_request(data: bytes) -> bool:
     """The first two bytes choose a layout for the rest, or say that it is a frame, or an assignment."""
     choices = Choices(data)
     number, rest = choices.number(2), choices.rest()
     if number < len(LAYOUTS):
-        check_request(LAYOUTS[number], rest)
-    elif number % 2:
-        check_frame(rest)
-    else:
-        assigned_partitions(rest)
+        return check_request(LAYOUTS[number], rest)
+    if number % 2:
+        return check_frame(rest)
+    return bool(assigned_partitions(rest))
 
 
-def check_frame(frame: bytes) -> None:
+def check_frame(frame: bytes) -> bool:
     """A header is read, or refused as malformed."""
     try:
         header = read_request_header(memoryview(frame), FLEXIBLE_FROM)
     except MalformedMessage:
-        return
+        return False
     assert 0 <= header.body_at <= len(frame)
+    return True
 
 
-def check_request(layout: Layout, body: bytes) -> None:
+def check_request(layout: Layout, body: bytes) -> bool:
     """What is read can be written, and is read again as the same; the hot paths' readers agree."""
     message = read_and_write(layout, "request", body)
     if layout.api_key == ApiKey.PRODUCE and layout.version <= LAST_PRODUCE:
         check_produce(layout.version, body, message)
     if layout.api_key == ApiKey.FETCH and FIRST_FETCH <= layout.version <= LAST_FETCH:
         check_fetch(layout.version, body, message)
+    return message is not None
 
 
 def read_and_write(layout: Layout, direction: codec.Direction, body: bytes) -> Message | None:
@@ -121,11 +122,19 @@ def check_fetch(version: int, body: bytes, message: Message | None) -> None:
         assert (request.max_wait_ms, request.max_bytes) == (message.max_wait_ms, message.max_bytes)
 
 
-def feed_response(data: bytes) -> None:
+def feed_response(data: bytes) -> bool:
     """The first two bytes choose a layout, the rest is the frame of a response."""
     choices = Choices(data)
     layout = LAYOUTS[choices.number(2) % len(LAYOUTS)]
     frame = choices.rest()
+    is_taken = False
     with contextlib.suppress(MalformedMessage):
         decode_response(*layout, memoryview(frame))
-    read_and_write(layout, "response", frame[CORRELATION_ID_BYTES:])
+        is_taken = True
+    header_bytes = CORRELATION_ID_BYTES + has_header_tags(layout)
+    return read_and_write(layout, "response", frame[header_bytes:]) is not None and is_taken
+
+
+def has_header_tags(layout: Layout) -> bool:
+    """Whether a response's header ends with tagged fields: a byte, if there are none."""
+    return codec.is_flexible(*layout) and layout.api_key != ApiKey.API_VERSIONS

@@ -15,9 +15,19 @@ import cramjam
 
 from faircopy.api.api_versions import SCHEMA as API_VERSIONS
 from faircopy.api.routes import schema_of
+from faircopy.copier.checkpoint import encode_producer as encode_seen
+from faircopy.copier.checkpoint import encode_transaction as encode_branch
+from faircopy.copier.fold import Branch, Standing
+from faircopy.copier.producers import ProducerState, SeenBatch
+from faircopy.datalog.index import time_key
+from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode_group
+from faircopy.journal.entry import TransactionId
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.publish.spark_log import FIRST_COMPACTS, FIRST_ENTRY, DataFile, format_entry
 from faircopy.publish.table_state import format_state
 from faircopy.storage.data_directory import FORMAT, OLDEST_FORMAT, DirectoryFormat
+from faircopy.transactions.metadata_journal import encode_producer
+from faircopy.transactions.transaction import Producer, Transaction
 from faircopy.wire import codec
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
@@ -47,6 +57,7 @@ MESSAGES = [
 ]
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FRAMES_OF_AN_INPUT = 4
+MADE = b"\0" + bytes(4) + b"\x0f" + bytes(9)  # the choices for one plain message, in a header that fits
 
 Seeds = Iterator[tuple[str, bytes]]
 
@@ -284,7 +295,7 @@ def batches() -> Seeds:
 def record_batches() -> Seeds:
     for name, batch in batches():
         yield name, b"\1" + batch
-    yield "made", b"\3" + bytes(20)
+    yield "made", b"\3" + MADE
 
 
 def decompression() -> Seeds:
@@ -303,7 +314,7 @@ def columns() -> Seeds:
     for name, batch in found.items():
         yield name, b"\0" + sized(batch)
     yield "all", b"".join(b"\0" + sized(batch) for batch in found.values())
-    yield "made", b"\1" + bytes(20) + b"\1" + bytes(20)
+    yield "made", (b"\1" + MADE) * 2
     poison = [with_section(build_batch(MESSAGES[:1]), section) for section in POISON.values()]
     for first in range(0, len(poison), BATCHES_MAX):
         yield (
@@ -348,7 +359,7 @@ def state_file() -> Seeds:
 
 def entry(kind: int, payload: bytes, transaction: int = 1) -> bytes:
     """An entry as the targets of sound entries choose it: its parts fit; it is durable when it says so."""
-    return bytes([kind, transaction, 0x7F, 0, 0]) + payload
+    return bytes([kind, transaction, 0x7F]) + payload
 
 
 def journal_entries() -> Seeds:
@@ -362,42 +373,50 @@ def journal_entries() -> Seeds:
 
 def metadata_entries() -> Seeds:
     fence, begin, add, prepare_commit, prepare_abort, committed, aborted, forget, doubt = range(9)
-    sound = b"\1\0\0\0\0\0\0\0\0\0\1\1\1"  # names and numbers, then 1 for a place with an incarnation
-    yield "commit", b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_commit, committed))
-    yield (
-        "abort",
-        b"".join(entry(kind, sound) for kind in (fence, begin, add, prepare_abort, aborted, forget)),
-    )
-    yield "doubt", entry(fence, sound) + entry(doubt, sound)
+    places = b"\1" + b"\0\0\1" + b"\0\1\1"
+    plain = places + b"\0" + bytes(7)
+    with_leaders = places + b"\1" + bytes(7)
+    begun = entry(fence, plain) + entry(begin, plain) + entry(add, with_leaders)
+    yield "commit", begun + entry(prepare_commit, plain) + entry(committed, plain)
+    yield "abort", begun + entry(prepare_abort, plain) + entry(aborted, plain) + entry(forget, plain)
+    yield "doubt", entry(fence, plain) + entry(doubt, plain)
 
 
 def offsets_entries() -> Seeds:
     plain, draft, _, apply, discard, _ = range(6)
-    row = b"\1\0\0\0\0\0\0\6"
+    row = b"\1" + b"\1" + b"\0\0\1\1" + b"\1" + b"\1" + b"\4"  # place, offset, epoch, text, group
+    members = b"\1" + b"\0" + b"\1" + b"\4said" + b"\0"
     yield "plain", entry(plain, row) * 2
+    yield "members", entry(plain, members) + entry(plain, row)
     yield "applied", entry(draft, row) + entry(apply, b"\1\1\xff")
     yield "discarded", entry(draft, row) + entry(discard, b"\1\1\xff") + entry(draft, row, 3)
 
 
+MEMBER = MemberMetadata("member", None, "client", "/host", 60_000, 60_000, (("range", b"said"),), b"given")
+MEMBERS = encode_group("group", GroupMetadata(1, "consumer", "range", "member", (MEMBER,)))
+
+
 def state_values() -> Seeds:
+    transaction_id, topic_id = TransactionId(1, 0, 1), bytes(16)
     place, number = struct.pack(">QQ", 0, 0), struct.pack(">Q", 1)
-    producer = struct.pack(">hQ", 0, 0) + struct.pack(">iiq", 0, 1, 0)
-    transaction = struct.pack(">BqqIQQ", 1, 0, 0, 1, 1, 100)
-    txid = struct.pack(">qhq", 1, 0, 1)
-    topic = json.dumps({"id": bytes(16).hex(), "partitions": 1, "configs": {}}).encode()
-    whole = {
-        "id": "orders", "producer": [1, 0], "timeout_ms": 1, "pardoned_epoch": -1, "must_abort": False,
-        "ending": [], "last_phase": "CompleteCommit", "last_number": 1, "updated_ms": 1,
-        "current": {"id": [1, 0, 1], "timeout_ms": 1, "started_ms": 1, "phase": "Ongoing",
-                    "partitions": [["orders", 0, 1]], "prepared_position": -1},
-    }  # fmt: skip
+    producer = encode_seen(ProducerState(0, (SeenBatch(0, 1, 0),), 0))
+    branch = encode_branch(Branch(Standing.OPEN, head=0, first=0, drafts=1, records=1, size=100))
+    txid = struct.pack(">qhq", *transaction_id)
+    topic = json.dumps({"id": topic_id.hex(), "partitions": 1, "configs": {}}).encode()
+    open_producer = Producer("orders", 1, 0, 60_000)
+    open_producer.current = Transaction(transaction_id, "orders", 60_000, 1)
+    open_producer.current.epochs = {TopicIdPartition(topic_id, 0): 1}
     producers = b"\x08" + struct.pack(">q", 1) + sized(producer)
-    transactions = bytes([len(txid)]) + txid + sized(transaction)
-    yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + producers + transactions
-    yield "indexes", b"\1\x08" + number + sized(place) + b"\x08" + number + sized(number) + number * 3
+    branches = bytes([len(txid)]) + txid + sized(branch)
+    committed = json.dumps(["group", topic_id.hex(), 0, 1, 0, "", 1]).encode()
+    yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + producers + branches
+    places = b"\x08" + bytes(8) + sized(place)
+    times = b"\x08" + time_key(b"", 1) + sized(number)
+    yield "indexes", b"\1" + places + times + number * 3
     yield "spans", b"\2\x08" + number + sized(number + txid)
-    yield "group-offsets", b"\3\1g" + sized(json.dumps(["group", "orders", 0, 1, 0, "", 1]).encode())
-    yield "transactional-ids", b"\4" + sized(b"") + b"\1o" + sized(json.dumps(whole).encode())
+    yield "group-offsets", b"\3\1g" + sized(committed) + b"\1g" + sized(MEMBERS)
+    whole = json.dumps(encode_producer(open_producer)).encode()
+    yield "transactional-ids", b"\4" + sized(b"") + b"\1o" + sized(whole)
     yield "cluster", b"\5\6orders" + sized(number + topic) + sized(number + b"1000")
 
 
@@ -420,7 +439,7 @@ def spark_log() -> Seeds:
 
 
 def spark_log_directory() -> Seeds:
-    first = bytes([FIRST_COMPACTS[0], 1, 0, 1]) + bytes([FIRST_COMPACTS[1], 1, 0, 1])
+    first = bytes([FIRST_COMPACTS[0], 2, 0, 1]) + bytes([FIRST_COMPACTS[1], 2, 0, 1])
     listed = bytes([FIRST_ENTRY]) + b"\0" + sized(format_entry(TABLE, [DATA_FILE]))
     yield "a-new-table", first + listed
     yield "odd-names", first + listed + b"\xff\3.xy\0\0\0"
@@ -442,7 +461,7 @@ def footers() -> Seeds:
 
 def publisher_lines() -> Seeds:
     for number, line in enumerate(SOUND_LINES):
-        verb = next(key for key in line if key != "id")
+        verb = next(key for key in line if key not in ("id", "now_ms"))
         yield verb, b"\xff" + json.dumps(line).encode()
         yield f"odd-{verb}", bytes([number]) + b"\3\0\3\0\0\0"
 

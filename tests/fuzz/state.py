@@ -79,7 +79,7 @@ def new_walk() -> StorePages:
     return StorePages(DIRECTORY / FILE, STAMP, MAP_BYTES)
 
 
-def feed_file(data: bytes) -> None:
+def feed_file(data: bytes) -> bool:
     """Edits. A file that passes has all that was written, and nothing else."""
     expected = sound_rows()
     disk = MemoryDisk({DIRECTORY / FILE: edited(sound_file(), Choices(data))})
@@ -87,6 +87,8 @@ def feed_file(data: bytes) -> None:
         check = check_store(DIRECTORY, TABLES)
         if not check.flaws and not check.damaged:
             check_passed(expected)
+            return True
+    return False
 
 
 def check_passed(expected: frozenset[Row]) -> None:
@@ -101,13 +103,15 @@ UNREADABLE = (FaircopyError, AssertionError, struct.error, LookupError, TypeErro
 """How a value that no broker writes may be refused: before it is read, its checksum was found right."""
 
 
-def feed_value(data: bytes) -> None:
+def feed_value(data: bytes) -> bool:
     """The first byte chooses the table and who reads it, then comes the rest of a key, and the value."""
     choices = Choices(data)
     read = choices.one_of(READERS)
     contents = Contents()
     with contextlib.suppress(*UNREADABLE):
         read(contents, choices)
+        return True
+    return False
 
 
 def put(contents: Contents, table: str, choices: Choices, prefix: bytes = IDENTITY) -> None:
@@ -189,9 +193,11 @@ READERS: list[Callable[[Contents, Choices], None]] = [
 SOUND_FORMAT = json.loads(DirectoryFormat(4, "abc").encode())
 
 
-def feed_format(data: bytes) -> None:
+def feed_format(data: bytes) -> bool:
     """The first byte chooses between a changed document and any bytes. What is read is what was written."""
     choices = Choices(data)
     content = odd_document(SOUND_FORMAT, choices) if choices.number() % 2 else choices.rest()
     with mount(MemoryDisk({FORMAT: content})), contextlib.suppress(DataDirectoryError):
         assert read_format(FORMAT).encode() == content
+        return True
+    return False

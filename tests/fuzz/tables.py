@@ -31,6 +31,7 @@ from faircopy.publish.requests import (
     request_id,
 )
 from faircopy.publish.retired import RetiredFiles
+from faircopy.publish.schema import FORMAT
 from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, format_entry, parse_entry
 from faircopy.publish.table_state import NewerFormatError
 from tests.fuzz.choices import Choices
@@ -43,7 +44,11 @@ NAME_BYTES_MAX = 255  # of a file, on Linux
 
 
 SOUND_LINE = json.loads(format_entry(PurePosixPath(TABLE), [DataFile("d-0.parquet", 1, 1)]).split(b"\n")[1])
-SOUND_STATE = {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000}, "crc32c": 0}
+SOUND_STATE = {
+    "format": FORMAT,
+    "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000},
+    "crc32c": 0,
+}
 BESIDE = TABLE.parent / "x"
 LATE_MS = 1 << 62
 UPKEEP = Upkeep(1, 1)
@@ -55,7 +60,7 @@ SOUND_LINES = [
         format_request(2, 0, Publish("orders", "/plain/orders", (SOUND_CUT,))),
         format_request(3, 0, Drop("orders", "/plain/orders")),
         format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}, "topic_ids": {"orders": "0f"}}),
-        format_reply(None, "failed", {"message": "no", "retry": True}),
+        format_reply(2, "failed", {"message": "no", "retry": True}),
     )
 ]
 
@@ -82,18 +87,19 @@ class FilesOfInput(Files):
         self.content.pop(Path(os.path.normpath(path)), None)
 
 
-def feed_entry(data: bytes) -> None:
+def feed_entry(data: bytes) -> bool:
     """One entry file: what is read from it is what is written to it."""
     try:
         listed = list(parse_entry(data))
     except LogFormatError:
-        return
+        return False
     directories = {directory for directory, _ in listed}
     if len(directories) == 1:
         assert format_entry(directories.pop(), [file for _, file in listed]) == data
+    return True
 
 
-def feed_directory(data: bytes) -> None:
+def feed_directory(data: bytes) -> bool:
     """Files of a log directory: entries with odd fields, entries with odd bytes, and names of any kind."""
     choices = Choices(data)
     content: dict[Path, bytes] = {}
@@ -105,6 +111,8 @@ def feed_directory(data: bytes) -> None:
         assert log.next_entry >= 0
     with contextlib.suppress(TableDamagedError, NoTableError):
         live_files(FilesOfInput(content), TABLE)
+        return True
+    return False
 
 
 def name_of(choices: Choices) -> str:
@@ -133,7 +141,7 @@ def entry_of(choices: Choices) -> bytes:
     return b""
 
 
-def feed_state(data: bytes) -> None:
+def feed_state(data: bytes) -> bool:
     """The file `_faircopy.json`: odd files with the right checksum, a changed one, or any bytes.
 
     Whatever it says, only data files of the table are deleted, and what is saved is read again.
@@ -147,6 +155,8 @@ def feed_state(data: bytes) -> None:
         retired.delete_expired(LATE_MS, UPKEEP)
         assert {BESIDE, TABLE / names.LOCK} <= files.content.keys()
         assert table_state.format_state(table_state.parse_state(state, "orders")) == state
+        return True
+    return False
 
 
 def state_of(choices: Choices) -> bytes:
@@ -161,7 +171,7 @@ def state_of(choices: Choices) -> bytes:
     return b""
 
 
-def feed_line(data: bytes) -> None:
+def feed_line(data: bytes) -> bool:
     """A line to the publisher, which answers to its id whatever it says, and a line from it.
 
     The first byte chooses a sound line to change, or any bytes.
@@ -170,15 +180,19 @@ def feed_line(data: bytes) -> None:
     number = choices.number()
     data = odd_document(SOUND_LINES[number], choices) if number < len(SOUND_LINES) else choices.rest()
     assert request_id(data) is None or isinstance(request_id(data), int)
+    is_taken = False
     with contextlib.suppress(RequestError):
         number, now_ms, request = parse_request(data)
         if isinstance(request, Publish):
             check_cuts(request.partitions)
         assert parse_request(format_request(number, now_ms, request)) == (number, now_ms, request)
+        is_taken = True
     with contextlib.suppress(RequestError):
         _, verb, body = parse_reply(data)
         if verb == "opened":
             check_opened(body)
+        is_taken = True
+    return is_taken
 
 
 def check_cuts(cuts: tuple[Cut, ...]) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
 
-Feed = Callable[[bytes], None]
+Feed = Callable[[bytes], bool]
+"""Whether the product takes the input. What it refuses is refused early, most times."""
 
 
 class Target(NamedTuple):

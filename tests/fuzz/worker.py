@@ -29,7 +29,11 @@ def main(prepare: Callable[[str], None] = lambda _target: None) -> None:
     prepare(name)
     if target.has_history:
         feed = keeping_history(feed, Path(found))
-    atheris.Setup([sys.argv[0], *arguments], feed)
+
+    def feed_only(data: bytes) -> None:
+        feed(data)  # libFuzzer takes a result for something else
+
+    atheris.Setup([sys.argv[0], *arguments], feed_only)
     atheris.Fuzz()
 
 
@@ -37,9 +41,9 @@ def keeping_history(feed: Feed, found: Path) -> Feed:
     """The same; when it fails, all inputs that led there are written as one."""
     from tests.fuzz.broker import history
 
-    def feed_and_keep(data: bytes) -> None:
+    def feed_and_keep(data: bytes) -> bool:
         try:
-            feed(data)
+            return feed(data)
         except BaseException:
             together = history()
             Path(found, HISTORY + hashlib.sha1(together).hexdigest()).write_bytes(together)
