@@ -72,7 +72,7 @@ class BrokerProcess:
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM; returns the exit code."""
+        """SIGTERM; returns the exit code. Raises AssertionError if the broker has to be killed."""
         return self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> int:
@@ -80,14 +80,17 @@ class BrokerProcess:
             return 0
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
+        hangs = False
         try:
             code = self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
+            hangs = True
             self.process.kill()
             code = self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.process = None
+        assert not hangs, f"the broker did not end within {STOP_SECONDS} s"
         return code
 
     def restart(self, *, kill: bool = True) -> None:
@@ -95,7 +98,8 @@ class BrokerProcess:
         if kill:
             self.kill()
         else:
-            self.stop()
+            code = self.stop()
+            assert code == 0, f"the broker ended with {code}, not in order"
         self.start()
 
     def __enter__(self) -> BrokerProcess:

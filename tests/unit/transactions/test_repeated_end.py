@@ -21,6 +21,7 @@ def test_it_is_answered_when_the_first_one_is() -> None:
         coordinator: Any = SimpleNamespace(_commits=commits)
         repeated = asyncio.create_task(TransactionCoordinator._repeated_ack(coordinator, producer))
         await asyncio.sleep(0)
+        assert not repeated.done()
         producer.ending.pop(first)
         acks.pop(first).set_result(None)
         await repeated
