@@ -39,6 +39,7 @@ class Anomaly(Enum):
     SEND_ORDER = "send order"
     OFFSET_GAP = "offset gap"
     SNAPSHOT_TEAR = "snapshot tear"
+    SNAPSHOT_GAP = "snapshot gap"
     END_BEFORE_COMMIT = "end before a commit"
     OFFSET_LOST = "committed offset lost"
     OFFSET_PHANTOM = "committed offset that nobody committed"
@@ -357,7 +358,7 @@ def cycle_of(edges: Edges) -> list[int]:
 
 
 def snapshot_tears(facts: Facts) -> Iterator[str]:
-    """A snapshot holds each transaction as a whole or not at all, and misses nothing before what it holds."""
+    """A snapshot holds each transaction as a whole or not at all."""
     for snapshot in facts.snapshots:
         yield from _tears_of(facts, snapshot)
 
@@ -376,6 +377,23 @@ def _tears_of(facts: Facts, snapshot: Snapshot) -> Iterator[str]:
         if missing:
             torn = f"part of {name_of(facts, number)}: not {listed(missing)}"
             yield f"{snapshot.table} at {snapshot.time:.6f} shows {torn}"
+
+
+def snapshot_gaps(facts: Facts) -> Iterator[str]:
+    """A snapshot holds each message once, and misses nothing before what it holds."""
+    starts = {final.partition: final.start_offset for final in facts.finals}
+    for snapshot in facts.snapshots:
+        offsets: dict[str, list[int]] = {}
+        for read in snapshot.reads:
+            offsets.setdefault(read.partition, []).append(read.offset)
+        for partition, held in offsets.items():
+            held.sort()
+            before = min(starts.get(partition, held[0]), held[0]) - 1
+            for offset in held:
+                if offset != before + 1:
+                    shown = f"{snapshot.table} at {snapshot.time:.6f}"
+                    yield f"{shown} goes from {partition}@{before} to {partition}@{offset}"
+                before = offset
 
 
 def is_of_table(partition: str, snapshot: Snapshot) -> bool:
@@ -507,6 +525,7 @@ CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
     (Anomaly.SEND_ORDER, send_orders),
     (Anomaly.OFFSET_GAP, offset_gaps),
     (Anomaly.SNAPSHOT_TEAR, snapshot_tears),
+    (Anomaly.SNAPSHOT_GAP, snapshot_gaps),
     (Anomaly.END_BEFORE_COMMIT, ends_before_commits),
     (Anomaly.OFFSET_LOST, lost_offsets),
     (Anomaly.OFFSET_PHANTOM, phantom_offsets),

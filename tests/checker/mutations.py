@@ -111,6 +111,22 @@ def invent(history: list[Operation], chosen: random.Random) -> list[Operation] |
     return renumbered(history, final.partition, [*final.reads[:at], Read("", 0, STRANGER), *final.reads[at:]])
 
 
+def misplace(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """A message of unknown fate appears in another partition than the one it was sent to."""
+    visible = {read.value for final in finals(history) for read in final.reads}
+    lost = [
+        send
+        for operation in transactions(history, Result.UNKNOWN)
+        for send in operation.sends
+        if send.value not in visible
+    ]
+    if not lost:
+        return None
+    send = chosen.choice(lost)
+    final = chosen.choice([each for each in finals(history) if each.partition != send.partition])
+    return renumbered(history, final.partition, [*final.reads, Read("", 0, send.value)])
+
+
 def show_aborted(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """A message of an aborted transaction is in the log."""
     aborted = transactions(history, Result.FAILED)
@@ -312,6 +328,46 @@ def tear_a_snapshot(history: list[Operation], chosen: random.Random) -> list[Ope
     return None
 
 
+def show_a_row_twice(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """A plain table holds a message twice."""
+
+    def with_one_again(table: Snapshot) -> Snapshot:
+        return replace(table, reads=[*table.reads, table.reads[0]])
+
+    return change_one(history, chosen, Snapshot, with_one_again, has_rows)
+
+
+def has_rows(_history: list[Operation], snapshot: Operation) -> bool:
+    """Whether there is anything in a table."""
+    return bool(snapshot.reads)
+
+
+def leave_out_the_first(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """A plain table lacks the first transaction of a partition, and has later ones."""
+    return leave_out(history, chosen, lambda reads: [reads[0]])
+
+
+def leave_out_any(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
+    """A plain table lacks a transaction, and has later ones."""
+    return leave_out(history, chosen, lambda reads: reads)
+
+
+def leave_out(
+    history: list[Operation], chosen: random.Random, may_go: Callable[[list[Read]], list[Read]]
+) -> list[Operation] | None:
+    """The history with a table that lacks the transaction of one of these reads, as a whole."""
+    for number, operation in enumerate(history):
+        if not isinstance(operation, Snapshot) or not operation.reads:
+            continue
+        left_out = transaction_of(history, chosen.choice(may_go(operation.reads)).value)
+        values = {send.value for send in left_out.sends}
+        kept = [read for read in operation.reads if read.value not in values]
+        gone = [read for read in operation.reads if read.value in values]
+        if any(read.partition == other.partition and read > other for read in kept for other in gone):
+            return [*history[:number], replace(operation, reads=kept), *history[number + 1 :]]
+    return None
+
+
 def forget_a_commit(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
     """The reported end of a partition does not include what was just committed."""
     return change_one(
@@ -366,6 +422,7 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     hold_two_values: Anomaly.INCONSISTENT_OFFSETS,
     duplicate: Anomaly.DUPLICATE,
     invent: Anomaly.PHANTOM,
+    misplace: Anomaly.PHANTOM,
     show_aborted: Anomaly.ABORTED_READ,
     show_early: Anomaly.UNCOMMITTED_READ,
     tear: Anomaly.TORN_TRANSACTION,
@@ -380,6 +437,9 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     turn: Anomaly.SEND_ORDER,
     leave_a_gap: Anomaly.OFFSET_GAP,
     tear_a_snapshot: Anomaly.SNAPSHOT_TEAR,
+    show_a_row_twice: Anomaly.SNAPSHOT_GAP,
+    leave_out_the_first: Anomaly.SNAPSHOT_GAP,
+    leave_out_any: Anomaly.SNAPSHOT_GAP,
     forget_a_commit: Anomaly.END_BEFORE_COMMIT,
     forget_an_offset: Anomaly.OFFSET_LOST,
     invent_an_offset: Anomaly.OFFSET_PHANTOM,

@@ -193,7 +193,10 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
             survived = [await go_on(machine, survivor) for survivor in moment.survivors]
             finals = await read_all(machine)
             if machine.has_tables:
-                found.append(await published(machine, sum(len(final.reads) for final in finals)))
+                messages = sum(len(final.reads) for final in finals)
+                if (table := await published(machine, messages)) is None:
+                    return f"the plain table does not get to {messages} messages"
+                found.append(table)
             await machine.stop()
         if machine.differences:
             return f"state is not the fold of the journals: {'; '.join(machine.differences)}"
@@ -259,10 +262,11 @@ def table_of(machine: Machine) -> Snapshot:
     return Snapshot("+".join(TOPICS), machine.loop.now, rows_of(machine.disk, DIRECTORY / "plain" / TABLE))
 
 
-async def published(machine: Machine, messages: int) -> Snapshot:
-    """The plain table once it holds all messages; if it never does, as it is in the end."""
+async def published(machine: Machine, messages: int) -> Snapshot | None:
+    """The plain table once it holds all messages; None if it never does."""
     for _ in range(PUBLISH_TRIES):
-        if len(table_of(machine).reads) == messages:
-            break
+        table = table_of(machine)
+        if len(table.reads) == messages:
+            return table
         await asyncio.sleep(1)
-    return table_of(machine)
+    return None
