@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -53,7 +54,20 @@ def mutant(make: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
 
 
 def replaced(owner: Any, name: str, new: Any) -> contextlib.AbstractContextManager[Any]:
+    """Put `new` in place of an attribute. It must take what the attribute takes: a TypeError is found by any
+    test, and shows nothing.
+    """
+    old = inspect.getattr_static(owner, name)
+    assert not inspect.isroutine(old) or parameters(new) in (None, parameters(old)), (owner, name)
     return mock.patch.object(owner, name, new)
+
+
+def parameters(function: Any) -> list[Any] | None:
+    """Of which kind each parameter is; None if the function takes any."""
+    kinds = [
+        each.kind for each in inspect.signature(getattr(function, "__func__", function)).parameters.values()
+    ]
+    return None if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} & {*kinds} else kinds
 
 
 # -- what is durable -----------------------------------------------------------------------------------------

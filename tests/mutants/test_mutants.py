@@ -76,6 +76,12 @@ def test_there_are_enough() -> None:
     assert {*BY_CRASH_STATES, *BY_TESTS} <= set(MUTANTS)
 
 
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_replaces_what_is_there(name: str) -> None:
+    with MUTANTS[name]():
+        pass
+
+
 @pytest.mark.parametrize("name", sorted({*MUTANTS} - {*BY_CRASH_STATES, *BY_TESTS}))
 def test_simulation_finds(name: str) -> None:
     with MUTANTS[name]():
