@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
+from faircopy.api.heartbeat import SCHEMA as HEARTBEAT
 from faircopy.api.join_group import SCHEMA as JOIN_GROUP
 from faircopy.api.sync_group import SCHEMA as SYNC_GROUP
 from faircopy.client.connection import BrokerConnection
@@ -24,6 +25,7 @@ from tests.clients.talk import Member, Talk, commit_values, create_topic, delete
 
 SETTINGS = ("durability=os", "group.initial.rebalance.delay.ms=150")
 PARTITIONS = 6
+GENERATIONS_MAX = 20
 
 
 def fill(talk: Talk, topic: str, each: int = 10) -> list[bytes]:
@@ -125,14 +127,24 @@ def test_static_members_come_back_to_their_share(talk: Talk, topic: str) -> None
     assert generation_of(talk.address, topic) == generation
 
 
-def generation_of(address: str, group: str) -> list[str]:
-    """What tells one generation from the next: the members that are in it, but for their ids."""
+def generation_of(address: str, group: str) -> int:
+    """The generation of a stable group: the one in which a member's heartbeat is taken."""
     with BrokerConnection(address) as connection:
         described = connection.ask(
             DESCRIBE_GROUPS, 4, {"groups": [group], "include_authorized_operations": False}
         ).groups[0]
-    assert described.group_state == "Stable"
-    return sorted(str(member.member_assignment) for member in described.members)
+        assert described.group_state == "Stable"
+        member = described.members[0]
+        beat = {
+            "group_id": group,
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+        }
+        return next(
+            generation
+            for generation in range(1, GENERATIONS_MAX)
+            if not connection.ask(HEARTBEAT, 3, beat | {"generation_id": generation}).error_code
+        )
 
 
 def test_committed_offsets(talk: Talk, topic: str) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
+from faircopy.client.connection import BrokerConnection
+from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
 from tests.clients.adapter import ClientFailed, Got, Place, Producer
 from tests.clients.conftest import CLIENTS
@@ -280,6 +283,17 @@ def test_the_timeout_frees_the_groups_offsets(talk: Talk, topic: str) -> None:
     hanging = talk.transactional(topic, timeout_ms=1_000)
     hanging.begin()
     hanging.send_offsets(consumer, {place: 2})
+    assert code_of_offset(talk.address, place) == ErrorCode.UNSTABLE_OFFSET_COMMIT
     started = time.monotonic()
     assert consumer.committed([place]) == {place: 1}
     assert time.monotonic() - started < 5
+    eventually(lambda: code_of_offset(talk.address, place) == ErrorCode.NONE)
+
+
+def code_of_offset(address: str, place: Place) -> ErrorCode:
+    """What one is told who wants only an offset that no open transaction may change."""
+    topic, partition = place
+    asked = {"topics": [{"name": topic, "partition_indexes": [partition]}], "require_stable": True}
+    with BrokerConnection(address) as connection:
+        answer = connection.ask(OFFSET_FETCH, 7, {"group_id": topic} | asked)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)

@@ -146,6 +146,7 @@ def test_a_table_can_be_turned_off_and_goes_with_its_topic(fresh_broker: BrokerP
     producer.produce("on", b"new", partition=0)
     producer.flush()
     eventually(lambda: [row["value"] for row in published(fresh_broker.data_directory, "on")] == [b"new"])
+    assert not (plain / "off").exists()
 
 
 def test_the_publisher_ends_when_there_is_nothing_to_do(tmp_path: Path) -> None:
@@ -154,6 +155,7 @@ def test_the_publisher_ends_when_there_is_nothing_to_do(tmp_path: Path) -> None:
         producer = Producer({"bootstrap.servers": broker.address})
         producer.produce("t", b"1", partition=0)
         producer.flush()
+        eventually(lambda: publisher_of(broker))
         eventually(lambda: len(published(broker.data_directory, "t")) == 1)
         eventually(lambda: publisher_of(broker) is None)
         producer.produce("t", b"2", partition=0)
