@@ -19,6 +19,7 @@ FULL_AT_STOP_CHANCE = 0.3
 FULL_AT_START_CHANCE = 0.3
 FULL_BYTES = 20_000
 JUMP_MS = 10 * 86_400_000  # longer than anything is kept by default
+CRASHED, CRASHED_IN_RECOVERY = "crash: before an operation", "crash: in recovery"
 FAILING = ("sync", "sync", "sync", "write", "sync directory", "allocate", "store write")
 
 
@@ -67,6 +68,9 @@ class Faults:
             self._kinds["power loss"] = self._lose_power
         coverage.announce(*(f"fault: {name}" for name in self._kinds))
         coverage.announce("fault: stop with a full disk", "fault: start with a full disk")
+        coverage.announce(CRASHED, CRASHED_IN_RECOVERY, *(failed(name) for name in FAILING))
+        if may_lose_power:
+            coverage.announce(*(unsynced(fate) for fate in Fate))
 
     async def run(self) -> None:
         """Cause faults until stopped."""
@@ -96,10 +100,12 @@ class Faults:
     async def _come_back(self) -> None:
         """Start the broker until it stays up. Now and then it dies during recovery, too."""
         while not self._machine.is_up:
-            if not self._is_stopping and self._chosen.random() < 0.2:
-                self._coverage.hit("fault: crash in recovery")
+            is_to_crash = not self._is_stopping and self._chosen.random() < 0.2
+            if is_to_crash:
                 self._prepare_crash(self._chosen.randint(1, OPERATIONS_AHEAD_MAX))
             await self._machine.start()
+            if is_to_crash and not self._machine.is_up:
+                self._coverage.hit(CRASHED_IN_RECOVERY)
             if self._machine.failures:
                 raise self._machine.failures[0]
 
@@ -135,7 +141,7 @@ class Faults:
 
     def _fate(self) -> Fate:
         fate = self._chosen.choice(list(Fate))
-        self._coverage.hit(f"unsynced data: {fate.value}")
+        self._coverage.hit(unsynced(fate))
         return fate
 
     async def _lose_power(self) -> None:
@@ -149,6 +155,7 @@ class Faults:
 
         def before(operation: Operation) -> None:
             if operation.number >= last:
+                self._coverage.hit(CRASHED)
                 if self._may_lose_power:
                     machine.lose_power(self._fate())
                 else:
@@ -182,6 +189,7 @@ class Faults:
         def before(operation: Operation) -> None:
             if operation.name == name:
                 disk.before = lambda _: None
+                self._coverage.hit(failed(name))
                 raise OSError(errno.EIO, "the device has an error")
 
         disk.before = before
@@ -195,3 +203,13 @@ class Faults:
 
     async def _jump(self) -> None:
         self._machine.clock.jump_ms += self._chosen.randint(-JUMP_MS, JUMP_MS)
+
+
+def unsynced(fate: Fate) -> str:
+    """The name of what happened to data that was not synced."""
+    return f"unsynced data: {fate.value}"
+
+
+def failed(operation: str) -> str:
+    """The name of an operation's failure."""
+    return f"error of the disk: {operation}"

@@ -31,6 +31,7 @@ DIRECTORY = Path("/data")
 DISK_THREADS = 8
 PATIENCE_SECONDS = 120.0
 STARVED_SECONDS = 0.25
+ENDED_ITSELF = "broker: ended itself after an error of the disk"
 EPOCH_MS = 1_790_000_000_000
 UPTIME_SECONDS = 5_000
 STEADY_NOTE_INTERVAL_MS = 500
@@ -77,6 +78,7 @@ class Machine:
         self.contents = Contents()
         self.weather = Weather(random.Random(chosen.getrandbits(64)))
         self.coverage = coverage
+        coverage.announce(ENDED_ITSELF)
         self.broker: Broker | None = None
         self.failures: list[BaseException] = []
         self.differences: list[str] = []
@@ -176,7 +178,7 @@ class Machine:
     def _died(self, life: Life) -> None:
         """I10: the process ends by itself after an error of the disk."""
         if not life.is_over:
-            self.coverage.hit("broker: ended itself after an error of the disk")
+            self.coverage.hit(ENDED_ITSELF)
             self.kill()
 
     def connect(self, client: Life) -> Link:

@@ -28,6 +28,14 @@ DELAY_SECONDS = 0.001
 TICK_SECONDS = 1e-9
 SLOW_SECONDS = 0.5
 LATE_SECONDS = 3.0
+TROUBLE = CUT_BEFORE, CUT_AFTER, LATE, REPEATED, TIMED_OUT, FLIPPED = (
+    "network: cut before a request arrived",
+    "network: cut before a response arrived",
+    "network: a request came after the connection that replaced its own",
+    "network: a request repeated",
+    "network: a request timed out",
+    "network: a flipped bit",
+)
 LISTENER = Listener("default", Address("10.0.0.2", 9092), None)
 
 
@@ -219,6 +227,7 @@ class Remote:
         self._weather = weather
         self._chosen = chosen
         self._coverage = coverage
+        coverage.announce(*TROUBLE)
         self._link: Link | None = None
         self._connecting = asyncio.Lock()
         self._correlation_id = 0
@@ -231,27 +240,27 @@ class Remote:
         weather = self._weather
         answer = link.expect(self._correlation_id)
         if weather.happens(weather.cut_before):
-            self._coverage.hit("network: cut before a request arrived")
+            self._coverage.hit(CUT_BEFORE)
             # The start of the request may arrive.
             link.to_broker.send(request[: self._chosen.randint(0, len(request) - 1)])
             link.cut()
         elif weather.happens(weather.late_request):
-            self._coverage.hit("network: a request came after the connection that replaced its own")
+            self._coverage.hit(LATE)
             link.to_broker.send(request, weather.late())
             link.cut()
         else:
             link.to_broker.send(request)
         if link.is_open and api_key == ApiKey.END_TXN and weather.happens(weather.repeat):
-            self._coverage.hit("network: a request repeated")
+            self._coverage.hit(REPEATED)
             link.to_broker.send(request)
         if link.is_open and weather.happens(weather.cut_after):
-            self._coverage.hit("network: cut before a response arrived")
+            self._coverage.hit(CUT_AFTER)
             link.cut()
         try:
             async with asyncio.timeout(timeout):
                 frame = await answer
         except TimeoutError:
-            self._coverage.hit("network: a request timed out")
+            self._coverage.hit(TIMED_OUT)
             link.cut()
             raise Disconnected("no response came in time") from None
         return decode_response(schema_of(api_key), version, memoryview(frame))[1]
@@ -273,7 +282,7 @@ class Remote:
         """A record batch as it arrives: now and then with a flipped bit, which its CRC reveals."""
         if not self._weather.happens(self._weather.flipped_bit):
             return records
-        self._coverage.hit("network: a flipped bit")
+        self._coverage.hit(FLIPPED)
         changed = bytearray(records)
         changed[-1] ^= 1 << self._chosen.randrange(8)
         return bytes(changed)

@@ -52,6 +52,12 @@ LOOK_SECONDS = 10.0
 TABLE = "both"
 MEMBERS = 2
 MEMBERS_GROUP = "members"
+MET = ZOMBIE, CRASHED, HUNG, IN_A_TOPIC_THAT_GOES = (
+    "client: a zombie goes on",
+    "client: crashed",
+    "client: hung past its timeout",
+    "producer: in a topic that may go at any time",
+)
 
 
 @dataclass
@@ -94,6 +100,7 @@ class Workload:
         self._machine = machine
         self._chosen = chosen
         self._coverage = coverage
+        coverage.announce(*MET)
         self._values = itertools.count(1)
         self._names = itertools.count(1)
         self._attempts: list[Attempt] = []
@@ -177,9 +184,9 @@ class Workload:
     def _end_instance(self, life: Life, chosen: random.Random) -> None:
         """Crash the application, or let it only seem to crash and go on beside its successor."""
         if chosen.random() < ZOMBIE_CHANCE:
-            self._coverage.hit("client: a zombie goes on")
+            self._coverage.hit(ZOMBIE)
         else:
-            self._coverage.hit("client: crashed")
+            self._coverage.hit(CRASHED)
             life.end()
 
     async def _instance(self, name: str, transactional_id: str, life: Life, chosen: random.Random) -> None:
@@ -212,7 +219,7 @@ class Workload:
             await producer.end(committed=False)
             return
         if chosen.random() < HANG_CHANCE:
-            self._coverage.hit("client: hung past its timeout")
+            self._coverage.hit(HUNG)
             await asyncio.sleep(12)
         attempt.commit_asked = self._loop.now
         try:
@@ -249,7 +256,7 @@ class Workload:
                 for batch in await producer.send_all(sends, self._machine.clock.wall_ms()):
                     batch.offset()
             if chosen.random() < SHORT_CHANCE:
-                self._coverage.hit("producer: in a topic that may go at any time")
+                self._coverage.hit(IN_A_TOPIC_THAT_GOES)
                 await producer.add_partitions([PARTITION])
                 await producer.send(PARTITION, [FOREIGN], self._machine.clock.wall_ms())
             if chosen.random() < OFFSETS_CHANCE:
