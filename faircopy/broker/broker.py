@@ -308,7 +308,8 @@ class Broker:
         self._every(1_000, self._checkpoint_what_is_large)
         self._every(SPACE_CHECK_INTERVAL_MS, self._look_for_space)
         self._every(settings.transaction_abort_interval_ms, self._abort_expired)
-        self._every(min(settings.transactional_id_expiration_ms, FORGET_INTERVAL_MS), self._forget_idle)
+        interval_ms = min(settings.transactional_id_expiration_ms, FORGET_INTERVAL_MS)
+        self._every(interval_ms, self.shards.forget_idle)
         self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog))
         self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)
@@ -345,9 +346,6 @@ class Broker:
                 transaction.transactional_id,
                 transaction.timeout_ms,
             )
-
-    async def _forget_idle(self) -> None:
-        self.shards.forget_idle()
 
     def _disk_failed(self, error: BaseException) -> None:
         """I10: after a failed write or fsync, nothing is known about the page cache; the broker must stop."""

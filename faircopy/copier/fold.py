@@ -7,6 +7,7 @@ entry that caused it, and must not be carried out before that entry is durable (
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number
 APPLY_PAYLOAD = struct.Struct("<qq")  # finished number, rank
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
+FORGET_PAYLOAD = struct.Struct("<q")  # producer id, repeated
 NOTHING_FINISHED = -1
 NO_RANK = -1
 NOBODY = -1
@@ -141,6 +143,9 @@ class PartitionState:
                 return None
             case Kind.TRIM:
                 return self.fold_trim(entry, *TRIM_PAYLOAD.unpack(payload))
+            case Kind.FORGET_PRODUCERS:
+                self.fold_forget(entry, (fields[0] for fields in FORGET_PAYLOAD.iter_unpack(payload)))
+                return None
         raise AssertionError(f"entry of kind {entry.kind} in a data journal")
 
     def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
@@ -233,6 +238,17 @@ class PartitionState:
         self.position = entry.end
         return MoveStart(self.start_offset)
 
+    def fold_forget(self, entry: Entry, producer_ids: Iterable[int]) -> None:
+        """Forget producers whose transactional ids have expired, and how their transactions ended."""
+        if entry.leader_epoch != self.epochs.starts[-1].epoch:
+            self._note_epoch(entry)
+        self.position = entry.end
+        for producer_id in producer_ids:
+            producer = self.producers.pop(producer_id, None)
+            if producer is not None:
+                self.changed_producers.add(producer_id)
+                self._forget_transactions(producer.decided)
+
     def _note_epoch(self, entry: Entry) -> None:
         """Note that another leader has written. Call only then, before its entry moves the next offset."""
         self.epochs = self.epochs.note(entry.leader_epoch, self.next_offset)
@@ -256,11 +272,13 @@ class PartitionState:
         producer = self.producers.get(producer_id)
         if producer is None or not producer.decided:
             return
-        for transaction in producer.decided:
-            if transaction.number <= finished:
-                self.transactions.pop(transaction, None)
-                self.changed_transactions.add(transaction)
-        producer.decided = [transaction for transaction in producer.decided if transaction.number > finished]
+        self._forget_transactions(each for each in producer.decided if each.number <= finished)
+        producer.decided = [each for each in producer.decided if each.number > finished]
+
+    def _forget_transactions(self, transactions: Iterable[TransactionId]) -> None:
+        for transaction in transactions:
+            self.transactions.pop(transaction, None)
+            self.changed_transactions.add(transaction)
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
         producer = self._producer(header.producer_id, header.producer_epoch)

@@ -20,6 +20,7 @@ class Kind(IntEnum):
     DISCARD = 4
     PLAIN = 5
     TRIM = 6
+    FORGET_PRODUCERS = 7
     BEGIN = 16
     ADD = 17
     PREPARE_COMMIT = 18

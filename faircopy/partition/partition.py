@@ -1,19 +1,20 @@
 """One partition: its journal, the fold's state at the journal's tail, and the sink of its effects.
 
-Requests enter through `append_*`, `trim`, `prepare`, `apply` and `discard`. Each appends an entry, folds it,
-and hands its effect to the sink when the entry is durable (I2).
+Requests enter through `append_*`, `trim`, `prepare`, `apply`, `discard` and `forget_producers`. Each appends
+an entry, folds it, and hands its effect to the sink when the entry is durable (I2).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, NamedTuple
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import (
     APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
+    FORGET_PAYLOAD,
     NO_RANK,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
@@ -39,6 +40,7 @@ from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import Buffer
 from faircopy.wire.batch import BatchHeader
 
+FORGOTTEN_AT_ONCE = 10_000
 PROMISES: dict[Standing | None, Promise] = {Standing.PREPARED: Promise.HELD, Standing.APPLIED: Promise.KEPT}
 
 Appended = Callable[[int], None]  # called with the base offset; for a draft, with the lowest it may get
@@ -304,6 +306,14 @@ class Partition:
         entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
         self.state.fold_discard(entry, fence_epoch, finished)
         self.journal.when_durable(done)
+
+    def forget_producers(self, producer_ids: Iterable[int]) -> None:
+        """Forget producers whose transactional ids have expired: nobody will ask for their transactions."""
+        known = [producer_id for producer_id in producer_ids if producer_id in self.state.producers]
+        for start in range(0, len(known), FORGOTTEN_AT_ONCE):
+            some = known[start : start + FORGOTTEN_AT_ONCE]
+            payload = b"".join(FORGET_PAYLOAD.pack(producer_id) for producer_id in some)
+            self.state.fold_forget(self.journal.append(Kind.FORGET_PRODUCERS, payload), some)
 
     def _close(self, transaction: TransactionId) -> None:
         told = self._told.get(transaction.producer_id)

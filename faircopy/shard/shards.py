@@ -21,7 +21,7 @@ from faircopy.shard.shard import Resources, Shard
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
-from faircopy.transactions.settlement import discard_unknown, settle
+from faircopy.transactions.settlement import settle, settle_unknown
 from faircopy.transactions.transaction import Transaction
 
 
@@ -130,10 +130,15 @@ class Shards:
         """Abort the transactions past their timeout, and fence their producers."""
         return [transaction for shard in self for transaction in shard.coordinator.abort_expired()]
 
-    def forget_idle(self) -> None:
-        """Forget transactional ids that have been idle for too long."""
-        for shard in self:
-            shard.coordinator.forget_idle()
+    async def forget_idle(self) -> None:
+        """Forget transactional ids that have been idle for too long. Partitions that can't be told now are
+        told by their next leader, see `forget_unknown`.
+        """
+        forgotten = await asyncio.gather(*(each.forget_idle() for each in self.coordinators()))
+        producer_ids = set[int]().union(*forgotten)
+        for partition in self.partitions():
+            if partition.failure is None:
+                partition.forget_producers(producer_ids)
 
     async def forget_offsets_of_deleted(self) -> None:
         """Remove the offsets of deleted topics. Durable when this returns. Raises JournalFull."""
@@ -228,5 +233,5 @@ class Shards:
         for go_on in by_rank(rows):
             go_on()
         if self.are_all_led:
-            discard_unknown(self.metadata_journals(), self.partitions())
+            settle_unknown(self.metadata_journals(), self.partitions())
         shard.groups.restore()

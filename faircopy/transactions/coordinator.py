@@ -329,14 +329,21 @@ class TransactionCoordinator:
             self._append_fence(home, producer, decisions.expire(producer, now_ms))
         return expired
 
-    def forget_idle(self) -> None:
-        """Forget transactional ids that have not been used for transactional.id.expiration.ms."""
+    async def forget_idle(self) -> set[int]:
+        """Forget transactional ids that have not been used for transactional.id.expiration.ms. Returns their
+        producer ids once that is durable.
+        """
+        now_ms, idle_ms = self._clock.steady_ms(), self._options.transactional_id_expiration_ms
+        forgotten = set()
         for home in self.journals:
-            now_ms, idle_ms = self._clock.steady_ms(), self._options.transactional_id_expiration_ms
             for producer in idle(home.table, now_ms, idle_ms):
                 home.append(decisions.forget(producer))
                 self._finished.forget(producer.producer_id)
                 self._forget_instance(producer)
+                forgotten.add(producer.producer_id)
+        if forgotten:
+            await asyncio.gather(*(home.journal.durable() for home in self.journals))
+        return forgotten
 
     # -- recovery --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """All coordinators of a process after a restart: each settles what it knows, and commits go on in one order.
 
-Drafts that no coordinator knows are discarded. Each coordinator knows only its own, so all must be asked.
+What no coordinator knows is over: its drafts are discarded, and its producers are forgotten. Each coordinator
+knows only its own, so all must be asked.
 """
 
 from __future__ import annotations
@@ -35,7 +36,15 @@ def settle(
     ]
     for coordinator, commit in by_rank(promised):
         coordinator.go_on(commit)
-    discard_unknown([home for coordinator in coordinators for home in coordinator.journals], partitions)
+    settle_unknown([home for coordinator in coordinators for home in coordinator.journals], list(partitions))
+
+
+def settle_unknown(journals: Sequence[MetadataJournal], partitions: Sequence[Partition]) -> None:
+    """Settle what no coordinator knows. Call it only when all journals are folded."""
+    # A failed partition does not know the end of its journal, where it would write.
+    sound = [partition for partition in partitions if partition.failure is None]
+    discard_unknown(journals, sound)
+    forget_unknown(journals, sound)
 
 
 def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
@@ -49,10 +58,8 @@ def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Pa
         for participant in transaction.participants
     }
     for partition in partitions:
-        # A failed partition does not know the end of its journal, where it would write.
-        if partition.failure is None:
-            for transaction_id in strays(partition, known):
-                partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
+        for transaction_id in strays(partition, known):
+            partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
 
 
 def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> list[TransactionId]:
@@ -62,3 +69,15 @@ def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartitio
         for transaction_id, branch in partition.state.transactions.items()
         if branch.is_undecided and (transaction_id, partition.id) not in known
     ]
+
+
+def forget_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
+    """Forget the producers of transactions whose transactional ids are forgotten. Partitions were told when
+    that happened, but not those that a crash came before, that had failed, or that had no leader.
+    """
+    tables = [home.table for home in journals]
+    known = {producer.producer_id for table in tables for producer in table.producers.values()}
+    known |= {transaction_id.producer_id for table in tables for transaction_id in table.transactions}
+    for partition in partitions:
+        decided = (txid.producer_id for txid in partition.state.transactions)
+        partition.forget_producers(set(decided) - known)

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
+from faircopy.copier.fold import (
+    APPLY_PAYLOAD,
+    DISCARD_PAYLOAD,
+    FORGET_PAYLOAD,
+    PREPARED_PAYLOAD,
+    TRIM_PAYLOAD,
+)
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal
@@ -85,6 +91,8 @@ def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
             return {"fence": fence, "finished": finished}
         case Kind.TRIM:
             return {"start_offset": TRIM_PAYLOAD.unpack(payload)[0]}
+        case Kind.FORGET_PRODUCERS:
+            return {"producers": [fields[0] for fields in FORGET_PAYLOAD.iter_unpack(payload)]}
     return {}
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Iterator
+from unittest import mock
 
+from faircopy.transactions import coordinator
+from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.timeouts import idle
+from faircopy.transactions.transaction import Producer
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.history import Offset, Result
 from tests.crash_states.stage import Stage
@@ -176,6 +182,24 @@ async def commit_and_lead_anew(stage: Stage) -> None:
     await asyncio.gather(commit(stage), lead_anew(stage))
 
 
+@contextlib.contextmanager
+def forgetting_all() -> Iterator[None]:
+    """Every transactional id without an open transaction counts as idle for too long."""
+
+    def idle_at_once(table: TransactionTable, now_ms: int, _idle_ms: int) -> list[Producer]:
+        return idle(table, now_ms, -1)
+
+    with mock.patch.object(coordinator, "idle", idle_at_once):
+        yield
+
+
+async def forget(stage: Stage) -> None:
+    """FORGET, FORGET_PRODUCERS: transactional ids without an open transaction, one of which comes back."""
+    with forgetting_all():
+        await stage.in_broker(stage.broker.shards.forget_idle())
+    await stage.producer.begin_life()
+
+
 STEPS: list[Step] = [
     plain,
     commit,
@@ -213,12 +237,20 @@ HANDOVER_SCENARIOS: list[tuple[Step, ...]] = [
 ]
 
 
+FORGET_SCENARIOS: list[tuple[Step, ...]] = [
+    *itertools.product((commit, commit_with_offsets, abort, open_only, time_out), (forget,)),
+    *itertools.product((commit,), (forget,), (commit, checkpoint, lead_anew)),
+    *itertools.product((commit,), (lead_anew, checkpoint), (forget,)),
+]
+
+
 def scenarios() -> Iterator[tuple[Step, ...]]:
-    """Yield all sequences of up to three steps, then those with plain tables, then those with handovers."""
+    """Yield all sequences of up to three steps, and those of special kinds."""
     for length in range(1, STEPS_MAX + 1):
         yield from itertools.product(STEPS, repeat=length)
     yield from TABLE_SCENARIOS
     yield from HANDOVER_SCENARIOS
+    yield from FORGET_SCENARIOS
 
 
 def has_tables(steps: tuple[Step, ...]) -> bool:

@@ -42,6 +42,7 @@ from tests.simulation.lying_disk import WITHIN_A_WRITE, LyingDisk
 from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.network import Remote
+from tests.simulation.quiet import remembered_in_vain
 from tests.simulation.run import MERGED_FILES, Complaints, listening
 from tests.simulation.tables import rows_of
 
@@ -190,6 +191,8 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
                 return f"the broker did not start: {machine.failures}"
             if complaints.found:
                 return str(complaints.found)
+            if machine.broker is not None and (remembered := list(remembered_in_vain(machine.broker))):
+                return "; ".join(remembered)
             survived = [await go_on(machine, survivor) for survivor in moment.survivors]
             finals = await read_all(machine)
             if machine.has_tables:

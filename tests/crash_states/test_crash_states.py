@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.crash_states.scenarios import (
+    FORGET_SCENARIOS,
     HANDOVER_SCENARIOS,
     STEPS,
     STEPS_MAX,
@@ -28,6 +29,7 @@ CHOSEN = random.Random(SEED)
 LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) + CHOSEN.sample(
     TABLE_SCENARIOS, 2
 )
+LONGER += [*CHOSEN.sample(FORGET_SCENARIOS, 2)]
 LONGER += [HANDOVER_SCENARIOS[0], *CHOSEN.sample(HANDOVER_SCENARIOS[1:], 2)]
 
 

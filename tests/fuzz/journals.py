@@ -17,7 +17,13 @@ from typing import Any, NamedTuple, cast
 
 from crc32c import crc32c
 
-from faircopy.copier.fold import APPLY_PAYLOAD, DISCARD_PAYLOAD, PREPARED_PAYLOAD, TRIM_PAYLOAD
+from faircopy.copier.fold import (
+    APPLY_PAYLOAD,
+    DISCARD_PAYLOAD,
+    FORGET_PAYLOAD,
+    PREPARED_PAYLOAD,
+    TRIM_PAYLOAD,
+)
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog.log import DataLog
 from faircopy.errors import FaircopyError
@@ -241,7 +247,15 @@ TRANSACTIONS = [
 BATCH = build_batch(
     [NewRecord(b"value", b"key", 1_000), NewRecord(None)], producer_id=1, producer_epoch=0, base_sequence=0
 )
-DATA_KINDS = [Kind.PLAIN, Kind.DRAFT, Kind.PREPARED, Kind.APPLY, Kind.DISCARD, Kind.TRIM]
+DATA_KINDS = [
+    Kind.PLAIN,
+    Kind.DRAFT,
+    Kind.PREPARED,
+    Kind.APPLY,
+    Kind.DISCARD,
+    Kind.TRIM,
+    Kind.FORGET_PRODUCERS,
+]
 
 MakePayload = Callable[[Choices, int], bytes]
 
@@ -283,6 +297,8 @@ def data_payload(choices: Choices, kind: int) -> bytes:
         return PREPARED_PAYLOAD.pack(choices.number(), choices.signed(1))
     if kind == Kind.DISCARD:
         return DISCARD_PAYLOAD.pack(choices.signed(1), choices.signed(1))
+    if kind == Kind.FORGET_PRODUCERS:
+        return b"".join(FORGET_PAYLOAD.pack(choices.signed(1)) for _ in range(choices.number() % 4))
     return TRIM_PAYLOAD.pack(choices.signed(choices.number() % 9))
 
 

@@ -282,6 +282,20 @@ def leave_drafts_of_the_unknown() -> Iterator[Any]:
 
 
 @mutant
+def remember_the_forgotten() -> Iterator[Any]:
+    """Partitions remember the last transaction of every transactional id for ever."""
+    with replaced(partition.Partition, "forget_producers", lambda self, producer_ids: None):
+        yield
+
+
+@mutant
+def remember_the_forgotten_after_a_crash() -> Iterator[Any]:
+    """The same, if a crash comes before partitions are told."""
+    with replaced(settlement, "forget_unknown", lambda journals, partitions: None):
+        yield
+
+
+@mutant
 def tell_nobody_of_aborts() -> Iterator[Any]:
     """A producer whose transaction a crash has ended may commit the rest of it."""
     with replaced(decisions, "ensure_told", lambda producer: None):

@@ -21,6 +21,7 @@ SWEEPS_MAX = 10
 BY_CRASH_STATES: dict[str, tuple[Step, ...]] = {
     "commit_what_was_lost": (scenarios.commit,),
     "abort_and_fence_in_two_entries": (scenarios.time_out,),
+    "remember_the_forgotten_after_a_crash": (scenarios.commit, scenarios.forget),
     "ack_a_repeated_plain_batch_at_once": (scenarios.plain_repeated,),
     "ack_a_repeated_commit_at_once": (scenarios.commit_repeated,),
 }

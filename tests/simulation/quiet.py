@@ -27,9 +27,21 @@ def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
             yield f"transaction {transaction.id} is {transaction.state.name}"
         if checkpoints and home.bytes_since_checkpoint:
             yield f"journal {home.number} has no checkpoint"
+    yield from remembered_in_vain(broker)
     for partition in broker.shards.partitions():
         for txid, known in partition.state.transactions.items():
             if known.is_undecided:
                 yield f"transaction {txid} is undecided in {partition.name}"
         if checkpoints and partition.bytes_since_checkpoint:
             yield f"{partition.name} has no checkpoint"
+
+
+def remembered_in_vain(broker: Broker) -> Iterator[str]:
+    """Transactions that partitions remember although their transactional ids are forgotten."""
+    tables = [home.table for home in broker.shards.metadata_journals()]
+    known = {producer.producer_id for table in tables for producer in table.producers.values()}
+    known |= {txid.producer_id for table in tables for txid in table.transactions}
+    for partition in broker.shards.partitions():
+        for txid in partition.state.transactions:
+            if txid.producer_id not in known:
+                yield f"{partition.name} remembers {txid}, whose transactional id is forgotten"

@@ -106,6 +106,7 @@ def settings_of(chosen: random.Random) -> Settings:
         plain_horizon_ms=chosen.choice([10_000, 86_400_000]),
         plain_grace_ms=20_000,
         producer_id_block=2,
+        transactional_id_expiration_ms=chosen.choice([3_000, 604_800_000]),
     )
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from faircopy.copier.fold import Standing
 from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
 from faircopy.datalog.read import DamagedLog
-from faircopy.journal.entry import TransactionId
+from faircopy.journal.entry import HEADER_BYTES, TransactionId
 from faircopy.journal.options import Durability
+from faircopy.partition import partition
 from faircopy.partition.partition import NoOpenTransaction
 from tests.many import many
 from tests.unit.copier.partition_bench import PartitionBench, run
@@ -82,6 +83,54 @@ def test_a_transaction_is_forgotten_when_it_is_finished(tmp_path: Path) -> None:
         await bench.partition.checkpoint()
         bench.restart()
         assert list(bench.partition.state.transactions) == [TransactionId(7, 0, 19)]
+
+    run(tmp_path, test)
+
+
+def test_a_forgotten_producer_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Otherwise every transactional id that is used once would be remembered for ever."""
+
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"applied")
+        await bench.prepare(T1)
+        await bench.apply(T1)
+        await bench.draft(T2, 0, b"discarded")
+        await bench.discard(T2)
+        other = TransactionId(9, 0, 1)
+        await bench.draft(other, 0, b"open")
+        await bench.partition.checkpoint()
+        bench.partition.forget_producers([7, 8, 10])
+        end = bench.partition.state.position
+        bench.partition.forget_producers([7, 8, 10])
+        await bench.journal.durable()
+        assert bench.partition.state.position == end, "nothing is written for what is not known"
+        for _ in range(2):
+            assert list(bench.partition.state.transactions) == [other]
+            assert list(bench.partition.state.producers) == [9]
+            bench.restart()
+        await bench.partition.checkpoint()
+        bench.restart()
+        assert list(bench.partition.state.producers) == [9]
+        assert await bench.visible() == [b"applied"]
+
+    run(tmp_path, test)
+
+
+def test_many_producers_are_forgotten_in_several_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(bench: PartitionBench) -> None:
+        monkeypatch.setattr(partition, "FORGOTTEN_AT_ONCE", 3)
+        for producer_id in range(10):
+            await bench.draft(TransactionId(producer_id, 0, 1), 0, b"x")
+            await bench.discard(TransactionId(producer_id, 0, 1))
+        before = bench.partition.state.position
+        bench.partition.forget_producers(range(10))
+        assert bench.partition.state.position == before + 4 * HEADER_BYTES + 10 * 8
+        assert not bench.partition.state.transactions
+        await bench.journal.durable()
+        bench.restart()
+        assert not bench.partition.state.transactions
 
     run(tmp_path, test)
 

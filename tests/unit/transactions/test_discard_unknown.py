@@ -6,7 +6,7 @@ transaction. The draft stayed open for ever: its journal was never reclaimed, a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import pytest
@@ -66,6 +66,9 @@ class StubPartition:
     ) -> None:
         """The decision is folded, and not durable yet."""
         self.transactions.pop(transaction)
+
+    def forget_producers(self, producer_ids: Iterable[int]) -> None:
+        assert not set(producer_ids)
 
 
 @pytest.mark.parametrize("is_clean", [False, True])

@@ -8,7 +8,7 @@ did not know.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import pytest
@@ -69,6 +69,7 @@ class StubPartition:
         }
         self.failure = failure
         self.decisions: list[tuple[str, TransactionId]] = []
+        self.forgotten: set[int] = set()
 
     def standing(self, transaction: TransactionId) -> Standing | None:
         known = self.transactions.get(transaction)
@@ -79,6 +80,9 @@ class StubPartition:
 
     def rank_of(self, transaction: TransactionId) -> int:
         return NO_RANK
+
+    def forget_producers(self, producer_ids: Iterable[int]) -> None:
+        self.forgotten.update(producer_ids)
 
     def apply(self, transaction: TransactionId, _finished: int, _rank: int, done: Callable[[], None]) -> None:
         self.decisions.append(("apply", transaction))
@@ -112,7 +116,9 @@ def test_nothing_is_written_to_a_partition_that_has_failed() -> None:
     sound = StubPartition(1, {stray: Standing.OPEN})
     recovered(StubHome(), failed, sound)
     assert failed.decisions == []
+    assert failed.forgotten == set()
     assert ("discard", stray) in sound.decisions
+    assert sound.forgotten == {stray.producer_id}
 
 
 def test_what_only_a_failed_partition_knows_is_not_guessed() -> None:

@@ -1,0 +1,57 @@
+"""Transactional ids that are used once: they expire, and nothing is kept of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from tests.broker_process import BrokerProcess, eventually
+from tests.clients.talk import Talk, commit_values, create_topic
+
+SETTINGS = ("transactional.id.expiration.ms=300",)
+IDS = 5
+
+
+def use_each_once(talk: Talk, topic: str) -> list[bytes]:
+    """Commit one transaction with each transactional id, and return the values."""
+    values = [b"%d" % number for number in range(IDS)]
+    for number, value in enumerate(values):
+        producer = talk.transactional(f"{topic}-{number}")
+        commit_values(producer, (topic, 0), [value])
+        talk.close(producer)
+    return values
+
+
+def entries(broker: BrokerProcess, topic: str) -> list[dict[str, Any]]:
+    """The entries of the topic's only journal, as `faircopy journal show` prints them."""
+    (journal,) = (broker.data_directory / "journal").glob(f"{topic}.*/0")
+    command = [sys.executable, "-m", "faircopy", "journal", "show", str(journal), "--json", "-n", "1000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def forgotten(broker: BrokerProcess, topic: str) -> set[int]:
+    """The producers that a partition was told to forget."""
+    told = [each for each in entries(broker, topic) if each["kind"] == "FORGET_PRODUCERS"]
+    return {producer_id for each in told for producer_id in each["says"]["producers"]}
+
+
+def writers(broker: BrokerProcess, topic: str) -> set[int]:
+    """The producers that have written drafts to a partition."""
+    return {each["says"]["producer"] for each in entries(broker, topic) if each["kind"] == "DRAFT"}
+
+
+def test_partitions_forget_ids_that_have_expired(broker: BrokerProcess, talk: Talk, topic: str) -> None:
+    """Also those of before a kill. An id that has expired may come back."""
+    create_topic(talk.address, topic)
+    values = use_each_once(talk, topic)
+    broker.restart()
+    assert len(writers(broker, topic)) == IDS
+    eventually(lambda: writers(broker, topic) == forgotten(broker, topic))
+    values += use_each_once(talk, topic)
+    assert talk.values((topic, 0)) == values
+    assert len(writers(broker, topic)) == 2 * IDS
+    eventually(lambda: writers(broker, topic) == forgotten(broker, topic))
