@@ -19,16 +19,13 @@ from faircopy.hosting.snapshots import NoSnapshot
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.partition.hosted import HostedPartition
-from faircopy.storage.descriptors import DESCRIPTORS
 from faircopy.storage.failures import WriteFailure
-from faircopy.storage.file import File
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
 from tests.simulation.consumer import SimulatedConsumer
 from tests.simulation.lying_disk import Fate
-from tests.simulation.machine import DIRECTORY
 from tests.simulation.producer import Refused
 from tests.simulation.test_led_anew import (
     PARTITIONS,
@@ -269,8 +266,7 @@ def test_former_leaders_keep_no_files_open_and_no_drafts() -> None:
         for shard in range(SHARDS):
             await stage.in_broker(stage.broker.shards.close(shard))
         assert not recent._drafts
-        files = [found() for found in DESCRIPTORS._open.values()]
-        assert not [file for file in files if isinstance(file, File) and DIRECTORY in file.path.parents]
+        assert [path.name for path, _ in stage.machine.disk._open.values()] == ["lock"]
         for shard in range(SHARDS):
             await stage.in_broker(stage.broker.shards.lead(shard))
         await stage.producer.end(committed=True)
