@@ -335,7 +335,7 @@ class TransactionCoordinator:
         """
         now_ms, idle_ms = self._clock.steady_ms(), self._options.transactional_id_expiration_ms
         forgotten = set()
-        for home in self.journals:
+        for home in self.journals if self._is_led else ():
             for producer in idle(home.table, now_ms, idle_ms):
                 home.append(decisions.forget(producer))
                 self._finished.forget(producer.producer_id)

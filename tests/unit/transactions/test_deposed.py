@@ -135,6 +135,21 @@ def test_an_abort_on_its_way_is_left_to_the_next() -> None:
     asyncio.run(test())
 
 
+def test_ids_that_expire_then_are_left_to_the_next() -> None:
+    async def test() -> None:
+        home, participant = StubHome(), SlowParticipant()
+        coordinator = coordinator_of(home, participant)
+        await end(coordinator, commit=False)
+        participant.answer()
+        forgetting = asyncio.ensure_future(coordinator.forget_idle())
+        await coordinator.finish()
+        coordinator.depose()
+        assert await forgetting == set()
+        assert home.appended[-1] is Kind.ABORTED
+
+    asyncio.run(test())
+
+
 def test_who_comes_is_sent_to_the_next() -> None:
     async def test() -> None:
         coordinator = coordinator_of(StubHome(), SlowParticipant())
