@@ -97,7 +97,7 @@ def write(address: str, producer: Producer | None, number: int, acked: list[int]
         for part in range(4):
             topic = "left" if part % 2 else "right"
             producer.produce(topic, f"{number}:{part}", partition=(number + part // 2) % PARTITIONS)
-        if number % 9 == 0:
+        if is_aborted(number):
             producer.abort_transaction(10)
         else:
             producer.commit_transaction(10)
@@ -107,10 +107,16 @@ def write(address: str, producer: Producer | None, number: int, acked: list[int]
         return None
 
 
+def is_aborted(number: int) -> bool:
+    """Whether the producer aborts its transaction of this number."""
+    return number % 9 == 0
+
+
 def check_whole(rows: list[dict[str, Any]]) -> None:
-    """No message twice, no half of a transaction, at any moment."""
+    """No message twice, none of an abort, no half of a transaction, at any moment."""
     values = [row["value"] for row in rows]
     assert len(values) == len(set(values))
+    assert not any(is_aborted(int(value.split(b":")[0])) for value in values)
     parts: dict[str, int] = {}
     for row in rows:
         parts[row["txid"]] = parts.get(row["txid"], 0) + 1

@@ -25,7 +25,6 @@ NOT_FOLDED = {
     "changed",  # what the next checkpoint has to store
     "changed_producers",
     "changed_transactions",
-    "_first_deadline_ms",  # when to look for expired transactions again
 }
 
 

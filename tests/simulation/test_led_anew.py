@@ -7,6 +7,7 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -279,14 +280,19 @@ def test_each_leader_has_an_epoch_of_its_own() -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_what_is_acknowledged_outlives_a_kill_while_a_shard_is_not_led(shard: int) -> None:
-    async def scene(stage: Stage) -> None:
+    """The shard is closed at each moment of a commit, which is then acknowledged or not."""
+    acks: set[bool] = set()
+
+    async def scene(stage: Stage, moment: int) -> None:
         await stage.producer.add_partitions(PARTITIONS)
         for partition in PARTITIONS:
             await stage.producer.send(partition, [1], 0)
-        await stage.in_broker(stage.broker.shards.close(shard))
         ending = asyncio.ensure_future(stage.producer.end(committed=True))
+        await asyncio.sleep(moment * STEP_SECONDS)
+        await stage.in_broker(stage.broker.shards.close(shard))
         await asyncio.sleep(PAUSE_SECONDS)
         was_acked = ending.done()
+        acks.add(was_acked)
         stage.machine.kill()
         await stage.machine.start()
         await asyncio.wait([ending])
@@ -295,4 +301,6 @@ def test_what_is_acknowledged_outlives_a_kill_while_a_shard_is_not_led(shard: in
         assert first == [1] or not was_acked
         assert others == [first] * len(others)
 
-    on_spread_stage(scene)
+    for moment in range(MOMENTS):
+        on_spread_stage(partial(scene, moment=moment))
+    assert acks == {False, True}
