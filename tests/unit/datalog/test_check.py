@@ -31,7 +31,10 @@ def test_checked_bytes_are_a_set_of_bytes(added: list[tuple[int, int]], asked: t
     assert checked.covers(begin, end) == (begin >= 20 or set(range(begin, max(end, begin + 1))) <= oracle)
     assert checked.covers(20, 1 << 40)
     found = checked.range_at(begin) if begin < 20 else None
-    assert found is None or (found.end_offset == found.end and begin in range(found.begin, found.end))
+    assert (found is not None) == (begin in oracle)
+    if found is not None:
+        assert found.end_offset == found.end
+        assert begin in range(found.begin, found.end)
 
 
 def segment_of(path: Path, batches: int) -> tuple[LogSegment, list[int]]:
