@@ -54,11 +54,6 @@ class TopicConfig(NamedTuple):
     validator: Validator
     hint: str = ""
 
-    @property
-    def has_effect(self) -> bool:
-        """Whether the broker uses it. Some settings are kept only because tools set them."""
-        return not self.about.startswith(WITHOUT_EFFECT)
-
 
 def whole_number(least: int, most: int = INT64_MAX) -> Validator:
     """Accepts decimal integers from `least` to `most`, both inclusive."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-IDENTITY_BYTES = 20
-
 
 class TopicIdPartition(NamedTuple):
     """One partition of one incarnation of a topic. Ids are bytes, since they are often used as keys."""
