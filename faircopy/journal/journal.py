@@ -189,7 +189,7 @@ class Journal:
         return self.segments[0].base if self.segments else self.watermarks.appended
 
     def reclaim(self, below: int) -> list[Segment]:
-        """Forget the segments wholly below position `below` (I7) and return them; the last one stays."""
+        """Forget the segments wholly below position `below` (I7) and return them. See `Segments.reclaim`."""
         return self.segments.reclaim(below)
 
     def retire(self) -> None:

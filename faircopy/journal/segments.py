@@ -123,9 +123,12 @@ class Segments(Sequence[Segment]):
     # -- the start -------------------------------------------------------------------------------------------
 
     def reclaim(self, below: int) -> list[Segment]:
-        """Forget the segments wholly below position `below` (I7) and return them; the last one stays."""
+        """Forget the segments wholly below position `below` (I7) and return them. The last one with a file
+        stays: a journal without files can't be told from one that was lost.
+        """
         later = self._segments[1:]
-        keep = next((number for number, segment in enumerate(later) if segment.base > below), len(later))
+        needed = (n for n, segment in enumerate(later) if segment.base > below or segment.file is None)
+        keep = next(needed, len(later))
         forgotten, self._segments = self._segments[:keep], self._segments[keep:]
         return forgotten
 

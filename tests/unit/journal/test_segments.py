@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.segment import HEADER_BYTES, Segment
 from faircopy.journal.segments import Segments
+from faircopy.storage.file import File
 
 IDENTITY = bytes(range(20))
 SEGMENT_BYTES = 4096
@@ -87,10 +89,14 @@ def test_what_is_needed_is_not_reclaimed(lengths: list[int], data: st.DataObject
     for length in lengths:
         made.append(made[-1] + length)
     segments = Segments(directory, [Segment.planned(directory, base, 7) for base in made])
+    with_files = data.draw(st.integers(1, len(made)))
+    for segment in segments[:with_files]:
+        segment.file = cast(File, segment)  # nothing is read from it
     below = data.draw(st.integers(0, made[-1] + 10))
     forgotten = segments.reclaim(below)
     assert [*(each.base for each in forgotten), *bases(segments)] == made
-    assert segments.holding(min(below, made[-1])) is segments[0]
+    assert segments.holding(min(below, made[with_files - 1])) is segments[0]
+    assert segments[0].file is not None, "a crash now would leave no file"
     if forgotten:
         with pytest.raises(DamagedJournal):
             segments.holding(forgotten[-1].base)
