@@ -27,7 +27,8 @@ from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.descriptors import UNLIMITED
 
 EX_IOERR = 74
-GLIBC_ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
+# Parameters of glibc's mallopt, from malloc.h: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX.
+MALLOC_OPTIONS = {-1: 8 << 20, -3: 4 << 20, -8: 2}
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def start(
     settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listeners=listeners)
     log_to_stderr(verbose=verbose)
     descriptors_max = allow_many_files()
-    share_memory_arenas()
+    give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
     sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker)))
 
@@ -126,12 +127,14 @@ async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> N
     done.result()
 
 
-def share_memory_arenas() -> None:
-    """Let all threads share two memory arenas. By default glibc gives each disk thread its own, and each
-    arena keeps tens of MiB of freed memory.
+def give_memory_back() -> None:
+    """Have glibc keep less memory that is free. By default it gives each disk thread an arena of its own, of
+    which each keeps tens of MiB; and once frames of 7 MiB have come, it keeps the memory of several of them.
     """
     with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(GLIBC_ARENA_MAX, 2)
+        libc = ctypes.CDLL(None)
+        for parameter, value in MALLOC_OPTIONS.items():
+            libc.mallopt(parameter, value)
 
 
 def allow_many_files() -> int:
