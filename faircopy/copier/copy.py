@@ -43,8 +43,11 @@ def copy_transaction(
     journal: HasSegments, effect: CopyTransaction, recent: list[Draft], read: ReadBytes, place: PlaceBatch
 ) -> Steps:
     """Copy a transaction's drafts, first to last, in runs of a few MiB. `recent` holds those of the last
-    drafts that are still in memory; `read` reads the others.
+    drafts that are still in memory; `read` reads the others. Of most transactions, all are in memory.
     """
+    if len(recent) == effect.drafts and effect.size <= PIECE_BYTES:
+        yield WriteBatches(placed_in_order(recent, effect.base_offset, effect.leader_epoch, place))
+        return
     walk = ReverseWalk(journal, effect.transaction, read)
     drafts = yield ReadDrafts(partial(all_drafts, walk, effect, recent))
     base_offset = effect.base_offset

@@ -185,7 +185,9 @@ class PartitionState:
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
         """Note the promise to apply a transaction. The producer's transactions up to `finished` are over."""
-        transaction = self.transactions.setdefault(entry.transaction, Branch(first=entry.position))
+        transaction = self.transactions.get(entry.transaction)
+        if transaction is None:
+            transaction = self.transactions[entry.transaction] = Branch(first=entry.position)
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
         transaction.standing = Standing.PREPARED
         self.prepared.add(entry.transaction)
@@ -272,8 +274,10 @@ class PartitionState:
         producer = self.producers.get(producer_id)
         if producer is None or not producer.decided:
             return
-        self._forget_transactions(each for each in producer.decided if each.number <= finished)
-        producer.decided = [each for each in producer.decided if each.number > finished]
+        over = [each for each in producer.decided if each.number <= finished]
+        if over:
+            self._forget_transactions(over)
+            producer.decided = [each for each in producer.decided if each.number > finished]
 
     def _forget_transactions(self, transactions: Iterable[TransactionId]) -> None:
         for transaction in transactions:

@@ -172,11 +172,13 @@ class LogCopier:
         self._go_slow(self._carry_out_slowly(steps, next(steps)))
 
     def _copy_small(self, effect: CopyTransaction, recent: list[Draft]) -> None:
-        """A small copy is one read and one write. Raises NotCached, Shortage."""
+        """A small copy is one write, after one read if need be. Raises NotCached, Shortage."""
         steps = copy_transaction(self._journal, effect, recent, read_from_cache, self._place)
-        write = steps.send(cast(ReadDrafts, next(steps)).work())
-        if not self._write_inline(cast(WriteBatches, write).placed):
-            self._go_slow(self._carry_out_slowly(steps, write))
+        step = next(steps)
+        if isinstance(step, ReadDrafts):
+            step = steps.send(step.work())
+        if not self._write_inline(cast(WriteBatches, step).placed):
+            self._go_slow(self._carry_out_slowly(steps, step))
 
     async def _carry_out_slowly(self, steps: Steps, step: Step | None) -> None:
         """Run this step and the following ones on disk threads. Wait whenever the disk is full."""
@@ -331,7 +333,7 @@ class LogCopier:
 
     def _drop_leftovers(self, leader_epochs: range, leftovers: Leftovers) -> None:
         """The whole journal is written: drop what else the files hold. Blocks. Raises DamagedJournal."""
-        place = leftovers.find_forgotten(leader_epochs) if self._journal.is_synced_first else None
+        place = leftovers.find_forgotten(leader_epochs) if self._journal.watermarks.is_synced_first else None
         if place is not None:
             raise DamagedJournal(
                 f"{self._journal.directory} is damaged at its end: {self.log.directory} holds offset "

@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from faircopy.journal.options import Durability, JournalOptions
+from faircopy.journal.options import JournalOptions
 from faircopy.journal.segment import Segment
 from faircopy.journal.segments import Segments, sync_files
 from faircopy.journal.space_wait import SpaceWait
@@ -84,7 +84,7 @@ class GroupCommit:
         if payload:
             run.buffers.append(payload)
         run.size += length
-        marks.append(length)
+        marks.appended += length
         if not self._is_flush_due:
             self._schedule_flush()
 
@@ -174,7 +174,8 @@ class GroupCommit:
                 self._write_inline(runs)
             else:
                 self._submit_write(runs)
-        self._sync_if_wanted()
+        if self._wants_sync():
+            self._start_sync()
 
     def _may_write(self) -> bool:
         if self._is_writing or self._is_abandoned or self.space_wait.is_pausing:
@@ -238,15 +239,21 @@ class GroupCommit:
         if self.space_wait.shortage is not None:
             self.space_wait.end()
         self._marks.note_written(up_to)
-        release(self._when_written, up_to)
-        release(self._when_durable, self._marks.durable)
+        if self._when_written:
+            release(self._when_written, up_to)
+        if self._when_durable:
+            release(self._when_durable, self._marks.durable)
 
     # -- syncing ---------------------------------------------------------------------------------------------
 
-    def _sync_if_wanted(self) -> None:
-        """Start an fdatasync unless one is in progress; waiters that arrive meanwhile share the next one."""
-        if self._is_syncing or self._is_abandoned or not self._wants_sync():
-            return
+    def _wants_sync(self) -> bool:
+        """Whether to start an fdatasync. Waiters that arrive while one is in progress share the next one."""
+        if not self._marks.is_synced_first or self._is_syncing or self._is_abandoned:
+            return False
+        unsynced = self._marks.written - self._marks.synced
+        return unsynced > UNSYNCED_LIMIT_BYTES or (unsynced > 0 and self._sync_up_to > self._marks.synced)
+
+    def _start_sync(self) -> None:
         self._is_syncing = True
         up_to = self._marks.written
 
@@ -258,12 +265,6 @@ class GroupCommit:
                 self._synced(up_to)
 
         self._disk.submit(sync_files, (self._segments.files_beyond(self._marks.synced),), done)
-
-    def _wants_sync(self) -> bool:
-        unsynced = self._marks.written - self._marks.synced
-        if self._options.durability is Durability.OS or not unsynced:
-            return False
-        return self._sync_up_to > self._marks.synced or unsynced > UNSYNCED_LIMIT_BYTES
 
     def _synced(self, up_to: int) -> None:
         self._marks.note_synced(up_to)

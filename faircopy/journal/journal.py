@@ -39,9 +39,8 @@ class Journal:
     """All methods belong to the event loop unless they say that they block.
 
     `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
-    them. `identity` names the journal in its files. `is_synced_first`: nothing is shown before it is fsynced.
-    `leader_epoch`, under which this broker leads, is in each appended entry. It is greater than those of all
-    earlier leaders. Entries of format 3 have 0.
+    them. `identity` names the journal in its files. `leader_epoch`, under which this broker leads, is in each
+    appended entry. It is greater than those of all earlier leaders. Entries of format 3 have 0.
     """
 
     def __init__(
@@ -58,9 +57,8 @@ class Journal:
         self._loop = loop
         self._options = options
         self.space = options.space
-        self.is_synced_first = options.durability is Durability.FSYNC
         self.segments = Segments(directory)
-        self.watermarks = Watermarks(is_synced_first=self.is_synced_first)
+        self.watermarks = Watermarks(is_synced_first=options.durability is Durability.FSYNC)
         self._commit = GroupCommit(self.segments, self.watermarks, identity, disk, loop, options)
         self.was_torn = False
         self.leader_epoch = leader_epoch

@@ -8,13 +8,13 @@ back.
 
 from __future__ import annotations
 
-from faircopy.errors import invariant
+from faircopy.errors import InvariantViolation
 
 
 class Watermarks:
     """The positions of one journal. Belongs to the event loop; only the journal moves them."""
 
-    __slots__ = ("_is_synced_first", "appended", "durable", "synced", "written")
+    __slots__ = ("appended", "durable", "is_synced_first", "synced", "written")
 
     appended: int
     """Entries up to here have a position; the next begins here. Above `written` they are only in memory."""
@@ -24,26 +24,23 @@ class Watermarks:
     """Entries up to here were put on disk by an fdatasync."""
     durable: int
     """Entries up to here may have effects that others see (I2): `synced`, or `written`."""
+    is_synced_first: bool
+    """Whether it is `synced`: nothing is shown before it is fsynced."""
 
     def __init__(self, *, is_synced_first: bool) -> None:
-        self._is_synced_first = is_synced_first
+        self.is_synced_first = is_synced_first
         self.start_at(0)
 
     def start_at(self, position: int) -> None:
         """Everything up to here was found in the files, and has been fsynced."""
         self.appended = self.written = self.synced = self.durable = position
 
-    def append(self, length: int) -> None:
-        """An entry of `length` bytes has its position."""
-        self.appended += length
-
     def note_written(self, up_to: int) -> None:
         """The files have everything up to here. Raises InvariantViolation if that was never appended."""
-        invariant(
-            self.written <= up_to <= self.appended, "a journal's written position lies below what is appended"
-        )
+        if not self.written <= up_to <= self.appended:
+            raise InvariantViolation("a journal's written position lies below what is appended")
         self.written = up_to
-        if not self._is_synced_first:
+        if not self.is_synced_first:
             self.durable = up_to
 
     def note_synced(self, up_to: int) -> None:
@@ -52,8 +49,9 @@ class Watermarks:
 
         Raises InvariantViolation if that was never written.
         """
-        invariant(up_to <= self.written, "a journal's synced position lies below what is written")
+        if up_to > self.written:
+            raise InvariantViolation("a journal's synced position lies below what is written")
         if up_to > self.synced:
             self.synced = up_to
-            if self._is_synced_first:
+            if self.is_synced_first:
                 self.durable = up_to

@@ -167,28 +167,29 @@ class Connection(asyncio.BufferedProtocol):
             frame = frames.next()
             if frame is None:
                 return False
-            if not self._may_handle(frame[:_API_KEY_BYTES]):
+            is_produce = frame[:_API_KEY_BYTES] == _PRODUCE
+            if not self._may_handle(is_produce):
                 return True
             if frames.received_bytes:
                 self._admission.frame_is_over(self)
                 if self._admission.waiting:
                     self._host.room_is_made()
             frames.pop()
-            self._begin(frame)
+            self._begin(frame, is_produce)
         return False
 
-    def _may_handle(self, api_key: memoryview) -> bool:
+    def _may_handle(self, is_produce: bool) -> bool:
         if self.is_sending_files or self._is_write_paused or not self._admission.has_room:
             self._admission.wait(self)
             return False
         if not self._pending:
             return True
         last = self._pending[-1]
-        only_produce = api_key == _PRODUCE and last.is_produce and not last.blocks_next
+        only_produce = is_produce and last.is_produce and not last.blocks_next
         return only_produce and len(self._pending) < PIPELINED_REQUESTS_MAX
 
-    def _begin(self, frame: memoryview) -> None:
-        exchange = Exchange(self, len(frame), frame[:_API_KEY_BYTES] == _PRODUCE)
+    def _begin(self, frame: memoryview, is_produce: bool) -> None:
+        exchange = Exchange(self, len(frame), is_produce)
         self._pending.append(exchange)
         self._admission.begin(exchange.size)
         self._handle(exchange, frame)

@@ -285,7 +285,7 @@ def test_an_end_is_in_order_only_if_a_shard_that_was_being_closed_is_closed(stuc
         for name in PARTITIONS:
             await stage.producer.send(name, [1], 0)
         commit = partition.journal._commit
-        with mock.patch.object(commit, "_sync_if_wanted"), mock.patch.object(broker.log, "error"):
+        with mock.patch.object(commit, "_start_sync"), mock.patch.object(broker.log, "error"):
             closing = stage.broker.shards.close(shard_of(stage, TOPIC))
             half_closed = asyncio.ensure_future(stage.in_broker(closing))
             await asyncio.sleep(A_WHILE_SECONDS)

@@ -24,7 +24,7 @@ def test_the_order_always_holds(steps: list[tuple[str, int]], is_synced_first: b
     for step, number in steps:
         before = positions(marks)
         if step == "append":
-            marks.append(number)
+            marks.appended += number
         elif step == "write":
             marks.note_written(min(marks.written + number, marks.appended))
         else:
@@ -36,7 +36,7 @@ def test_the_order_always_holds(steps: list[tuple[str, int]], is_synced_first: b
 
 def test_syncs_may_end_in_any_order() -> None:
     marks = Watermarks(is_synced_first=True)
-    marks.append(300)
+    marks.appended += 300
     marks.note_written(300)
     marks.note_synced(200)
     marks.note_synced(100)
@@ -46,7 +46,7 @@ def test_syncs_may_end_in_any_order() -> None:
 @pytest.mark.parametrize("is_synced_first", [False, True])
 def test_nothing_is_written_or_synced_that_was_not_before(is_synced_first: bool) -> None:
     marks = Watermarks(is_synced_first=is_synced_first)
-    marks.append(100)
+    marks.appended += 100
     with pytest.raises(InvariantViolation):
         marks.note_written(101)
     marks.note_written(60)

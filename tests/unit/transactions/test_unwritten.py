@@ -65,7 +65,7 @@ class StubHome:
 
     def append(self, entry: Any) -> None:
         self.table.fold(entry, self.journal.watermarks.appended)
-        self.journal.watermarks.append(64)
+        self.journal.watermarks.appended += 64
 
 
 class StubPartition:
