@@ -27,8 +27,12 @@ from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.descriptors import UNLIMITED
 
 EX_IOERR = 74
-# Parameters of glibc's mallopt, from malloc.h: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX.
-MALLOC_OPTIONS = {-1: 8 << 20, -3: 4 << 20, -8: 2}
+MALLOC_OPTIONS = {
+    -1: 8 << 20,  # M_TRIM_THRESHOLD, in bytes
+    -3: 4 << 20,  # M_MMAP_THRESHOLD, in bytes
+    -8: 2,  # M_ARENA_MAX
+}
+"""Parameters of glibc's mallopt, by their numbers in malloc.h."""
 
 log = logging.getLogger(__name__)
 
@@ -128,8 +132,8 @@ async def unless_disk_fails(broker: Broker, work: Coroutine[Any, Any, Any]) -> N
 
 
 def give_memory_back() -> None:
-    """Have glibc keep less memory that is free. By default it gives each disk thread an arena of its own, of
-    which each keeps tens of MiB; and once frames of 7 MiB have come, it keeps the memory of several of them.
+    """Have glibc keep less free memory. By default each disk thread gets an arena of its own, which keeps
+    tens of MiB, and the memory of frames of several MiB may never go back to the system.
     """
     with contextlib.suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)

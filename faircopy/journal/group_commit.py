@@ -239,7 +239,7 @@ class GroupCommit:
         if self.space_wait.shortage is not None:
             self.space_wait.end()
         self._marks.note_written(up_to)
-        if self._when_written:
+        if self._when_written:  # rarely: this saves calls on the path of each write
             release(self._when_written, up_to)
         if self._when_durable:
             release(self._when_durable, self._marks.durable)

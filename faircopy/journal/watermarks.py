@@ -25,7 +25,7 @@ class Watermarks:
     durable: int
     """Entries up to here may have effects that others see (I2): `synced`, or `written`."""
     is_synced_first: bool
-    """Whether it is `synced`: nothing is shown before it is fsynced."""
+    """Whether `durable` is `synced`: nothing is shown before it is fsynced."""
 
     def __init__(self, *, is_synced_first: bool) -> None:
         self.is_synced_first = is_synced_first

@@ -87,7 +87,8 @@ def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
         assert process.memory_info().rss - before < 150 * MIB
         for connection in connections:
             connection.close()
-        eventually(lambda: process.memory_info().rss - before < 20 * MIB)
+        # Less than one frame. Without `give_memory_back`, one to three of them stay in most runs.
+        eventually(lambda: process.memory_info().rss - before < 7 * MIB)
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(joining(100, 7 * MIB))
             eventually(lambda: members_of("group-100", broker) == 1)
