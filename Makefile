@@ -64,6 +64,10 @@ simulate: $(VENV)/.all-is-installed  ## The broker in a simulated world: SEEDS=1
 crash-states: $(VENV)/.all-is-installed  ## Every crash point of short workloads, in every state of the disk
 	$(BIN)/python -m tests.crash_states
 
+.PHONY: scenarios
+scenarios: $(VENV)/.all-is-installed  ## Write tests/scenarios anew, with what comes of their commands now: look at the difference
+	$(BIN)/python -m tests.scenarios
+
 MINUTES ?= 1
 .PHONY: soak
 soak: $(VENV)/.all-is-installed  ## A real broker under three client libraries, killed again and again: MINUTES=n

@@ -185,7 +185,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 def test_each_part_is_described() -> None:
     parts = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
-    described = re.findall(r"^      (\w+)/ ", ARCHITECTURE.read_text(), re.MULTILINE)
+    described = re.findall(r"^\| `(\w+)/` ", ARCHITECTURE.read_text(), re.MULTILINE)
     assert parts == MAY_IMPORT.keys() == set(described)
     assert len(described) == len(parts)
 
@@ -224,6 +224,7 @@ def test_a_class_has_its_name_alone() -> None:
 
 # -- what is cited -------------------------------------------------------------------------------------------
 
+COLUMNS_MAX = 110
 PAGES = sorted(
     [*(ROOT.parent / "docs").glob("*.md"), *ROOT.parent.glob("*.md"), ROOT.parent / "bench" / "README.md"]
 )
@@ -246,6 +247,32 @@ def test_what_is_cited_is_there(path: Path) -> None:
         cited = ROOT.parent / "docs" / page
         assert cited.exists(), page
         assert not section or section in headings(cited), f"{page} has no section {section!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_of_pages_are_short(page: Path) -> None:
+    """A table's row can't be wrapped."""
+    lines = [line for line in page.read_text().splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(line) > COLUMNS_MAX and "](http" not in line] == []
+
+
+RULE = re.compile(r"\b([PI]\d+)(?:-[PI]?(\d+))?\b")
+PROMISES = re.findall(r"^(\d+)\. ", (ROOT.parent / "README.md").read_text(), re.MULTILINE)
+INVARIANTS = re.findall(
+    r"^\* (I\d+)\. ", (ROOT.parent / "docs" / "ARCHITECTURE.md").read_text(), re.MULTILINE
+)
+RULES = {*(f"P{number}" for number in PROMISES), *INVARIANTS}
+
+
+def test_rules_are_numbered_without_gaps() -> None:
+    assert [f"P{number}" for number in PROMISES] == [f"P{number}" for number in range(1, 9)]
+    assert [f"I{number}" for number in range(1, 11)] == INVARIANTS
+
+
+@pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT.parent)))
+def test_rules_that_are_cited_are_there(path: Path) -> None:
+    cited = {rule for rule, _ in RULE.findall(path.read_text())}
+    assert cited <= RULES
 
 
 # -- docstrings ----------------------------------------------------------------------------------------------

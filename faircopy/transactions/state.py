@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from faircopy.errors import invariant
+from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import Kind
 
 
@@ -40,6 +40,6 @@ TRANSITIONS: dict[tuple[TransactionState | None, Kind], TransactionState] = {
 def state_after(state: TransactionState | None, kind: Kind) -> TransactionState:
     """The state that an entry leads to; `state` is None if there was no transaction yet."""
     following = TRANSITIONS.get((state, kind))
-    invariant(following is not None, f"no transition from {state} by {kind!r}")
-    assert following is not None
+    if following is None:
+        raise InvariantViolation(f"no transition from {state} by {kind.name}")
     return following

@@ -52,6 +52,7 @@ class TransactionTable:
             fresh = Producer(transactional_id, producer_id, epoch, entry.payload["timeout_ms"])
             if producer is not None:
                 fresh.ending, fresh.last_state = producer.ending, producer.last_state
+                fresh.last_number = producer.last_number
             self.producers[transactional_id] = fresh
         else:
             invariant(epoch >= producer.epoch, "epochs of a producer only grow")

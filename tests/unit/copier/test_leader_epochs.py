@@ -1,4 +1,4 @@
-"""Batches bear the leader epoch of the entry that decided them (B17), live and in recovery."""
+"""Batches have the leader epoch of the entry that decided them, live and in recovery."""
 
 from __future__ import annotations
 

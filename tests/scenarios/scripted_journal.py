@@ -1,0 +1,114 @@
+"""A journal in memory. Its entries are written at once, and durable when a script says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
+from faircopy.journal.watermarks import Watermarks
+from faircopy.storage.system import Buffer
+
+Callback = Callable[[], None]
+
+
+class Kept(NamedTuple):
+    """An entry and its payload."""
+
+    entry: Entry
+    payload: bytes
+
+
+class Waiter(NamedTuple):
+    """Who waits until the journal is durable up to a position."""
+
+    up_to: int
+    callback: Callback
+
+
+class ScriptedJournal:
+    """Stands in for `Journal`. `tell` is called with each entry that is appended."""
+
+    def __init__(self, tell: Callable[[Entry, bytes], None]) -> None:
+        self.watermarks = Watermarks(is_synced_first=True)
+        self.leader_epoch = 1
+        self.entries: list[Kept] = []
+        self._tell = tell
+        self._waiting: list[Waiter] = []
+
+    # -- what the broker calls -------------------------------------------------------------------------------
+
+    def append(
+        self,
+        kind: Kind,
+        payload: Buffer = b"",
+        *,
+        records: int = 0,
+        previous: int = NOWHERE,
+        transaction: TransactionId = NO_TRANSACTION,
+    ) -> Entry:
+        """Append an entry."""
+        marks, kept = self.watermarks, bytes(payload)
+        length = HEADER_BYTES + len(kept)
+        entry = Entry(
+            kind, marks.appended, length, records, self.leader_epoch, previous, transaction, marks.synced
+        )
+        self.entries.append(Kept(entry, kept))
+        marks.appended += length
+        marks.note_written(marks.appended)
+        self._tell(entry, kept)
+        return entry
+
+    def when_written(self, callback: Callback) -> None:
+        """Call back at once."""
+        callback()
+
+    def when_durable(self, callback: Callback) -> None:
+        """Call back when the script says that what is here now is durable."""
+        self._waiting.append(Waiter(self.watermarks.appended, callback))
+        self._release()
+
+    when_durable_without_sync = when_durable
+
+    async def durable(self) -> None:
+        """Wait until the script says that what is here now is durable."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_durable(lambda: future.set_result(None) if not future.done() else None)
+        await future
+
+    async def written(self) -> None:
+        """All is written."""
+
+    def ensure_space(self) -> None:
+        """There is space."""
+
+    ensure_reserve = ensure_space
+
+    def keep_draft(self, entry: Entry, payload: Buffer) -> None:
+        """Nothing is copied here."""
+
+    # -- what a script does ----------------------------------------------------------------------------------
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether all entries are."""
+        return self.watermarks.synced == self.watermarks.appended
+
+    def sync(self) -> None:
+        """All entries are durable now."""
+        self.watermarks.note_synced(self.watermarks.appended)
+        self._release()
+
+    def pass_on(self, *, lost_power: bool) -> None:
+        """The process has ended, and another one leads. With a loss of power, what is not durable is lost."""
+        if lost_power:
+            self.entries = [kept for kept in self.entries if kept.entry.end <= self.watermarks.synced]
+        end = self.entries[-1].entry.end if self.entries else 0
+        self.watermarks.start_at(end)
+        self.leader_epoch += 1
+        self._waiting = []
+
+    def _release(self) -> None:
+        while self._waiting and self._waiting[0].up_to <= self.watermarks.durable:
+            self._waiting.pop(0).callback()
