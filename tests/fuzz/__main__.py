@@ -20,7 +20,6 @@ from tests.fuzz.targets import TARGETS, Target
 
 FOUND = Path(".fuzz")
 SECONDS_LEAST = 1
-LOG_LINES_SHOWN = 15
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -101,7 +100,7 @@ def shown(progress: Progress, target: Target) -> Iterator[Callable[[int], None]]
 def show(console: Console, outcome: Outcome) -> None:
     """Say what was found, and how to see it again."""
     console.print(f"[bold red]{outcome.target}[/] ended with code {outcome.exit_code}")
-    console.print("\n".join(outcome.log.splitlines()[-LOG_LINES_SHOWN:]), markup=False, highlight=False)
+    console.print(outcome.log, markup=False, highlight=False)
     for path in outcome.failures:
         console.print(
             f"  again: python -m tests.fuzz --target {outcome.target} --input {path}", soft_wrap=True

@@ -26,6 +26,7 @@ POLL_SECONDS = 0.5
 OF_A_SMALL_PARENT = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 START_SECONDS_MAX = 60
 LOG_LINES_SHOWN = 30
+UNCAUGHT = " === Uncaught Python exception: ==="
 
 NO_ATHERIS = "atheris is not installed: it has wheels for Linux on x86-64 and Python 3.11 to 3.13 only"
 
@@ -37,7 +38,8 @@ _PEAK = re.compile(r"^stat::peak_rss_mb: +(\d+)$", re.MULTILINE)
 class Outcome(NamedTuple):
     """What came of a target.
 
-    Each of the files in `failures` repeats one failure; `log` is the last output of the process.
+    Each of the files in `failures` repeats one failure; `log` is the end of the process's
+    output.
     """
 
     target: str
@@ -131,8 +133,13 @@ def outcome_of(target: Target, said: str, seconds: float, failures: list[Path], 
     coverage = [int(count) for _, count in pulses]
     peak_mib = max(map(int, _PEAK.findall(said)), default=0)
     new = coverage[-1] - first_coverage(said) if coverage else 0
-    last = "\n".join(said.splitlines()[-LOG_LINES_SHOWN:])
-    return Outcome(target.name, executions, seconds, new, peak_mib, failures, exit_code, last)
+    return Outcome(target.name, executions, seconds, new, peak_mib, failures, exit_code, end_of(said))
+
+
+def end_of(said: str) -> str:
+    """What tells most of the end: from the exception on, if one has ended the process."""
+    exception = said.rfind(UNCAUGHT)
+    return said[exception:] if exception >= 0 else "\n".join(said.splitlines()[-LOG_LINES_SHOWN:])
 
 
 def first_coverage(said: str) -> int:

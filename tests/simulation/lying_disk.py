@@ -15,6 +15,7 @@ After a failed fsync, written data stays readable until the machine loses power,
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -126,6 +127,10 @@ def apply_names(names: dict[str, Node], changed: dict[str, Node | None]) -> None
             names[name] = node
 
 
+_DESCRIPTORS = itertools.count(1 << 30)
+"""Never the same twice in a process: what is left of a dead broker may close a file in the next world."""
+
+
 class LyingDisk(System):
     """The disk of one machine. `before`, which may raise, is called before each change."""
 
@@ -136,7 +141,6 @@ class LyingDisk(System):
         self.free_bytes: int | None = None  # None: unlimited
         self._now_ns = now_ns
         self._open: dict[int, tuple[Path, FileNode]] = {}
-        self._descriptors = 1_000
 
     def operation(self, name: str, path: Path) -> None:
         """Count an operation that changes something, and let `before` make it fail."""
@@ -174,9 +178,9 @@ class LyingDisk(System):
             self._directory(path.parent).change({path.name: node})
         if not isinstance(node, FileNode):
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
-        self._descriptors += 1
-        self._open[self._descriptors] = path, node
-        return self._descriptors
+        descriptor = next(_DESCRIPTORS)
+        self._open[descriptor] = path, node
+        return descriptor
 
     def close(self, descriptor: int) -> None:
         self._open.pop(descriptor, None)
