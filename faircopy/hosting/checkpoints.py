@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
@@ -125,13 +126,13 @@ async def run_some_at_a_time(
     items: Iterable[Item], at_once: int, work: Callable[[Item], Awaitable[None]]
 ) -> None:
     """Call `work` for each item, `at_once` items at a time. The first error cancels the rest."""
-    left = iter(items)
+    waiting = deque(items)
 
     async def run() -> None:
-        for item in left:
-            await work(item)
+        while waiting:
+            await work(waiting.popleft())
 
-    workers = [asyncio.ensure_future(run()) for _ in range(at_once)]
+    workers = [asyncio.ensure_future(run()) for _ in range(min(at_once, len(waiting)))]
     try:
         await asyncio.gather(*workers)
     except (Exception, asyncio.CancelledError):

@@ -121,7 +121,10 @@ def find_headers(piece: bytes, position: int, seed: int) -> Iterator[int]:
     for 64 KiB in a row.
     """
     view = memoryview(piece)
-    for start, end in _blocks(position, len(piece) - HEADER_BYTES + 1):
+    # Zeros at the end, the space for more entries, hold no header. At positions below 64 KiB, whose high
+    # bytes are zeros, each of them would be a candidate.
+    size = min(len(piece) - HEADER_BYTES + 1, len(piece.rstrip(b"\0")))
+    for start, end in _blocks(position, size):
         high = (position + start >> LOW_BITS).to_bytes(HIGH_BYTES, "little")
         stop = end + HIGH_AT + HIGH_BYTES - 1
         found = piece.find(high, start + HIGH_AT, stop)

@@ -27,12 +27,24 @@ class Life:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_over = False
+        self._waiting: list[asyncio.Future[None]] = []
         self.context = contextvars.copy_context()
         self.context.run(_life.set, self)
 
     def end(self) -> None:
         """Stop everything of this part."""
         self.is_over = True
+        for over in self._waiting:
+            if not over.done():
+                over.set_result(None)
+
+    def over(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """Done when this life ends."""
+        over = loop.create_future()
+        self._waiting.append(over)
+        if self.is_over:
+            over.set_result(None)
+        return over
 
 
 _life: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)

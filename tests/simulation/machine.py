@@ -130,12 +130,12 @@ class Machine:
         life = self.life
         task = self.loop.create_task(work, context=life.context)
         self._graveyard.append(task)
-        until = self.loop.now + PATIENCE_SECONDS
-        while not task.done() and not life.is_over:
-            await asyncio.sleep(0.001)
-            if self.loop.now > until:
-                what = getattr(work, "__qualname__", work)
-                raise TimeoutError(f"{what} takes more than {PATIENCE_SECONDS:.0f} s")
+        done, _ = await asyncio.wait(
+            [task, life.over(self.loop)], timeout=PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done:
+            what = getattr(work, "__qualname__", work)
+            raise TimeoutError(f"{what} takes more than {PATIENCE_SECONDS:.0f} s")
 
     async def lead_anew(self, shard: int, pause_seconds: float) -> None:
         """Make the broker stop leading a shard, and lead it again, unless it dies meanwhile."""

@@ -133,22 +133,26 @@ def test_a_payload_that_does_not_fit_the_crc_it_came_with_is_noticed(
 NEAR_BLOCKS = st.builds(
     lambda block, more: max((block << LOW_BITS) + more, 0), st.integers(0, 1 << 45), st.integers(-300, 300)
 )
-NOISE = st.binary(max_size=200)
+NOISE = st.binary(max_size=200) | st.integers(0, 200).map(bytes)
+NUMBER = st.integers(-1, 1)
+"""Numbers of transactions. Other than that of -1, the headers of 0 and 1 end with zeros."""
 
 
-def header_at(position: int, seed: int) -> bytes:
-    entry = Entry(Kind.PLAIN, position, HEADER_BYTES, 0, 1, -1, TransactionId(-1, -1, -1), 0)
+def header_at(position: int, seed: int, number: int = -1) -> bytes:
+    entry = Entry(Kind.PLAIN, position, HEADER_BYTES, 0, 1, -1, TransactionId(-1, -1, number), 0)
     return encode_header(entry, b"", seed)
 
 
-@given(NEAR_BLOCKS | st.integers(0, 1 << 17), SEED, st.lists(NOISE | st.none(), max_size=8))
-def test_headers_are_found_wherever_they_begin(position: int, seed: int, parts: list[bytes | None]) -> None:
-    """None stands for a header; also across the places where the high bytes of positions change."""
+@given(NEAR_BLOCKS | st.integers(0, 1 << 17), SEED, st.lists(NOISE | NUMBER, max_size=8))
+def test_headers_are_found_wherever_they_begin(position: int, seed: int, parts: list[bytes | int]) -> None:
+    """A number stands for the header of its transaction; also across the places where the high bytes of
+    positions change.
+    """
     piece, expected = b"", []
     for part in parts:
-        if part is None:
+        if isinstance(part, int):
             expected.append(position + len(piece))
-        piece += header_at(position + len(piece), seed) if part is None else part
+        piece += header_at(position + len(piece), seed, part) if isinstance(part, int) else part
     assert list(find_headers(piece, position, seed)) == expected
 
 
