@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from tests.checker.history import Operation, Result, Transaction
 from tests.crash_states.stage import Moment, Survivor
-from tests.simulation.lying_disk import DirectoryNode, LyingDisk, Node
+from tests.simulation.disk_nodes import DirectoryNode, Node
+from tests.simulation.lying_disk import LyingDisk
 from tests.simulation.store import Contents
 
 

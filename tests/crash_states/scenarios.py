@@ -17,7 +17,7 @@ from faircopy.wire.api_keys import ApiKey
 from tests.checker.history import Offset, Result
 from tests.crash_states.stage import Stage
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, Refused, SimulatedProducer
-from tests.simulation.workload import Attempt
+from tests.simulation.record import Attempt
 
 Step = Callable[[Stage], Awaitable[None]]
 

@@ -26,8 +26,8 @@ from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import Machine
 from tests.simulation.network import Remote
 from tests.simulation.producer import GaveUp, Refused, SimulatedProducer, Snapshot
+from tests.simulation.record import Attempt
 from tests.simulation.store import Contents
-from tests.simulation.workload import Attempt
 
 SETTINGS = Settings(
     metadata_journals=1,

@@ -12,15 +12,9 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 
-from tests.simulation.lying_disk import (
-    SECTOR_BYTES,
-    DirectoryNode,
-    FileNode,
-    LyingDisk,
-    Node,
-    apply_names,
-    put,
-)
+from tests.simulation.aftermath import SECTOR_BYTES
+from tests.simulation.disk_nodes import DirectoryNode, FileNode, Node, apply_names, put
+from tests.simulation.lying_disk import LyingDisk
 
 ALL_SUBSETS_UNITS_MAX = 5
 RANDOM_STATES = 6

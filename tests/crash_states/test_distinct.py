@@ -11,11 +11,12 @@ import pytest
 from tests.checker.history import Result, Transaction
 from tests.crash_states.distinct import Tried
 from tests.crash_states.stage import Moment, Survivor
-from tests.simulation.lying_disk import DirectoryNode, FileNode, LyingDisk
+from tests.simulation.disk_nodes import DirectoryNode, FileNode
+from tests.simulation.lying_disk import LyingDisk
 from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.producer import Snapshot
+from tests.simulation.record import Attempt
 from tests.simulation.store import Contents
-from tests.simulation.workload import Attempt
 
 
 def moment(time: float = 0.0) -> Moment:
@@ -25,7 +26,9 @@ def moment(time: float = 0.0) -> Moment:
     contents = Contents()
     contents.tables["cluster"].put(b"key", b"value")
     asked = Transaction("red/1", "red", 0.0, 0.0, time, Result.UNKNOWN)
-    survivor = Survivor(Snapshot("blue/1", (1, 0), {"a-0": 1}), Attempt("blue/1", "blue", 0.0), "b-0", round(time))
+    survivor = Survivor(
+        Snapshot("blue/1", (1, 0), {"a-0": 1}), Attempt("blue/1", "blue", 0.0), "b-0", round(time)
+    )
     return Moment(DiskOperation(1, "write", Path("/file")), time, disk, contents, [asked], 0, (survivor,))
 
 

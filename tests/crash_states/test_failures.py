@@ -20,9 +20,9 @@ from tests.checker.check import Verdict, check
 from tests.crash_states import scenarios, sweep
 from tests.crash_states.stage import SETTINGS, Stage
 from tests.crash_states.sweep import in_a_world, read_all
+from tests.simulation.aftermath import Fate
 from tests.simulation.consumer import EARLIEST, SimulatedConsumer
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.lying_disk import Fate
 from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import DIRECTORY
 from tests.simulation.producer import GaveUp

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from faircopy.datalog.check import check_up_to, needs_check
 from faircopy.datalog.epochs import Epochs
@@ -21,7 +20,7 @@ from faircopy.wire.batch import placed_prefix, read_header
 from faircopy.wire.records import NewRecord, build_batch
 from tests.fuzz.choices import Choices
 from tests.fuzz.journals import IDENTITY, LOG, new_store
-from tests.fuzz.memory import MemoryDisk, edited
+from tests.fuzz.memory import MemoryDisk, changed_files
 from tests.simulation.store import Contents
 
 BATCHES = 12
@@ -50,6 +49,7 @@ SOUND_FILES = {
     for first in range(0, BATCHES, BATCHES_OF_A_SEGMENT)
 }
 END_OFFSET = BATCHES * RECORDS
+NEW_NAMES = [file_name(END_OFFSET), file_name(7), "old.log"]
 LAST_FILE = max(SOUND_FILES)
 END = LogEnd(int(LAST_FILE.stem), len(SOUND_FILES[LAST_FILE]))
 
@@ -81,7 +81,7 @@ def feed_files(data: bytes) -> bool:
     choices = Choices(data)
     reads = [(choices.up_to(END_OFFSET), choices.one_of(READ_BYTES)) for _ in range(4)]
     times_ms = [choices.signed(8), GREATEST_TIME_MS]
-    disk = MemoryDisk(changed_files(choices))
+    disk = MemoryDisk(changed_files(SOUND_FILES, NEW_NAMES, choices))
     with mount(disk):
         verify_all()
         log = DataLog(LOG, IDENTITY, new_store(INDEX), 1 << 20)
@@ -107,22 +107,6 @@ def refusals(refused: list[Exception] | None = None) -> Iterator[list[Exception]
         yield refused
     except (DamagedLog, StorageFailure) as error:
         refused.append(error)
-
-
-def changed_files(choices: Choices) -> dict[Path, bytes]:
-    files = dict(SOUND_FILES)
-    while not choices.is_over:
-        path = choices.one_of(sorted(SOUND_FILES))
-        kind = choices.number() % 8
-        if kind == 0:
-            files.pop(path, None)
-        elif kind == 1:
-            files[path.with_name(choices.one_of([file_name(END_OFFSET), file_name(7), "old.log"]))] = (
-                choices.some()
-            )
-        elif path in files:
-            files[path] = edited(files[path], choices)
-    return files
 
 
 def check_read(log: DataLog, offset: int, size: int) -> None:

@@ -5,11 +5,12 @@ Nothing waits for a disk, and each input finds the files fresh.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.fuzz.choices import Choices
-from tests.simulation.lying_disk import DirectoryNode, FileNode, LyingDisk
+from tests.simulation.disk_nodes import DirectoryNode, FileNode
+from tests.simulation.lying_disk import LyingDisk
 
 READ_BEYOND_BYTES_MAX = 4 << 20
 EDITS_MAX = 16
@@ -81,3 +82,20 @@ def edit(content: bytearray, choices: Choices) -> None:
         begin = choices.up_to(len(content))
         copied = content[begin : begin + choices.number(2)]
         content[at : at + len(copied)] = copied
+
+
+def changed_files(
+    sound: Mapping[Path, bytes], new_names: Sequence[str], choices: Choices
+) -> dict[Path, bytes]:
+    """Sound files, some of which are gone or edited, and perhaps others of these names beside them."""
+    files = dict(sound)
+    while not choices.is_over:
+        path = choices.one_of(sorted(sound))
+        kind = choices.number() % 8
+        if kind == 0:
+            files.pop(path, None)
+        elif kind == 1:
+            files[path.with_name(choices.one_of(new_names))] = choices.some()
+        elif path in files:
+            files[path] = edited(files[path], choices)
+    return files

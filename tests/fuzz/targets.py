@@ -56,18 +56,20 @@ TARGETS = {
             "records of each codec, with a bound on what comes out",
         ),
         Target("columns", "columns:feed_batches", "batches as the publisher reads them", 8192),
-        Target("journal-files", "journals:feed_files", "segments with edits, to recovery", 1024),
+        Target("journal-files", "journal_files:feed_files", "segments with edits, to recovery", 1024),
         Target(
             "journal-entries",
-            "journals:feed_entries",
+            "journal_entries:feed_entries",
             "sound entries with odd fields, to the fold and the copy",
         ),
         Target(
-            "metadata-entries", "journals:feed_metadata", "sound entries with odd fields, to the transactions"
+            "metadata-entries",
+            "metadata_entries:feed_metadata",
+            "sound entries with odd fields, to the transactions",
         ),
         Target(
             "offsets-entries",
-            "journals:feed_offsets",
+            "offsets_entries:feed_offsets",
             "sound entries with odd fields, to the groups' offsets",
         ),
         Target("log-files", "logs:feed_files", "segments with edits, to readers", 1024),

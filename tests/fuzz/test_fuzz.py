@@ -19,7 +19,9 @@ from tests.fuzz.broken import UNCHECKED
 from tests.fuzz.campaign import CORPUS, MEMORY_MIB_MAX, NO_ATHERIS, Outcome, fuzz, has_atheris
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import edited
-from tests.fuzz.seeds import EDITS, FOUND, seeds_of
+from tests.fuzz.seeds.__main__ import FOUND
+from tests.fuzz.seeds.by_target import seeds_of
+from tests.fuzz.seeds.files import EDITS
 from tests.fuzz.targets import TARGETS
 
 SECONDS = 3

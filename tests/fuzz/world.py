@@ -34,8 +34,8 @@ from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.messages import encode_request
 from tests.fuzz.memory import MemoryDisk
 from tests.fuzz.pipe import Pipe
+from tests.simulation.disk_nodes import DirectoryNode
 from tests.simulation.loop import Life, VirtualLoop
-from tests.simulation.lying_disk import DirectoryNode
 from tests.simulation.store import Contents, SimulatedStore
 from tests.simulation.threads import SimulatedThreads
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,8 @@ def _nothing_stays_broken() -> Iterator[None]:
 
 def test_there_are_enough() -> None:
     assert len(MUTANTS) >= 20
+    files = Path(__file__).parent.glob("*.py")
+    assert len(MUTANTS) == sum(file.read_text().count("\n@mutant\n") for file in files), "all are collected"
     assert {*BY_CRASH_STATES, *BY_TESTS} <= set(MUTANTS)
 
 

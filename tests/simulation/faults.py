@@ -8,8 +8,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from tests.simulation.aftermath import Fate
 from tests.simulation.coverage import Coverage
-from tests.simulation.lying_disk import Crash, Fate, Operation
+from tests.simulation.lying_disk import Crash, Operation
 from tests.simulation.machine import Machine
 
 DOWN_SECONDS = 2.0

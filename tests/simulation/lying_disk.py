@@ -1,12 +1,7 @@
 """A disk that keeps what was fsynced, and an arbitrary part of the rest.
 
 `LyingDisk` takes the calls of `storage.system.System`. `crash` returns the disk that the machine finds when
-it comes back. Each sector of a write that was not fsynced is kept, lost or garbled. Of the sizes, and of the
-names in directories, that were not fsynced, some are kept. One promise always holds, as in POSIX: a rename is
-never half done.
-
-    a file       is `durable`, and the writes and sizes since the last fdatasync, in order
-    a directory  is the names that are durable, and its changes since the last fsync, in order
+it comes back.
 
 After a failed fsync, written data stays readable until the machine loses power, but never becomes durable
 (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
@@ -19,14 +14,13 @@ import itertools
 import os
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.storage.system import PRIVATE_DIRECTORY, Buffer, Space, Status, System
+from tests.simulation.aftermath import Aftermath, Fate
+from tests.simulation.disk_nodes import DirectoryNode, FileNode, Node
 
-SECTOR_BYTES = (512, 4096)
 SIZE_BYTES = 1 << 40
 WITHIN_A_WRITE = "write on"
 
@@ -41,90 +35,6 @@ class Operation(NamedTuple):
 
 class Crash(BaseException):
     """The machine stops in the middle of a call. Nothing after that reaches the disk."""
-
-
-class Fate(Enum):
-    """What happens to data that was not fsynced."""
-
-    KEPT = "kept"
-    LOST = "lost"
-    MIXED = "mixed"
-    GARBLED = "garbled"
-
-
-@dataclass
-class FileNode:
-    """A file. `changes`, not fsynced yet, are (position, bytes) of writes and (size, None) of new sizes."""
-
-    content: bytearray = field(default_factory=bytearray)
-    size: int = 0
-    durable: bytearray = field(default_factory=bytearray)
-    durable_size: int = 0
-    changes: list[tuple[int, bytes | None]] = field(default_factory=list)
-    modified_ns: int = 0
-
-    def write(self, position: int, data: bytes) -> None:
-        put(self.content, position, data)
-        self.size = max(self.size, position + len(data))
-        self.changes.append((position, data))
-
-    def resize(self, size: int) -> None:
-        del self.content[size:]
-        self.size = size
-        self.changes.append((size, None))
-
-    def read(self, position: int, size: int) -> bytes:
-        end = min(position + size, self.size)
-        found = bytes(self.content[position:end])
-        return found + bytes(max(end - max(position, len(self.content)), 0) if end > position else 0)
-
-    def sync(self) -> None:
-        for position, data in self.changes:
-            if data is None:
-                del self.durable[position:]
-                self.durable_size = position
-            else:
-                put(self.durable, position, data)
-                self.durable_size = max(self.durable_size, position + len(data))
-        self.changes.clear()
-
-
-@dataclass
-class DirectoryNode:
-    """A directory; `changes` are (name, node or None) in the order in which they were made, a rename as one
-    of two.
-    """
-
-    names: dict[str, FileNode | DirectoryNode] = field(default_factory=dict)
-    durable: dict[str, FileNode | DirectoryNode] = field(default_factory=dict)
-    changes: list[dict[str, FileNode | DirectoryNode | None]] = field(default_factory=list)
-
-    def change(self, changed: dict[str, FileNode | DirectoryNode | None]) -> None:
-        apply_names(self.names, changed)
-        self.changes.append(changed)
-
-    def sync(self) -> None:
-        for changed in self.changes:
-            apply_names(self.durable, changed)
-        self.changes.clear()
-
-
-Node = FileNode | DirectoryNode
-
-
-def put(content: bytearray, position: int, data: bytes) -> None:
-    """Write into a file's bytes. Bytes never written are zero, and take no memory."""
-    if position > len(content):
-        content += bytes(position - len(content))
-    content[position : position + len(data)] = data
-
-
-def apply_names(names: dict[str, Node], changed: dict[str, Node | None]) -> None:
-    for name, node in changed.items():
-        if node is None:
-            names.pop(name, None)
-        else:
-            names[name] = node
 
 
 _DESCRIPTORS = itertools.count(1 << 30)
@@ -330,77 +240,3 @@ class LyingDisk(System):
             node.sync()
             if isinstance(node, DirectoryNode):
                 waiting += node.names.values()
-
-
-class Aftermath:
-    """One crash: what is left of each file and directory. A file of two names, as in a half-kept rename,
-    stays one.
-    """
-
-    def __init__(self, fate: Fate, chosen: random.Random) -> None:
-        self._fate = fate
-        self._chosen = chosen
-        self._sector_bytes = chosen.choice(SECTOR_BYTES)
-        self._made: dict[int, Node] = {}
-
-    def node(self, node: Node) -> Node:
-        if id(node) not in self._made:
-            self._made[id(node)] = (
-                self.directory(node) if isinstance(node, DirectoryNode) else self.file(node)
-            )
-        return self._made[id(node)]
-
-    def directory(self, node: DirectoryNode) -> DirectoryNode:
-        names = dict(node.durable)
-        for changed in self._kept_changes(node):
-            apply_names(names, changed)
-        left = {name: self.node(child) for name, child in names.items()}
-        return DirectoryNode(left, dict(left))
-
-    def _kept_changes(self, node: DirectoryNode) -> list[dict[str, Node | None]]:
-        if self._fate is Fate.KEPT:
-            return node.changes
-        if self._fate is Fate.LOST:
-            return []
-        if self._chosen.random() < 0.5:  # like a journaling file system: in order, up to some point
-            return node.changes[: self._chosen.randint(0, len(node.changes))]
-        return [changed for changed in node.changes if self._chosen.random() < 0.5]
-
-    def file(self, node: FileNode) -> FileNode:
-        content, size = bytearray(node.durable), node.durable_size
-        for position, data in self._kept_writes(node):
-            if data is None:
-                size = position
-                del content[size:]
-            else:
-                put(content, position, data)
-                size = max(size, position + len(data))
-        return FileNode(bytearray(content), size, content, size, [], node.modified_ns)
-
-    def _kept_writes(self, node: FileNode) -> list[tuple[int, bytes | None]]:
-        if self._fate is Fate.KEPT:
-            return node.changes
-        if self._fate is Fate.LOST:
-            return []
-        kept: list[tuple[int, bytes | None]] = []
-        for position, data in node.changes:
-            if data is None:
-                if self._chosen.random() < 0.5:
-                    kept.append((position, None))
-                continue
-            kept += self._sectors(position, data)
-        return kept
-
-    def _sectors(self, position: int, data: bytes) -> list[tuple[int, bytes | None]]:
-        """Each sector of a write by itself: kept, lost, or, as the fate may be, full of something else."""
-        found: list[tuple[int, bytes | None]] = []
-        at = 0
-        while at < len(data):
-            size = min(self._sector_bytes - (position + at) % self._sector_bytes, len(data) - at)
-            draw = self._chosen.random()
-            if draw < 0.5:
-                found.append((position + at, data[at : at + size]))
-            elif self._fate is Fate.GARBLED and draw < 0.6:
-                found.append((position + at, self._chosen.randbytes(size)))
-            at += size
-        return found

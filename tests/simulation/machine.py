@@ -18,9 +18,10 @@ from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import Shortage, WriteFailure
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.system import mount
+from tests.simulation.aftermath import Fate
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
-from tests.simulation.lying_disk import Crash, Fate, LyingDisk
+from tests.simulation.lying_disk import Crash, LyingDisk
 from tests.simulation.network import Disconnected, Link, Weather
 from tests.simulation.publisher import SimulatedPublisher
 from tests.simulation.refold import differences

@@ -16,7 +16,8 @@ from faircopy.publish.offsets import Held, held_from_json
 from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_request, parse_reply
 from faircopy.publish.server import PublishServer
 from tests.simulation.coverage import Coverage
-from tests.simulation.lying_disk import DirectoryNode, FileNode, LyingDisk
+from tests.simulation.disk_nodes import DirectoryNode, FileNode
+from tests.simulation.lying_disk import LyingDisk
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

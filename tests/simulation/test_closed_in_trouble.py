@@ -24,8 +24,8 @@ from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
+from tests.simulation.aftermath import Fate
 from tests.simulation.consumer import SimulatedConsumer
-from tests.simulation.lying_disk import Fate
 from tests.simulation.producer import Refused
 from tests.simulation.test_led_anew import (
     PARTITIONS,

@@ -11,7 +11,7 @@ from faircopy.publish.relocate import relocate
 from faircopy.storage.paths import list_directory
 from faircopy.storage.state_store import Put, StateStore
 from faircopy.verify.directory import DirectoryCheck
-from tests.simulation.lying_disk import DirectoryNode, Node
+from tests.simulation.disk_nodes import DirectoryNode, Node
 from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.store import Contents
 

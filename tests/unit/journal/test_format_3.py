@@ -13,8 +13,8 @@ from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.format_3 import check, decode_header, find_headers
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.verify.journal_entries import open_to_show, unclean_end
+from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, run, tear
 from tests.unit.journal.test_format_4 import POSITION, SEED, entries, flip_a_bit
-from tests.unit.journal.test_journal import IDENTITY, Bench, flip, run, tear
 from tests.upgrade.format_3 import Old, encode_header, write_segment
 
 RESERVED = 4096

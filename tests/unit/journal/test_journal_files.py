@@ -10,7 +10,7 @@ import pytest
 from faircopy.journal.entry import Kind
 from faircopy.verify.findings import Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, open_journal
-from tests.unit.journal.test_journal import IDENTITY, Bench
+from tests.unit.journal.journal_bench import IDENTITY, Bench
 
 SEGMENTS = 5
 PAYLOAD = bytes(700 << 10)  # one a segment

@@ -1,0 +1,127 @@
+"""Requests of administrators' tools that go beyond what most clients send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from faircopy.wire.api_keys import ApiKey
+from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.records import NewRecord, build_batch
+from tests.admin.asking import ask, create
+from tests.broker_process import BrokerProcess
+
+TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
+CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+NOT_ASKED = -(2**31)
+
+
+# -- CreateTopics --------------------------------------------------------------------------------------------
+
+ODD = {"no.such.setting": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "configs", "fields", "code"),
+    [
+        ("there", ODD, {"num_partitions": 0, "replication_factor": 3}, ErrorCode.TOPIC_ALREADY_EXISTS),
+        ("no/slash", ODD, {"num_partitions": 0}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("new", ODD, {"num_partitions": 0, "replication_factor": 3}, ErrorCode.INVALID_CONFIG),
+        ("new", {}, {"num_partitions": 0, "replication_factor": 1}, ErrorCode.INVALID_PARTITIONS),
+        ("new", {}, {"num_partitions": 1, "replication_factor": 3}, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ],
+)
+def test_what_is_wrong_with_a_topic_is_said_in_kafkas_order(
+    broker: BrokerProcess, name: str, configs: dict[str, str], fields: dict[str, Any], code: ErrorCode
+) -> None:
+    """Connect makes its topics at each start, and relies on being told that they exist."""
+    assert create(broker, name, configs, **fields).error_code == code
+
+
+# -- Metadata ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [10, 11, 12])
+def test_topics_by_id(broker: BrokerProcess, version: int) -> None:
+    """Java's client gives an empty name, others give none."""
+    (there,) = ask(broker, ApiKey.METADATA, 12, {"topics": [{"name": "there"}]}).topics
+    for name in ("", "something else") + ((None,) if version == 12 else ()):
+        asked = {
+            "topics": [{"name": name, "topic_id": there.topic_id}, {"name": name, "topic_id": b"\7" * 16}]
+        }
+        found, missing = ask(broker, ApiKey.METADATA, version, asked).topics
+        assert (found.error_code, found.name, found.topic_id) == (0, "there", there.topic_id)
+        assert (missing.error_code, missing.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, b"\7" * 16)
+        assert not missing.name
+    (nameless,) = ask(broker, ApiKey.METADATA, version, {"topics": [{"name": ""}]}).topics
+    assert nameless.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+# -- operations ----------------------------------------------------------------------------------------------
+
+
+def test_without_an_authorizer_all_operations_are_authorized(broker: BrokerProcess) -> None:
+    both = {"include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
+    found = ask(broker, ApiKey.METADATA, 8, {"topics": [{"name": "there"}, {"name": "no/slash"}]} | both)
+    assert found.cluster_authorized_operations == CLUSTER_OPERATIONS
+    assert [topic.topic_authorized_operations for topic in found.topics] == [TOPIC_OPERATIONS, NOT_ASKED]
+    group = {"groups": ["nobody"], "include_authorized_operations": True}
+    (described,) = ask(broker, ApiKey.DESCRIBE_GROUPS, 5, group).groups
+    assert described.authorized_operations == GROUP_OPERATIONS
+    cluster = ask(broker, ApiKey.DESCRIBE_CLUSTER, 1, {"include_cluster_authorized_operations": True})
+    assert cluster.cluster_authorized_operations == CLUSTER_OPERATIONS
+
+
+def test_who_does_not_ask_is_told_no_operations(broker: BrokerProcess) -> None:
+    found = ask(broker, ApiKey.METADATA, 8, {"topics": None})
+    assert {topic.topic_authorized_operations for topic in found.topics} == {NOT_ASKED}
+    assert found.cluster_authorized_operations == NOT_ASKED
+    (described,) = ask(broker, ApiKey.DESCRIBE_GROUPS, 5, {"groups": ["nobody"]}).groups
+    assert described.authorized_operations == NOT_ASKED
+    assert ask(broker, ApiKey.DESCRIBE_CLUSTER, 1, {}).cluster_authorized_operations == NOT_ASKED
+
+
+# -- ListGroups, ListOffsets ---------------------------------------------------------------------------------
+
+
+def test_groups_by_type(broker: BrokerProcess) -> None:
+    place = {"partition_index": 0, "committed_offset": 0, "committed_metadata": None}
+    commit = {"group_id": "typed", "member_id": "", "topics": [{"name": "there", "partitions": [place]}]}
+    ask(broker, ApiKey.OFFSET_COMMIT, 8, commit)
+
+    def listed(*types: str) -> list[tuple[str, str]]:
+        answer = ask(broker, ApiKey.LIST_GROUPS, 5, {"states_filter": [], "types_filter": list(types)})
+        assert answer.error_code == ErrorCode.NONE
+        return [(group.group_id, group.group_type) for group in answer.groups]
+
+    assert listed() == listed("classic") == listed("Consumer", "Classic") == [("typed", "classic")]
+    assert listed("consumer") == listed("share") == []
+
+
+@pytest.mark.parametrize("version", [1, 7, 8, 9, 10])
+def test_offsets_by_what_kafka_calls_them(broker: BrokerProcess, version: int) -> None:
+    records = build_batch([NewRecord(b"x", timestamp_ms=1_000), NewRecord(b"y", timestamp_ms=2_000)])
+    topic = f"listed-{version}"
+    create(broker, topic)
+    partitions = [{"index": 0, "records": records}]
+    body = {"acks": -1, "timeout_ms": 5_000, "topic_data": [{"name": topic, "partition_data": partitions}]}
+    ask(broker, ApiKey.PRODUCE, 9, body)
+
+    def offset(timestamp: int) -> tuple[int, int]:
+        partition = {"partition_index": 0, "timestamp": timestamp}
+        fields = {"topics": [{"name": topic, "partitions": [partition]}]} | (
+            {"timeout_ms": 1_000} if version > 9 else {}
+        )
+        (found,) = ask(broker, ApiKey.LIST_OFFSETS, version, fields).topics[0].partitions
+        return found.error_code, found.offset
+
+    unsupported = (ErrorCode.UNSUPPORTED_VERSION, -1)
+    assert offset(-2) == (0, 0)
+    assert offset(-1) == (0, 2)
+    assert offset(-3) == ((0, 1) if version >= 7 else unsupported)
+    assert offset(-4) == ((0, 0) if version >= 8 else unsupported)
+    assert offset(-5) == ((0, -1) if version >= 9 else unsupported)
+    assert offset(-6) == offset(-(2**63)) == unsupported
+    assert offset(1_500) == (0, 1)

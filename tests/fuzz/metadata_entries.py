@@ -1,0 +1,54 @@
+"""Entries of a metadata journal, to the transactions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from faircopy.journal.entry import Kind
+from faircopy.storage.system import mount
+from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
+from tests.fuzz.choices import Choices
+from tests.fuzz.journals import new_journal, new_store, segment_files
+from tests.fuzz.memory import MemoryDisk
+from tests.fuzz.odd_entries import NAMES, NUMBERS, TOPIC_IDS, odd_entries, refusals
+
+METADATA_KINDS = [
+    Kind.FENCE,
+    Kind.BEGIN,
+    Kind.ADD,
+    Kind.PREPARE_COMMIT,
+    Kind.PREPARE_ABORT,
+    Kind.COMMITTED,
+    Kind.ABORTED,
+    Kind.FORGET,
+    Kind.UNCLEAN,
+]
+
+
+def metadata_payload(choices: Choices, _kind: int) -> bytes:
+    """A payload for an entry of a metadata journal: the fields of all kinds, since each takes its own."""
+    if choices.number() % 16 == 0:
+        return choices.some()
+    places = [[choices.one_of(TOPIC_IDS), choices.one_of(NUMBERS), choices.one_of(NUMBERS)] for _ in range(2)]
+    width = 2 + choices.number() % 2
+    payload = {
+        "id": choices.one_of(NAMES),
+        "timeout_ms": choices.one_of(NUMBERS),
+        "at_ms": choices.one_of(NUMBERS),
+        "pardoned": choices.one_of(NUMBERS),
+        "told": choices.one_of(NUMBERS),
+        "untold": choices.one_of(NUMBERS),
+        "fence": choices.one_of(NUMBERS),
+        "partitions": [place[:width] for place in places],
+    }
+    return json.dumps(payload).encode()
+
+
+def feed_metadata(data: bytes) -> bool:
+    """A journal of transactions, recovered."""
+    identity = journal_identity(0)
+    written = odd_entries(Choices(data), METADATA_KINDS, metadata_payload)
+    with mount(MemoryDisk(segment_files(written, identity))), refusals() as refused:
+        MetadataJournal(0, new_journal(identity), new_store(), cast(Any, None)).recover()
+    return not refused

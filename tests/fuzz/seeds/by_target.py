@@ -1,0 +1,38 @@
+"""The seeds of all targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.fuzz.seeds import batches, configuration, entries, files, messages, requests, tables, values
+from tests.fuzz.seeds.seed import Seeds
+
+SEEDS: dict[str, Callable[[], Seeds]] = {
+    "frames": messages.frames,
+    "requests": requests.requests,
+    "request-decoders": messages.request_decoders,
+    "response-decoders": messages.response_decoders,
+    "record-batches": batches.record_batches,
+    "decompression": batches.decompression,
+    "columns": batches.columns,
+    "journal-files": files.journal_files,
+    "journal-entries": entries.journal_entries,
+    "metadata-entries": entries.metadata_entries,
+    "offsets-entries": entries.offsets_entries,
+    "log-files": files.log_files,
+    "state-file": files.state_file,
+    "state-values": values.state_values,
+    "format-file": files.format_file,
+    "spark-log": tables.spark_log,
+    "spark-log-directory": tables.spark_log_directory,
+    "table-state": tables.table_state,
+    "footers": tables.footers,
+    "publisher-lines": tables.publisher_lines,
+    "settings": configuration.settings,
+    "topic-configs": configuration.topic_configs,
+}
+
+
+def seeds_of(target: str) -> Seeds:
+    """The seeds of a target, each with its name."""
+    return SEEDS[target]()

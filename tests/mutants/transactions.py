@@ -1,0 +1,187 @@
+"""Mutants of transactions, from their drafts to what is remembered of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from faircopy.copier import copy, fold
+from faircopy.copier.producers import ProducerState
+from faircopy.journal.entry import NOWHERE, Kind
+from faircopy.journal.journal import Journal
+from faircopy.partition import partition
+from faircopy.transactions import decisions, order, settlement
+from faircopy.transactions import recovery as transaction_recovery
+from faircopy.transactions.commits import Commits
+from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.table import TransactionTable
+from tests.mutants.registry import mutant, replaced
+
+
+@mutant
+def ack_without_the_participants() -> Iterator[Any]:
+    """I5: a commit waits for PREPARE_COMMIT only."""
+    with replaced(Commits, "promising", lambda self, transaction: []):
+        yield
+
+
+@mutant
+def apply_twice() -> Iterator[Any]:
+    """I4: a second APPLY of a transaction takes effect again."""
+    real_decide, real_apply = fold.PartitionState._decide, fold.PartitionState.fold_apply
+
+    def decide(self: fold.PartitionState, transaction: Any, outcome: fold.Branch) -> None:
+        before = self.transactions.get(transaction)
+        real_decide(self, transaction, outcome)
+        if before is not None and outcome.standing is fold.Standing.APPLIED:
+            before.standing = outcome.standing
+            self.transactions[transaction] = before
+
+    def fold_apply(self: fold.PartitionState, entry: Any, finished: int, rank: int) -> Any:
+        known = self.transactions.get(entry.transaction)
+        if known is not None and known.standing is fold.Standing.APPLIED:
+            known.standing = fold.Standing.PREPARED
+        return real_apply(self, entry, finished, rank)
+
+    def apply(self: partition.Partition, transaction: Any, finished: int, rank: int, done: Any) -> None:
+        self._close(transaction)
+        entry = self.journal.append(
+            Kind.APPLY, fold.APPLY_PAYLOAD.pack(finished, rank), transaction=transaction
+        )
+        self._release(self.state.fold_apply(entry, finished, rank), done)
+
+    with (
+        replaced(fold.PartitionState, "_decide", decide),
+        replaced(fold.PartitionState, "fold_apply", fold_apply),
+        replaced(partition.Partition, "apply", apply),
+    ):
+        yield
+
+
+@mutant
+def drop_the_first_draft() -> Iterator[Any]:
+    """I3: the reverse list is not walked to its beginning."""
+    real = copy.all_drafts
+
+    def all_drafts(*arguments: Any) -> Any:
+        drafts = real(*arguments)
+        return drafts[1:] + drafts[:1] if len(drafts) > 1 else drafts
+
+    with replaced(copy, "all_drafts", all_drafts):
+        yield
+
+
+@mutant
+def drop_previous() -> Iterator[Any]:
+    """I3: a draft does not know the one before it."""
+    real = Journal.append
+
+    def append(self: Journal, kind: Any, payload: Any = b"", **named: Any) -> Any:
+        if kind == Kind.DRAFT:
+            named["previous"] = NOWHERE
+        return real(self, kind, payload, **named)
+
+    with replaced(Journal, "append", append):
+        yield
+
+
+@mutant
+def believe_every_duplicate_is_new() -> Iterator[Any]:
+    """A batch that a client sends again is appended again (KIP-98)."""
+    with replaced(ProducerState, "find_duplicate", lambda self, header: None):
+        yield
+
+
+@mutant
+def reuse_transaction_numbers() -> Iterator[Any]:
+    """I4: numbers begin anew at each start, so drafts of a forgotten transaction may join a later one."""
+    real = TransactionCoordinator.__init__
+
+    def begin(self: TransactionCoordinator, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+        self._numbers = Numbers(1)
+
+    with replaced(TransactionCoordinator, "__init__", begin):
+        yield
+
+
+@mutant
+def commit_what_was_lost() -> Iterator[Any]:
+    """I5: a coordinator that recovers in PREPARE_COMMIT does not ask if every participant has promised."""
+    with replaced(transaction_recovery, "is_promised", lambda find_participant, transaction: True):
+        yield
+
+
+@mutant
+def leave_drafts_of_the_unknown() -> Iterator[Any]:
+    """Drafts of transactions that a crash made the coordinator forget stay open for ever."""
+    with replaced(settlement, "discard_unknown", lambda journals, partitions: None):
+        yield
+
+
+@mutant
+def remember_the_forgotten() -> Iterator[Any]:
+    """Partitions remember the last transaction of every transactional id for ever."""
+    with replaced(partition.Partition, "forget_producers", lambda self, producer_ids: None):
+        yield
+
+
+@mutant
+def remember_the_forgotten_after_a_crash() -> Iterator[Any]:
+    """The same, if a crash comes before partitions are told."""
+    with replaced(settlement, "forget_unknown", lambda journals, partitions: None):
+        yield
+
+
+@mutant
+def tell_nobody_of_aborts() -> Iterator[Any]:
+    """A producer whose transaction a crash has ended may commit the rest of it."""
+    with replaced(decisions, "ensure_told", lambda producer: None):
+        yield
+
+
+@mutant
+def let_zombies_in() -> Iterator[Any]:
+    """KIP-98: the epoch of a request is ignored."""
+    real = decisions.newest_producer
+
+    def newest_producer(
+        table: TransactionTable, transactional_id: str, producer_id: int, epoch: int, fenced: Any
+    ) -> Any:
+        known = table.producers.get(transactional_id)
+        return real(table, transactional_id, producer_id, epoch if known is None else known.epoch, fenced)
+
+    with replaced(decisions, "newest_producer", newest_producer):
+        yield
+
+
+@mutant
+def take_late_requests() -> Iterator[Any]:
+    """KAFKA-17754: a request on a connection that its client has replaced ends a later transaction."""
+    with replaced(TransactionCoordinator, "_admit", lambda self, *arguments: None):
+        yield
+
+
+@mutant
+def apply_in_any_order() -> Iterator[Any]:
+    """P5: a transaction is applied when it is durable, whatever came before it in its group."""
+
+    def durable(self: GroupOrder, group: str, transaction: Any) -> Any:
+        self._waiting[group].remove(transaction)
+        return [transaction]
+
+    with replaced(GroupOrder, "durable", durable):
+        yield
+
+
+@mutant
+def apply_again_in_any_order() -> Iterator[Any]:
+    """G0: after a crash between the participants' APPLYs, groups go on in another order than before."""
+    with replaced(order, "by_rank", in_journals_order), replaced(settlement, "by_rank", in_journals_order):
+        yield
+
+
+def in_journals_order(decided: Sequence[Any]) -> list[Any]:
+    return [item for _, _, item in decided]

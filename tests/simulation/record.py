@@ -1,0 +1,71 @@
+"""What the clients of a simulation did and saw, as it becomes a history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.checker.history import (
+    Committed,
+    End,
+    Final,
+    Offset,
+    Operation,
+    Poll,
+    Result,
+    Send,
+    Snapshot,
+    Transaction,
+)
+
+
+@dataclass
+class Attempt:
+    """One transaction or plain send under way. If it never finishes, its result stays unknown."""
+
+    process: str
+    group: str | None
+    begun: float
+    commit_asked: float | None = None
+    ended: float | None = None
+    result: Result = Result.UNKNOWN
+    sends: list[Send] = field(default_factory=list)
+    offsets: list[Offset] = field(default_factory=list)
+
+    def finish(self, result: Result, now: float) -> None:
+        self.result, self.ended = result, now
+
+    def operation(self, now: float) -> Transaction:
+        """Its operation in a history. An unfinished one lasts until `now`."""
+        return Transaction(
+            self.process,
+            self.group,
+            self.begun,
+            self.commit_asked,
+            self.ended if self.ended is not None else now,
+            self.result,
+            list(self.sends),
+            offsets=list(self.offsets),
+        )
+
+
+def with_offsets(sends: list[Send], base_offset: int) -> list[Send]:
+    """The messages of a batch with their offsets. For a batch written long ago, the broker returns none."""
+    if base_offset < 0:
+        return sends
+    return [send._replace(offset=base_offset + number) for number, send in enumerate(sends)]
+
+
+class Record:
+    """All that the clients of one run did and saw."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self.polls: list[Poll] = []
+        self.told: list[End | Committed] = []
+        self.finals: list[Final] = []
+        self.snapshots: list[Snapshot] = []
+
+    def history(self, now: float) -> list[Operation]:
+        """All operations, in order of their start."""
+        transactions = [attempt.operation(now) for attempt in self.attempts]
+        return [*transactions, *self.polls, *self.told, *self.snapshots, *self.finals]

@@ -1,0 +1,90 @@
+"""Journals on real files, opened and reopened, and their bytes torn, for the tests of this folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from faircopy.journal.journal import Journal
+from faircopy.journal.options import Durability, JournalOptions
+from faircopy.journal.reading import Recovered
+from faircopy.storage.disk_pool import DiskPool
+
+IDENTITY = bytes(range(20))
+SEGMENT_BYTES = 1 << 20
+
+
+class Bench:
+    """A loop's worth of journals in one directory."""
+
+    def __init__(self, path: Path, durability: Durability = Durability.FSYNC) -> None:
+        self.path = path
+        self.loop = asyncio.get_running_loop()
+        self.disk = DiskPool(self.loop, threads=2)
+        self.failures: list[BaseException] = []
+        self.durability = durability
+        self._salt = 0
+
+    def new_salt(self) -> int:
+        self._salt += 1
+        return self._salt
+
+    def journal(self) -> Journal:
+        options = JournalOptions(self.durability, SEGMENT_BYTES, self.new_salt, self.failures.append)
+        return Journal(self.path, IDENTITY, self.disk, self.loop, options)
+
+    def opened(self) -> Journal:
+        """A journal whose segments were found, and not yet read."""
+        journal = self.journal()
+        journal.open()
+        return journal
+
+    def recovered(self, start: int = 0) -> tuple[Journal, list[tuple[int, bytes]]]:
+        """A journal opened from disk, and the (position, payload) pairs that it holds from `start` on."""
+        found: list[tuple[int, bytes]] = []
+        journal = self.opened()
+
+        def fold(recovered: Recovered) -> None:
+            found.append((recovered.entry.position, bytes(recovered.payload)))
+
+        journal.recover(start, fold)
+        return journal, found
+
+
+def run(
+    path: Path, test: Callable[[Bench], Awaitable[Any]], durability: Durability = Durability.FSYNC
+) -> None:
+    """Run a test with a fresh loop."""
+
+    async def main() -> None:
+        bench = Bench(path, durability)
+        try:
+            await test(bench)
+        finally:
+            bench.disk.close()
+
+    asyncio.run(main())
+
+
+def only_segment(path: Path) -> Path:
+    (segment,) = path.glob("*.journal")
+    return segment
+
+
+def flip(path: Path, byte: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 0xFF
+    path.write_bytes(data)
+
+
+def tear(path: Path, first: int, end: int, data: st.DataObject) -> None:
+    """Lose any of the 512-byte sectors between two bytes of a file, as a power cut may."""
+    content = bytearray(path.read_bytes())
+    for at in range(first, end, 512):
+        if data.draw(st.booleans()):
+            content[at : min(at + 512, end)] = bytes(min(at + 512, end) - at)
+    path.write_bytes(content)

@@ -1,0 +1,208 @@
+"""Who waits for a write or an fdatasync: when they are told, what they share, what they don't wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from faircopy.journal.entry import Kind
+from faircopy.journal.errors import JournalFull
+from faircopy.journal.group_commit import WriteRun, write_all
+from faircopy.journal.segments import sync_files
+from faircopy.storage.failures import NoSpace, StorageFailure
+from faircopy.storage.file import File
+from tests.unit.journal.journal_bench import Bench, run
+
+
+def test_waiters_are_called_in_order_and_share_an_fsync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs: list[Path] = []
+    sync = File.sync
+
+    def counted(file: File) -> None:
+        syncs.append(file.path)
+        sync(file)
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        monkeypatch.setattr(File, "sync", counted)
+        called: list[int] = []
+        for n in range(100):
+            journal.append(Kind.PLAIN, b"x")
+            journal.when_durable(partial(called.append, n))
+        await journal.durable()
+        assert called == list(range(100))
+        assert len(syncs) == 1
+
+    run(tmp_path, test)
+
+
+def test_a_draft_is_written_without_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        synced = journal.watermarks.synced
+        written: asyncio.Future[None] = bench.loop.create_future()
+        journal.append(Kind.DRAFT, b"draft")
+        journal.when_written(lambda: written.set_result(None))
+        await written
+        assert journal.watermarks.written == journal.watermarks.appended
+        assert journal.watermarks.synced == synced
+
+    run(tmp_path, test)
+
+
+def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts are acked once written, even while another's fdatasync is under way, and share the next one."""
+    synced: list[int] = []
+    go_on = threading.Event()
+
+    def slow_sync(files: list[File]) -> None:
+        synced.append(len(files))
+        assert go_on.wait(10)
+        sync_files(files)
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        monkeypatch.setattr("faircopy.journal.group_commit.sync_files", slow_sync)
+        done: list[str] = []
+        journal.append(Kind.PLAIN, b"second")
+        journal.when_durable(lambda: done.append("second is durable"))
+        while not synced:
+            await asyncio.sleep(0.001)
+        for size in (10, 1_000_000):
+            written: asyncio.Future[None] = bench.loop.create_future()
+            journal.append(Kind.DRAFT, b"x" * size)
+            journal.when_written(partial(written.set_result, None))
+            await asyncio.wait_for(written, 10)
+            journal.when_durable(lambda: done.append("draft is durable"))
+        assert done == []
+        assert len(synced) == 1
+        go_on.set()
+        await journal.durable()
+        assert done == ["second is durable", "draft is durable", "draft is durable"]
+        assert len(synced) <= 3
+        assert [payload[:1] for _, payload in bench.recovered()[1]] == [b"f", b"s", b"x", b"x"]
+        assert not bench.failures
+
+    run(tmp_path, test)
+
+
+def test_whoever_waits_is_told_by_a_sync_that_others_asked_for(tmp_path: Path) -> None:
+    """Else the next who waits stands behind them, with nothing left to sync: Broker.stop never ended."""
+    told: list[str] = []
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+
+        def go_on() -> None:
+            journal.append(Kind.PLAIN, b"second")
+            journal.when_durable_without_sync(lambda: told.append("second is durable"))
+
+        journal.append(Kind.PLAIN, b"first")
+        journal.when_durable(go_on)
+        await journal.sync()
+        assert journal.watermarks.synced == journal.watermarks.appended
+        assert told == ["second is durable"]
+        await asyncio.wait_for(journal.durable(), 10)
+
+    run(tmp_path, test)
+
+
+def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other way round: a commit becomes durable while a large write, of somebody else's, is under way."""
+    sync_on, write_on = threading.Event(), threading.Event()
+    syncs: list[int] = []
+
+    def slow_sync(files: list[File]) -> None:
+        syncs.append(len(files))
+        assert sync_on.wait(10)
+        sync_files(files)
+
+    def slow_write(runs: list[WriteRun]) -> None:
+        assert sum(run.size for run in runs) < 500_000 or write_on.wait(10)
+        write_all(runs)
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        monkeypatch.setattr("faircopy.journal.group_commit.sync_files", slow_sync)
+        monkeypatch.setattr("faircopy.journal.group_commit.write_all", slow_write)
+        journal.append(Kind.PLAIN, b"a")
+        first = bench.loop.create_task(journal.durable())
+        while not syncs:
+            await asyncio.sleep(0.001)
+        journal.append(Kind.PLAIN, b"b")
+        second = bench.loop.create_task(journal.durable())
+        await asyncio.sleep(0.01)
+        journal.append(Kind.DRAFT, b"x" * 600_000)
+        await asyncio.sleep(0.01)
+        sync_on.set()
+        await asyncio.wait_for(asyncio.gather(first, second), 5)
+        write_on.set()
+        await journal.durable()
+        assert not bench.failures
+
+    run(tmp_path, test)
+
+
+def test_after_a_failed_fsync_nothing_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I10: it is told once, to what ends the broker, and who waits waits on."""
+
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+
+        def broken(file: File) -> None:
+            raise StorageFailure("fdatasync: Input/output error")
+
+        monkeypatch.setattr(File, "sync", broken)
+        acked = []
+        journal.append(Kind.PLAIN, b"lost")
+        journal.when_durable(lambda: acked.append(1))
+        await asyncio.sleep(0.05)
+        assert len(bench.failures) == 1
+        assert not acked
+
+    run(tmp_path, test)
+
+
+def test_a_full_disk_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(bench: Bench) -> None:
+        journal, _ = bench.recovered()
+        journal.append(Kind.PLAIN, b"first")
+        await journal.durable()
+        preallocate = File.preallocate
+
+        def full(file: File, end: int) -> None:
+            raise NoSpace("no space")
+
+        monkeypatch.setattr(File, "preallocate", full)
+        monkeypatch.setattr("faircopy.journal.space_wait.RETRY_SECONDS", 0.05)
+        acked = []
+        journal.append(Kind.PLAIN, b"x" * 900_000)
+        journal.when_durable(lambda: acked.append(1))
+        await asyncio.sleep(0.1)
+        with pytest.raises(JournalFull):
+            journal.ensure_space()
+        assert not acked
+        monkeypatch.setattr(File, "preallocate", preallocate)
+        await journal.durable()
+        assert acked == [1]
+        journal.ensure_space()
+        assert [len(payload) for _, payload in bench.recovered()[1]] == [5, 900_000]
+        assert not bench.failures
+
+    run(tmp_path, test)
