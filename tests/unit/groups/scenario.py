@@ -23,6 +23,9 @@ from faircopy.groups.membership import Group
 from faircopy.wire.error_codes import ErrorCode
 
 RANGE = (("range", b"topics"),)
+STICKY = (("sticky", b"s"),)
+BOTH = (("range", b"r"), ("sticky", b"s"))
+ANONYMOUS = Identity("", None, -1)
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 
