@@ -14,8 +14,8 @@ from tests.simulation.lying_disk import LyingDisk
 from tests.simulation.store import Contents
 
 
-class Tried:
-    """The crash states of one scenario that have been tried."""
+class Met:
+    """The crash states of one scenario that have come up so far. A bounded sweep tries only some of them."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()

@@ -23,7 +23,7 @@ from faircopy.publish import compaction
 from faircopy.settings.table import Settings
 from tests.checker.check import Verdict, check
 from tests.checker.history import Final, Operation, Read, Snapshot
-from tests.crash_states.distinct import Tried
+from tests.crash_states.distinct import Met
 from tests.crash_states.scenarios import Step, has_tables, name_of
 from tests.crash_states.stage import (
     SETTINGS,
@@ -90,14 +90,14 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -
         replace(TABLES_SETTINGS if has_tables(steps) else SETTINGS, shards=shards),
     )
     moments = play(steps, settings, seed)[-1]
-    tried = Tried()
+    met = Met()
     for moment in moments:
-        if any(tried.new("kill", moment, [moment.disk])):
+        if any(met.new("kill", moment, [moment.disk])):
             why = what_is_wrong(settings, killed(moment), chosen.getrandbits(64))
             yield Wrong(name, f"a kill before {place_of(moment)}", 0, why) if why else None
     whole = [moment for moment in moments if moment.operation.name != WITHIN_A_WRITE]
     for moment in whole:
-        new = list(tried.new("loss of power", moment, states_of(moment.disk, chosen)))
+        new = list(met.new("loss of power", moment, states_of(moment.disk, chosen)))
         for number, disk in enumerate(sample(new, bounds.states, chosen)):
             why = what_is_wrong(settings, without_power(moment, disk), chosen.getrandbits(64))
             yield Wrong(name, f"a loss of power before {place_of(moment)}", number, why) if why else None

@@ -1,4 +1,4 @@
-"""Which crash states count as tried already."""
+"""Which crash states have been met already."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.checker.history import Result, Transaction
-from tests.crash_states.distinct import Tried
+from tests.crash_states.distinct import Met
 from tests.crash_states.stage import Moment, Survivor
 from tests.simulation.disk_nodes import DirectoryNode, FileNode
 from tests.simulation.lying_disk import LyingDisk
@@ -70,24 +70,24 @@ def leave_nobody(changed: Moment) -> Moment:
 CHANGES = [write, resize, touch, rename, store, answer, leave_nobody]
 
 
-def is_new(tried: Tried, crash: str, at: Moment) -> bool:
-    return any(tried.new(crash, at, [at.disk]))
+def is_new(met: Met, crash: str, at: Moment) -> bool:
+    return any(met.new(crash, at, [at.disk]))
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_whatever_recovery_or_clients_can_see_makes_a_new_state(change: Callable[[Moment], Moment]) -> None:
-    tried = Tried()
-    assert is_new(tried, "kill", moment())
-    assert is_new(tried, "kill", change(moment()))
+    met = Met()
+    assert is_new(met, "kill", moment())
+    assert is_new(met, "kill", change(moment()))
 
 
 def test_the_same_bytes_a_moment_later_are_no_new_state() -> None:
-    tried = Tried()
-    assert is_new(tried, "kill", moment(1.0))
-    assert not is_new(tried, "kill", moment(2.0))
+    met = Met()
+    assert is_new(met, "kill", moment(1.0))
+    assert not is_new(met, "kill", moment(2.0))
 
 
 def test_a_loss_of_power_is_no_kill() -> None:
-    tried = Tried()
-    assert is_new(tried, "kill", moment())
-    assert is_new(tried, "loss of power", moment())
+    met = Met()
+    assert is_new(met, "kill", moment())
+    assert is_new(met, "loss of power", moment())
