@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,10 +97,9 @@ class PartitionLog:
         """Read the log, and compare it with its journal and the state store. Exhausts `expected`."""
         spans = {span.first_offset: span for span in derived.spans}
         places = dict(derived.places)
-        first_offset, wanted = None, next(expected, None)
+        wanted = next(expected, None)
         for batch in self.batches():
             offset = batch.header.base_offset
-            first_offset = offset if first_offset is None else first_offset
             while wanted is not None and wanted.offset < offset:
                 wanted = next(expected, None)
             if wanted is not None and wanted.offset < batch.next_offset:
@@ -111,7 +110,7 @@ class PartitionLog:
         for _ in expected:
             pass
         if not self.findings:
-            self._check_rest(places, first_offset)
+            self._check_rest(places)
 
     def _compare(self, batch: ShownBatch, wanted: Expected) -> None:
         placed = (batch.header.base_offset, batch.header.leader_epoch)
@@ -135,12 +134,22 @@ class PartitionLog:
                 f"offset {header.base_offset} is not of transaction {span.transaction}",
             )
 
-    def _check_rest(self, places: dict[int, tuple[int, int]], first_offset: int | None) -> None:
-        lost = [offset for offset in places if first_offset is not None and offset >= first_offset]
+    def _check_rest(self, places: Iterable[int]) -> None:
+        """Check offsets of the index where no batch begins. They are of segments that are wholly below the
+        log's start: a segment is deleted first, then its offsets are.
+        """
+        lost = [offset for offset in places if offset >= self._first_needed_base()]
         if lost:
             self._note(
                 self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins"
             )
+
+    def _first_needed_base(self) -> int:
+        """The base offset of the segment in which the log starts; the start, if it has no segment."""
+        start_offset = self._checkpoint.start_offset if self._checkpoint is not None else 0
+        bases = (base_offset_of(path) for path in self._paths) if self.end_base is not None else ()
+        needed = [base for base in bases if base is not None and base <= start_offset]
+        return max(needed, default=start_offset)
 
     # -- after the checkpoint --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.segment import file_name
-from faircopy.verify.partition_log import PartitionLog
+from faircopy.verify.partition_log import Derived, PartitionLog
 from faircopy.wire.records import NewRecord, build_batch
 
 SEGMENTS = 5
@@ -31,13 +31,18 @@ def write(path: Path, leader_epoch: int) -> None:
     )
 
 
-def findings(paths: list[Path], start_offset: int) -> list[tuple[str, int | None]]:
+def findings(
+    paths: list[Path], start_offset: int, indexed: tuple[int, ...] = (), *, is_empty: bool = False
+) -> list[tuple[str, int | None]]:
+    """What is found, as (name of the file, byte); the offset index has the offsets `indexed`, each as the
+    first of a segment. `is_empty`: when the checkpoint was stored, the log had given up all its segments.
+    """
     end = SEGMENTS * RECORDS
     epochs = Epochs.of((number, number * RECORDS) for number in range(SEGMENTS)).trim(start_offset)
-    size = paths[-1].stat().st_size
-    checkpoint = Checkpoint(0, start_offset, end, int(paths[-1].stem), size, 0, epochs=epochs)
+    base, size = (None, 0) if is_empty else (int(paths[-1].stem), paths[-1].stat().st_size)
+    checkpoint = Checkpoint(0, start_offset, end, base, size, 0, epochs=epochs)
     log = PartitionLog(paths[0].parent, checkpoint, lambda _bytes: None)
-    list(log.batches())
+    log.check(iter(()), Derived({offset: (offset, 0) for offset in indexed}, []))
     return [(finding.path.name, finding.byte) for finding in log.findings]
 
 
@@ -45,6 +50,24 @@ def test_a_gap_below_the_start_is_none(paths: list[Path]) -> None:
     paths[1].unlink()
     assert findings(paths, start_offset=2 * RECORDS) == []
     assert findings(paths, start_offset=2 * RECORDS + 3) == []
+
+
+def test_the_index_may_still_have_the_gap_below_the_start(paths: list[Path]) -> None:
+    """Segments are deleted first, then their entries in the index."""
+    paths[1].unlink()
+    everything = tuple(number * RECORDS for number in range(SEGMENTS))
+    assert findings(paths, 2 * RECORDS, everything) == []
+    assert findings(paths, 2 * RECORDS + 3, everything) == []
+
+
+def test_all_segments_may_be_given_up_before_they_and_their_index_are_deleted(paths: list[Path]) -> None:
+    everything = tuple(number * RECORDS for number in range(SEGMENTS))
+    assert findings(paths, SEGMENTS * RECORDS, everything, is_empty=True) == []
+
+
+def test_from_the_segment_of_the_start_on_the_index_has_only_what_is_there(paths: list[Path]) -> None:
+    assert findings(paths, 2 * RECORDS + 3, (2 * RECORDS + 1,)) == [(paths[0].parent.name, None)]
+    assert findings(paths, 2 * RECORDS + 3, (4 * RECORDS + 1,)) == [(paths[0].parent.name, None)]
 
 
 def test_a_gap_after_the_start_is_damage(paths: list[Path]) -> None:
