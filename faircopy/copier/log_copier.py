@@ -85,7 +85,7 @@ class LogCopier:
         self._snapshot_offset = 0
         self._snapshot_base = 0
         self._deletions = 0  # under way
-        self._checkpointed = 0  # base offset of the segment in which the last known checkpoint ends
+        self._checkpointed = 0  # the log's `first_base` at the last known checkpoint
 
     # -- the queue -------------------------------------------------------------------------------------------
 
@@ -346,7 +346,7 @@ class LogCopier:
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         self._snapshot_offset = self.log.end_offset
         end = self.log.end or LogEnd(self.log.end_offset, 0)
-        self._snapshot_base = end.segment_base
+        self._snapshot_base = self.log.first_base
         self.log.stamp()
         changes = self.spans.checkpoint()
         changes += self.log.index.checkpoint(self._snapshot_offset)

@@ -219,16 +219,20 @@ class DataLog:
     def _end_of_first(self) -> int:
         return self.segments[1].base_offset if len(self.segments) > 1 else self._placed_end_offset
 
+    @property
+    def first_base(self) -> int:
+        """The base offset of the segment in which the log starts, or would start."""
+        return self.segments[0].base_offset if self.segments else self._placed_end_offset
+
     def take_gone(self, checkpointed: int) -> tuple[list[LogSegment], list[Change]]:
         """The segments that may be deleted now, and the changes that drop them from the index.
 
-        These are only the ones below `checkpointed`, the base offset of the segment in which the last
-        checkpoint ends: recovery starts from that segment (I6).
+        These are only the ones below `checkpointed`, the `first_base` of the last checkpoint: recovery begins
+        with the start and the segments that the checkpoint knows (I6).
         """
         gone = [segment for segment in self._gone if segment.base_offset < checkpointed]
         self._gone = self._gone[len(gone) :]
-        first = self.segments[0].base_offset if self.segments else self._placed_end_offset
-        return gone, [*self.index.trim(first), self.ages.trim(first)] if gone else []
+        return gone, [*self.index.trim(checkpointed), self.ages.trim(checkpointed)] if gone else []
 
     def kept_segments(self) -> list[LogSegment]:
         """All segments that have a file, including those below the start."""

@@ -135,10 +135,11 @@ class PartitionLog:
             )
 
     def _check_rest(self, places: Iterable[int]) -> None:
-        """Check offsets of the index where no batch begins. They are of segments that are wholly below the
-        log's start: a segment is deleted first, then its offsets are.
+        """Check the offsets of the index where no batch begins. They must be those of deleted segments, below
+        the one in which the log starts: a segment is deleted first, then its offsets.
         """
-        lost = [offset for offset in places if offset >= self._first_needed_base()]
+        needed = self._first_needed_base()
+        lost = [offset for offset in places if offset >= needed]
         if lost:
             self._note(
                 self.directory, None, f"the offset index has offset {min(lost)}, where no batch begins"

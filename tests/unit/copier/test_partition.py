@@ -236,6 +236,28 @@ def test_a_trim_leaves_what_the_last_checkpoint_begins_from(tmp_path: Path) -> N
     run(tmp_path, test)
 
 
+def test_a_trim_leaves_what_the_last_checkpoint_has_as_the_log(tmp_path: Path) -> None:
+    """I6: under durability `os` a loss of power can take the TRIM, and then the log starts where it did."""
+
+    def bases() -> list[int]:
+        return sorted(int(path.stem) for path in (tmp_path / "log").glob("*.log"))
+
+    async def test(bench: PartitionBench) -> None:
+        for n in range(40):
+            await bench.plain(bytes([n]) * 2000)
+        await bench.partition.checkpoint()
+        whole = bases()
+        await bench.done(lambda done: bench.partition.trim(25, done))
+        await asyncio.sleep(0.05)
+        assert bases() == whole
+        await bench.partition.checkpoint()
+        await asyncio.sleep(0.05)
+        assert bases() == [base for base in whole if base >= bench.log.first_base]
+        assert 0 < bench.log.first_base <= 25
+
+    run(tmp_path, test)
+
+
 def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
     """There are as many as transactions, so they must not stay for ever."""
 
