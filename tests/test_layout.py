@@ -71,6 +71,8 @@ PURE = [
     "cluster/topic_configs.py",
     "transactions/connections.py",
     "transactions/decisions.py",
+    "transactions/joint_decisions.py",
+    "transactions/joint_group.py",
     "transactions/numbers.py",
     "transactions/order.py",
     "shard/placement.py",

@@ -13,12 +13,11 @@ from typing import ClassVar
 from bench.protocols.marked_partition import MarkedPartition
 from bench.protocols.read_committed import ROUTES_OF_MARKERS
 from faircopy.broker.broker import Broker
-from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.partition import Partition
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
-from faircopy.transactions.transaction import Transaction
+from faircopy.transactions.transaction import BranchId, Transaction
 from faircopy.wire.error_codes import ErrorCode
 
 
@@ -41,7 +40,7 @@ class PatientCoordinator(TransactionCoordinator):
 class MarkersCommits(Commits):
     """Partitions have nothing to prepare: all of their batches are durable."""
 
-    def promising(self, transaction: Transaction) -> list[TopicIdPartition]:
+    def promising(self, transaction: Transaction) -> list[BranchId]:
         return []
 
 

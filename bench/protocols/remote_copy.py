@@ -16,7 +16,6 @@ from faircopy.broker.broker import Broker
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.errors import invariant
 from faircopy.journal.entry import Entry, Kind, TransactionId
-from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.reverse_list import ReverseWalk, read_from_cache, read_from_disk
 from faircopy.journal.segment import Segment
@@ -31,7 +30,7 @@ from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.transaction import Transaction
+from faircopy.transactions.transaction import BranchId, Transaction
 from faircopy.wire.batch import BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 
@@ -111,7 +110,7 @@ class RemoteCommits(Commits):
         self._sending: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def promising(self, transaction: Transaction) -> list[TopicIdPartition]:
+    def promising(self, transaction: Transaction) -> list[BranchId]:
         return []
 
     def apply(self, commit: Commit) -> None:

@@ -20,14 +20,17 @@ from faircopy.api.describe_groups import ROUTE as DESCRIBE_GROUPS
 from faircopy.api.describe_log_dirs import ROUTE as DESCRIBE_LOG_DIRS
 from faircopy.api.describe_producers import ROUTE as DESCRIBE_PRODUCERS
 from faircopy.api.describe_transactions import ROUTE as DESCRIBE_TRANSACTIONS
+from faircopy.api.end_joint_transaction import ROUTE as END_JOINT_TRANSACTION
 from faircopy.api.end_txn import ROUTE as END_TXN
 from faircopy.api.fetch.fetch import ROUTE as FETCH
 from faircopy.api.find_coordinator import ROUTE as FIND_COORDINATOR
+from faircopy.api.forget_transaction_group import ROUTE as FORGET_TRANSACTION_GROUP
 from faircopy.api.heartbeat import ROUTE as HEARTBEAT
 from faircopy.api.incremental_alter_configs import ROUTE as INCREMENTAL_ALTER_CONFIGS
 from faircopy.api.init_producer_id import ROUTE as INIT_PRODUCER_ID
 from faircopy.api.inspect import ROUTE as INSPECT
 from faircopy.api.join_group import ROUTE as JOIN_GROUP
+from faircopy.api.join_transaction import ROUTE as JOIN_TRANSACTION
 from faircopy.api.leave_group import ROUTE as LEAVE_GROUP
 from faircopy.api.list_groups import ROUTE as LIST_GROUPS
 from faircopy.api.list_offsets import ROUTE as LIST_OFFSETS

@@ -69,6 +69,7 @@ log = logging.getLogger(__name__)
 STEADY_KEY = "steady-clock"
 STEADY_NOTE_INTERVAL_MS = 60_000
 FORGET_INTERVAL_MS = 60_000
+FORGET_GONE_INTERVAL_MS = 5_000
 SPACE_CHECK_INTERVAL_MS = 250
 TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the other disk threads must be free for commits
 
@@ -310,6 +311,7 @@ class Broker:
         self._every(settings.transaction_abort_interval_ms, self._abort_expired)
         interval_ms = min(settings.transactional_id_expiration_ms, FORGET_INTERVAL_MS)
         self._every(interval_ms, self.shards.forget_idle)
+        self._every(FORGET_GONE_INTERVAL_MS, self.shards.forget_gone)
         self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog))
         self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)

@@ -30,6 +30,7 @@ class Kind(IntEnum):
     FENCE = 22
     FORGET = 23
     UNCLEAN = 24
+    JOIN = 25
 
 
 class TransactionId(NamedTuple):

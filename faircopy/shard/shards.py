@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from functools import partial
 
 from faircopy.errors import FaircopyError
@@ -134,8 +134,14 @@ class Shards:
         """Forget transactional ids that have been idle for too long. Partitions that can't be told now are
         told by their next leader, see `forget_unknown`.
         """
-        forgotten = await asyncio.gather(*(each.forget_idle() for each in self.coordinators()))
-        producer_ids = set[int]().union(*forgotten)
+        await self._forget(each.forget_idle() for each in self.coordinators())
+
+    async def forget_gone(self) -> None:
+        """Forget members of joint groups that have done their work, as `forget_idle` does."""
+        await self._forget(each.forget_gone() for each in self.coordinators())
+
+    async def _forget(self, forgetting: Iterable[Awaitable[set[int]]]) -> None:
+        producer_ids = set[int]().union(*await asyncio.gather(*forgetting))
         for partition in self.partitions():
             if partition.failure is None:
                 partition.forget_producers(producer_ids)

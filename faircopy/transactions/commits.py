@@ -1,8 +1,8 @@
 """Commits in flight, from the decision to the last APPLY (docs/ARCHITECTURE.md, Transactions).
 
-PREPARE_COMMIT and every participant's PREPARED are appended in one tick and become durable side by side. Then
-the commit is acknowledged. Then APPLY goes to every participant; within a group, in the order in which the
-journal decided (P5).
+PREPARE_COMMIT and the PREPARED of every branch are appended in one tick and become durable side by side. Then
+the commit is acknowledged. Then APPLY goes to every branch; within a group, in the order in which the journal
+decided (P5).
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from functools import partial
 from faircopy.copier.fold import NO_RANK
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
-from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.waiting import tell
 from faircopy.partition.participant import Participants
 from faircopy.transactions.answers import Answers
-from faircopy.transactions.decisions import prepare_commit
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
-from faircopy.transactions.transaction import Transaction, group_of
+from faircopy.transactions.transaction import BranchId, NewEntry, Transaction
 
 Applied = Callable[[MetadataJournal, Transaction], None]
 
@@ -32,10 +30,11 @@ THE_DECISION = None
 
 
 class Commit:
-    """One commit in flight. It waits for promises, then for its turn in its group, then until every
-    participant has applied it. It may be lost with the process: recovery rebuilds it from the journals.
+    """One commit in flight. It waits for promises, then for its turn in its group, then until every branch is
+    applied. It may be lost with the process: recovery rebuilds it from the journals.
 
-    `answers` are those to the last message to its participants.
+    `transaction` is the lead of all that the decision commits. `answers` are those to the last message to the
+    branches.
     """
 
     __slots__ = ("ack", "answers", "home", "is_applying", "rank", "transaction")
@@ -48,45 +47,53 @@ class Commit:
         self.ack = ack
         self.rank = NO_RANK
         self.is_applying = False
-        self.answers: Answers[TopicIdPartition | None] | None = None
+        self.answers: Answers[BranchId | None] | None = None
 
     @property
     def group(self) -> str:
         """The group of its transactional id: commits of one group are applied in order."""
-        return group_of(self.transaction.transactional_id)
+        return self.transaction.group
 
     def promise(
         self,
-        asked: Iterable[TopicIdPartition],
+        asked: Iterable[BranchId],
         find_participant: Participants,
-        finished: int,
+        finished: FinishedNumbers,
         promised: Callable[[], None],
     ) -> None:
-        """Append the decision and all promises; once all are durable, the commit can't be lost (I5)."""
+        """Append all promises; once they and the decision are durable, the commit can't be lost (I5)."""
         answers = self.answers = Answers((THE_DECISION, *asked), promised)
-        self.home.append(prepare_commit(self.transaction))
-        for each in asked:
-            find_participant(each).prepare(self.transaction.id, finished, partial(answers.note, each))
+        for branch in asked:
+            find_participant(branch.partition).prepare(
+                branch.transaction,
+                finished.of(branch.transaction.producer_id),
+                partial(answers.note, branch),
+            )
         self.home.journal.when_durable(partial(answers.note, THE_DECISION))
 
-    def apply(self, find_participant: Participants, finished: int, applied: Callable[[], None]) -> None:
-        """Send APPLY to every participant, in one tick, so that every tick is a consistent cut."""
-        participants = self.transaction.participants
+    def apply(
+        self, find_participant: Participants, finished: FinishedNumbers, applied: Callable[[], None]
+    ) -> None:
+        """Send APPLY to every branch, in one tick, so that every tick is a consistent cut."""
+        branches = self.transaction.branches
         self.is_applying = True
-        self.answers = Answers(participants, applied)
-        self.apply_in(participants, find_participant, finished)
-        if not participants:
+        self.answers = Answers(branches, applied)
+        self.apply_in(branches, find_participant, finished)
+        if not branches:
             applied()
 
     def apply_in(
-        self, participants: Iterable[TopicIdPartition], find_participant: Participants, finished: int
+        self, branches: Iterable[BranchId], find_participant: Participants, finished: FinishedNumbers
     ) -> None:
-        """Send APPLY to these participants; those that already have it just answer."""
+        """Send APPLY to these branches; those that already have it just answer."""
         answers = self.answers
         assert answers is not None
-        for each in participants:
-            find_participant(each).apply(
-                self.transaction.id, finished, self.rank, partial(answers.note, each)
+        for branch in branches:
+            find_participant(branch.partition).apply(
+                branch.transaction,
+                finished.of(branch.transaction.producer_id),
+                self.rank,
+                partial(answers.note, branch),
             )
 
     def give_up(self, error: FaircopyError) -> None:
@@ -119,20 +126,25 @@ class Commits:
         self._undecided: set[TransactionId] = set()
         self._is_deposed = False
 
-    def start(self, home: MetadataJournal, transaction: Transaction) -> asyncio.Future[None]:
+    def start(
+        self, home: MetadataJournal, transaction: Transaction, decision: NewEntry
+    ) -> asyncio.Future[None]:
         """Decide to commit. The future is done once the commit can't be lost."""
         ack: asyncio.Future[None] = self._loop.create_future()
         commit = self._in_flight[transaction.id] = Commit(home, transaction, ack)
         self._order.decided(commit.group, transaction.id)
-        finished = self._finished.of(transaction.id.producer_id)
+        home.append(decision)
         commit.promise(
-            self.promising(transaction), self._find_participant, finished, partial(self._can_be_acked, commit)
+            self.promising(transaction),
+            self._find_participant,
+            self._finished,
+            partial(self._can_be_acked, commit),
         )
         return ack
 
-    def promising(self, transaction: Transaction) -> Iterable[TopicIdPartition]:
-        """The participants that must promise before the ack: all of them (I5)."""
-        return transaction.participants
+    def promising(self, transaction: Transaction) -> Iterable[BranchId]:
+        """The branches that must be promised before the ack: all of them (I5)."""
+        return transaction.branches
 
     def ack_of(self, transaction: TransactionId) -> asyncio.Future[None] | None:
         """What a repeated EndTxn waits for; None if there is nothing left to wait for."""
@@ -152,11 +164,10 @@ class Commits:
             return
         if commit.rank == NO_RANK:
             commit.rank = self._ranks.take()
-        finished = self._finished.of(commit.transaction.id.producer_id)
-        commit.apply(self._find_participant, finished, partial(self.over, commit))
+        commit.apply(self._find_participant, self._finished, partial(self.over, commit))
 
     def over(self, commit: Commit) -> None:
-        """Every participant has applied it."""
+        """Every branch is applied."""
         del self._in_flight[commit.transaction.id]
         self._applied(commit.home, commit.transaction)
 
@@ -205,10 +216,9 @@ class Commits:
         """The commits that some participant has yet to apply."""
         return [commit for commit in self._in_flight.values() if commit.is_applying]
 
-    def apply_again(self, commit: Commit, participants: Iterable[TopicIdPartition]) -> None:
-        """Send APPLY again to participants that may have missed it."""
-        finished = self._finished.of(commit.transaction.id.producer_id)
-        commit.apply_in(participants, self._find_participant, finished)
+    def apply_again(self, commit: Commit, branches: Iterable[BranchId]) -> None:
+        """Send APPLY again to branches whose participants may have missed it."""
+        commit.apply_in(branches, self._find_participant, self._finished)
 
     def depose(self, error: FaircopyError) -> None:
         """Another coordinator takes over all of them."""

@@ -19,6 +19,7 @@ from faircopy.transactions.connections import LateRequest, ProducerConnections, 
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.joint_transactions import JointTransactions
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.recovery import Recovery, note_loss_of_power
@@ -84,6 +85,10 @@ class TransactionCoordinator:
         self._commits = self.commits_type(
             find_participant, self._finished, ranks, self._endings.committed, loop
         )
+        self.joint = JointTransactions(
+            self.journal_of, find_participant, next_producer_id, self._commits, self._endings, clock,
+            options.max_timeout_ms,
+        )  # fmt: skip
         self._connections = connections
         self._timeouts = Timeouts()
         self._unwritten = UnwrittenTransactions()
@@ -268,7 +273,7 @@ class TransactionCoordinator:
         elif transaction is None:
             await self._repeated_ack(producer)
         elif commit:
-            await self._commits.start(home, transaction)
+            await self._commits.start(home, transaction, decisions.prepare_commit(transaction))
         else:
             self._endings.abort(home, transaction, producer.epoch)
 
@@ -344,6 +349,13 @@ class TransactionCoordinator:
         if forgotten:
             await asyncio.gather(*(home.journal.durable() for home in self.journals))
         return forgotten
+
+    async def forget_gone(self) -> set[int]:
+        """Producer ids of members of joint groups that have done their work, once that is durable."""
+        gone = set[int]().union(*(home.table.take_gone() for home in self.journals if self._is_led))
+        if gone:
+            await asyncio.gather(*(home.journal.durable() for home in self.journals))
+        return gone
 
     # -- recovery --------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
+from faircopy.transactions.joint_group import NO_KEY
 from faircopy.transactions.state import ABORT_STATES, COMMIT_STATES
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import MAX_EPOCH, NOBODY, NewEntry, Producer, Transaction
@@ -61,6 +62,30 @@ def ensure_told(producer: Producer) -> None:
         )
 
 
+def ensure_may_begin(producer: Producer) -> None:
+    """Raise TransactionRefused for a member of a joint group whose key is decided: it writes for one key."""
+    if producer.ending and is_keyed(producer):
+        raise TransactionRefused(
+            ErrorCode.INVALID_TXN_STATE,
+            f"{producer.transactional_id!r} has written for one key of its joint group, which is decided: "
+            f"join again for another",
+        )
+
+
+def ensure_ends_alone(producer: Producer) -> None:
+    """Raise TransactionRefused for a member of a joint group that wants to commit its part on its own."""
+    if is_keyed(producer):
+        raise TransactionRefused(
+            ErrorCode.INVALID_TXN_STATE,
+            f"{producer.transactional_id!r} writes for a joint group, which commits for all of its members",
+        )
+
+
+def is_keyed(producer: Producer) -> bool:
+    """Whether it is a member of a joint group that writes for a key."""
+    return producer.membership is not None and producer.membership.key != NO_KEY
+
+
 # -- fencing -------------------------------------------------------------------------------------------------
 
 
@@ -76,6 +101,15 @@ def ensure_may_fence(producer: Producer, caller: tuple[int, int]) -> None:
             ErrorCode.PRODUCER_FENCED,
             f"producer {caller[0]} epoch {caller[1]} of {producer.transactional_id!r} is fenced by a "
             f"newer instance",
+        )
+
+
+def ensure_no_member(producer: Producer) -> None:
+    """Raise TransactionRefused for a member of a joint group: it gets its producer id by joining."""
+    if producer.membership is not None:
+        raise TransactionRefused(
+            ErrorCode.INVALID_REQUEST,
+            f"{producer.transactional_id!r} is a member of a joint group: join the group again instead",
         )
 
 
@@ -107,6 +141,7 @@ def new_instance(
     """
     identity = (fresh_id, 0)
     if producer is not None:
+        ensure_no_member(producer)
         ensure_may_fence(producer, caller)
         epoch = next_epoch(producer)
         if epoch is not None:
@@ -156,6 +191,7 @@ def add(
     ensure_told(producer)
     entries = []
     if producer.current is None:
+        ensure_may_begin(producer)
         transaction = TransactionId(producer.producer_id, producer.epoch, number)
         begin = {"id": producer.transactional_id, "timeout_ms": producer.timeout_ms, "at_ms": now_ms}
         entries.append(NewEntry(Kind.BEGIN, transaction, begin))
@@ -173,6 +209,8 @@ def end(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry | None:
 
     Raises TransactionRefused.
     """
+    if commit:
+        ensure_ends_alone(producer)
     if producer.must_abort:
         return _tell(producer, now_ms, commit=commit)
     if producer.current is not None:

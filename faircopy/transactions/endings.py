@@ -42,8 +42,10 @@ class Endings:
         self, home: MetadataJournal, transaction: Transaction, fence_epoch: int, *, untold: bool = False
     ) -> None:
         """Decide to abort, and tell the participants. Nothing waits: what a crash forgets is aborted too."""
+        united = list(transaction.united)
         home.append(prepare_abort(transaction, fence_epoch, untold=untold))
-        self.discard(home, transaction)
+        for each in united:
+            self.discard(home, each)
 
     def discard(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Tell the participants of a transaction that it is aborted."""
@@ -74,10 +76,18 @@ class Endings:
                 "transaction %s of %r is over: %s, %d partition(s)",
                 transaction.id, transaction.transactional_id, kind.name, len(transaction.epochs),
             )  # fmt: skip
+        united = list(transaction.united)
         home.append(NewEntry(kind, transaction.id, {}))
-        producer = home.table.producers[transaction.transactional_id]
-        home.journal.when_durable_without_sync(self._finished.once_durable(producer))
-        if not producer.ending:
+        for each in united:
+            self._note_over(home, each)
+
+    def _note_over(self, home: MetadataJournal, transaction: Transaction) -> None:
+        producer = home.table.producers.get(transaction.transactional_id)
+        if producer is None:  # a member of a joint group, which has done its work
+            self._finished.forget(transaction.id.producer_id)
+        else:
+            home.journal.when_durable_without_sync(self._finished.once_durable(producer))
+        if producer is None or not producer.ending:
             for settled in self._settled.pop(transaction.transactional_id, ()):
                 tell(settled)
 

@@ -3,6 +3,9 @@
     BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": steady clock}
     ADD             {"partitions": [[topic id, partition, leader epoch], ...]}
     PREPARE_COMMIT  {"partitions": [[topic id, partition], ...]}
+                    of a joint commit also {"group": joint group, "run": run, "key": key,
+                     "joined": [[[producer id, epoch, number], [[topic id, partition], ...]], ...]};
+                    the entry's TxId is that of the lead, and NO_TRANSACTION if nothing was written
     PREPARE_ABORT   {"partitions": [[topic id, partition], ...], "fence": epoch,
                      "untold": the producer does not know}
     COMMITTED, ABORTED   {}
@@ -11,11 +14,15 @@
                      "told": the instance stays, and knows that its last transaction is aborted}
                     The entry's TxId holds the new producer id and epoch. The entry also aborts what the
                     previous instance has open.
-    FORGET          {"id": transactional id}
+    FORGET          {"id": transactional id}, or {"group": joint group}
+    JOIN            {"id": transactional id, "timeout_ms": n, "at_ms": steady clock,
+                     "group": joint group, "run": run, "key": key or -1, "member": its name}
+                    The entry's TxId holds the producer id and epoch. If the run is new in the group, the
+                    entry also fences the former one.
     UNCLEAN         {}  transactions of any producer may have been lost in a power failure
 
-Topic ids are bytes, hexadecimal in JSON. Every entry's header has the TxId; in FENCE and FORGET its number is
--1, and UNCLEAN has none.
+Topic ids are bytes, hexadecimal in JSON. Every entry's header has the TxId; in FENCE, FORGET and JOIN its
+number is -1, and UNCLEAN has none.
 """
 
 from __future__ import annotations
@@ -38,7 +45,8 @@ def encode(payload: Mapping[str, Any]) -> bytes:
 def decode(data: bytes | memoryview) -> Payload:
     """The payload in these bytes."""
     payload = read_json(data)
-    for row in payload.get("partitions", ()):
+    listed = [payload.get("partitions", ()), *(partitions for _, partitions in payload.get("joined", ()))]
+    for row in (row for rows in listed for row in rows):
         row[0] = bytes.fromhex(row[0])
     return payload
 

@@ -2,12 +2,14 @@
 
 checkpoints        "J" k                                         -> JSON {"position"}
 transactional_ids  "J" k, transactional id in UTF-8, or its hash -> JSON of the producer, with transactions
+groups             "J" k, joint group in UTF-8, or its hash      -> JSON of the joint group
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from faircopy.journal.entry import Kind, TransactionId
@@ -16,6 +18,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
+from faircopy.transactions.joint_group import JointGroup, Membership
 from faircopy.transactions.metadata_entry import decode, encode
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
@@ -50,8 +53,14 @@ class MetadataJournal:
         value = self._store.get("checkpoints", self.identity)
         if value is not None:
             self._checkpoint_position = json.loads(value)["position"]
-            for _, stored in self._store.scan("transactional_ids", self.identity):
-                self._restore(json.loads(stored))
+            for _, stored in self._store.scan("groups", self.identity):
+                group = decode_group(json.loads(stored))
+                self.table.groups[group.name] = group
+            rows = [json.loads(stored) for _, stored in self._store.scan("transactional_ids", self.identity)]
+            for row in rows:
+                self._restore(row)
+            for transaction_id, joined in joined_of(rows):
+                self._unite(transaction_id, joined)
         self.journal.open()
         self.journal.recover(self._checkpoint_position, self._fold)
 
@@ -60,6 +69,15 @@ class MetadataJournal:
         self.table.producers[producer.transactional_id] = producer
         for transaction in (*producer.ending.values(), *([producer.current] if producer.current else [])):
             self.table.transactions[transaction.id] = transaction
+
+        if producer.membership is not None:
+            self.table.groups[producer.membership.group].members.add(producer.transactional_id)
+
+    def _unite(self, lead: TransactionId, joined: list[TransactionId]) -> None:
+        transactions = self.table.transactions
+        transactions[lead].joined = tuple(transactions[each] for each in joined)
+        for each in transactions[lead].joined:
+            each.lead = lead
 
     def _fold(self, recovered: Recovered) -> None:
         entry = recovered.entry
@@ -89,13 +107,16 @@ class MetadataJournal:
         try:
             position = self.journal.watermarks.appended
             changed, self.table.changed = self.table.changed, set()
+            changed_groups, self.table.changed_groups = self.table.changed_groups, set()
             changes = [self._change(transactional_id) for transactional_id in changed]
+            changes += [self._group_change(name) for name in changed_groups]
             changes.append(Put("checkpoints", self.identity, json.dumps({"position": position}).encode()))
             try:
                 await self.journal.sync()
                 await self._store.write(changes)
             except BaseException:
                 self.table.changed |= changed
+                self.table.changed_groups |= changed_groups
                 raise
             self._checkpoint_position = position
             for segment in self.journal.reclaim(position):
@@ -110,10 +131,46 @@ class MetadataJournal:
             return Delete("transactional_ids", key)
         return Put("transactional_ids", key, json.dumps(encode_producer(producer)).encode())
 
+    def _group_change(self, name: str) -> Change:
+        key = key_of_name(self.identity, name.encode())
+        group = self.table.groups.get(name)
+        if group is None:
+            return Delete("groups", key)
+        return Put("groups", key, json.dumps(encode_group(group)).encode())
+
 
 def journal_identity(number: int) -> bytes:
     """The 20 bytes that name J-`number` in the store and in its segments' headers."""
     return TopicIdPartition(METADATA_TOPIC_ID, number).identity
+
+
+def encode_group(group: JointGroup) -> dict[str, Any]:
+    """A joint group as JSON, without its members: producers name the group that they belong to."""
+    return {
+        "name": group.name,
+        "run": group.run,
+        "former_runs": group.former_runs,
+        "committed_key": group.committed_key,
+        "deciding": list(group.deciding.items()),
+    }
+
+
+def decode_group(stored: dict[str, Any]) -> JointGroup:
+    """The joint group in this JSON."""
+    group = JointGroup(stored["name"])
+    group.run, group.former_runs = stored["run"], stored["former_runs"]
+    group.committed_key = stored["committed_key"]
+    group.deciding = {key: TransactionId(*lead) for key, lead in stored["deciding"]}
+    return group
+
+
+def joined_of(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[TransactionId, list[TransactionId]]]:
+    """Each lead in the JSON of producers, and the transactions that are joined to it."""
+    for row in rows:
+        for transaction in row["ending"]:
+            if transaction.get("joined"):
+                joined = [TransactionId(*each) for each in transaction["joined"]]
+                yield TransactionId(*transaction["id"]), joined
 
 
 def encode_producer(producer: Producer) -> dict[str, Any]:
@@ -129,6 +186,7 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
         "last_phase": producer.last_state.value if producer.last_state else None,
         "last_number": producer.last_number,
         "updated_ms": producer.updated_ms,
+        "membership": producer.membership,
     }
 
 
@@ -142,6 +200,8 @@ def decode_producer(stored: dict[str, Any]) -> Producer:
     producer.ending = {transaction.id: transaction for transaction in ending}
     producer.last_state = TransactionState(stored["last_phase"]) if stored["last_phase"] else None
     producer.last_number, producer.updated_ms = stored["last_number"], stored["updated_ms"]
+    if stored.get("membership"):
+        producer.membership = Membership(*stored["membership"])
     return producer
 
 
@@ -157,6 +217,7 @@ def encode_transaction(transaction: Transaction) -> dict[str, Any]:
         ],
         "prepared_position": transaction.prepared_position,
         "fence_epoch": transaction.fence_epoch,
+        "joined": [each.id for each in transaction.joined],
     }
 
 

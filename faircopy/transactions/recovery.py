@@ -47,7 +47,8 @@ class Recovery:
     def _settle_journal(self, home: MetadataJournal) -> list[Commit]:
         """The commits that may be applied; all other transactions are aborted, go on, or wait."""
         promised = []
-        for transaction in sorted(home.table.transactions.values(), key=lambda each: each.prepared_position):
+        decided = [each for each in home.table.transactions.values() if each.lead is None]
+        for transaction in sorted(decided, key=lambda each: each.prepared_position):
             commit = self._settle_one(home, transaction)
             if commit is not None:
                 promised.append(commit)
@@ -77,11 +78,11 @@ class Recovery:
 
 
 def is_promised(find_participant: Participants, transaction: Transaction) -> bool | None:
-    """Whether every participant has its PREPARED; None if one that may have it can't tell.
+    """Whether every branch has its PREPARED; None if a participant that may have one can't tell.
 
-    A participant that has applied it proves that all had it: others may have been deleted since.
+    A branch that is applied proves that all had it: others may have been deleted since.
     """
-    found = {find_participant(each).promise_of(transaction.id) for each in transaction.participants}
+    found = {find_participant(each.partition).promise_of(each.transaction) for each in transaction.branches}
     if Promise.KEPT in found:
         return True
     if Promise.LOST in found:
@@ -90,9 +91,9 @@ def is_promised(find_participant: Participants, transaction: Transaction) -> boo
 
 
 def rank_of(find_participant: Participants, transaction: Transaction) -> int:
-    """The rank of a transaction that some participants had applied when a crash came, or else NO_RANK."""
-    participants = map(find_participant, transaction.participants)
-    return max((participant.rank_of(transaction.id) for participant in participants), default=NO_RANK)
+    """The rank of a transaction of which some branches were applied when a crash came, or else NO_RANK."""
+    ranks = (find_participant(each.partition).rank_of(each.transaction) for each in transaction.branches)
+    return max(ranks, default=NO_RANK)
 
 
 def note_loss_of_power(home: MetadataJournal) -> None:

@@ -20,17 +20,17 @@ from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.recovery import is_promised, rank_of
 from faircopy.transactions.state import TransactionState
-from faircopy.transactions.transaction import Transaction
+from faircopy.transactions.transaction import BranchId, Transaction
 
 IsThere = Callable[[TopicIdPartition], bool]
 """Whether a partition is one of those that are led again."""
 
 
 class Missed(NamedTuple):
-    """A commit, and the participants that must be told of it."""
+    """A commit, and the branches whose participants must be told of it."""
 
     commit: Commit
-    participants: list[TopicIdPartition]
+    branches: list[BranchId]
 
 
 class Reunion:
@@ -67,10 +67,10 @@ class Reunion:
     def missed(self) -> list[Missed]:
         """What must be applied there. The caller puts that of all coordinators in order, by rank."""
         found = [
-            Missed(commit, [each for each in commit.transaction.participants if self._is_there(each)])
+            Missed(commit, [each for each in commit.transaction.branches if self._is_there(each.partition)])
             for commit in self._commits.unapplied()
         ]
-        return [each for each in found if each.participants]
+        return [each for each in found if each.branches]
 
     def decide(self) -> list[Commit]:
         """Decide the commits that waited for these partitions. Returns those promised; the others abort."""

@@ -5,20 +5,63 @@ Running and recovering differ only in where the entries come from.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from faircopy.errors import invariant
-from faircopy.journal.entry import Kind, TransactionId
+from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
+from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
 from faircopy.transactions.state import TransactionState, state_after
 from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, Transaction
 
 
 class TransactionTable:
-    """The state of one metadata journal, written by its fold only. `changed` is for the next checkpoint."""
+    """The state of one metadata journal, written by its fold only.
+
+    `changed` and `changed_groups` are for the next checkpoint. `gone` has the producer ids of members of
+    joint groups that are no more: partitions that know them are yet to forget them.
+    """
 
     def __init__(self) -> None:
         self.producers: dict[str, Producer] = {}
         self.transactions: dict[TransactionId, Transaction] = {}
+        self.groups: dict[str, JointGroup] = {}
         self.changed: set[str] = set()
+        self.changed_groups: set[str] = set()
+        self.gone: set[int] = set()
+
+    def memberships(self, group: str) -> Iterator[tuple[Producer, Membership]]:
+        """The members of a joint group, in no order that matters."""
+        known = self.groups.get(group)
+        for transactional_id in sorted(known.members) if known is not None else ():
+            member = self.producers[transactional_id]
+            assert member.membership is not None
+            yield member, member.membership
+
+    def left_behind(self, entry: NewEntry) -> list[Producer]:
+        """The members of a joint group that an entry of the group fences, or a decision does not name."""
+        group, run, key = (entry.payload[name] for name in ("group", "run", "key"))
+        named = {entry.transaction, *(TransactionId(*each) for each, _ in entry.payload.get("joined", ()))}
+        is_decision = entry.kind is Kind.PREPARE_COMMIT
+        return [
+            member
+            for member, its in self.memberships(group)
+            if its.run != run
+            or (
+                (is_decision and NO_KEY < its.key <= key)
+                and (member.current is None or member.current.id not in named)
+            )
+        ]
+
+    def named(self, decision: NewEntry) -> list[Transaction]:
+        """The transactions that a joint decision commits: the lead first; none if nothing was written."""
+        joined = [TransactionId(*each) for each, _ in decision.payload["joined"]]
+        return [self.transactions[each] for each in (decision.transaction, *joined) if each != NO_TRANSACTION]
+
+    def take_gone(self) -> set[int]:
+        """The producer ids in `gone`, which the caller will have forgotten."""
+        gone, self.gone = self.gone, set()
+        return gone
 
     # -- the fold --------------------------------------------------------------------------------------------
 
@@ -27,13 +70,14 @@ class TransactionTable:
         match entry.kind:
             case Kind.FENCE:
                 self._fold_fence(entry, position)
+            case Kind.FORGET if "group" in entry.payload:
+                self._fold_forget_group(entry.payload["group"])
             case Kind.FORGET:
-                producer = self.producers.pop(entry.payload["id"], None)
-                self.changed.add(entry.payload["id"])
-                invariant(
-                    producer is None or not (producer.current or producer.ending),
-                    "a busy id is not forgotten",
-                )
+                self._forget(entry.payload["id"])
+            case Kind.JOIN:
+                self._fold_join(entry, position)
+            case Kind.PREPARE_COMMIT if "group" in entry.payload:
+                self._fold_joint_commit(entry, position)
             case Kind.BEGIN:
                 self._fold_begin(entry)
             case Kind.UNCLEAN:
@@ -81,6 +125,17 @@ class TransactionTable:
         producer.ending[transaction.id] = transaction
         producer.last_state = transaction.state
 
+    def _forget(self, transactional_id: str) -> None:
+        """Forget a transactional id, if it is known."""
+        producer = self.producers.pop(transactional_id, None)
+        self.changed.add(transactional_id)
+        invariant(producer is None or not producer.is_busy, "a busy id is not forgotten")
+        if producer is not None and producer.membership is not None:
+            self.gone.add(producer.producer_id)
+            group = self.groups.get(producer.membership.group)
+            if group is not None:
+                group.members.discard(transactional_id)
+
     def _fold_unclean(self) -> None:
         for producer in self.producers.values():
             producer.must_abort = True
@@ -112,18 +167,122 @@ class TransactionTable:
             case Kind.PREPARE_COMMIT | Kind.PREPARE_ABORT:
                 self._fold_prepare(producer, transaction, entry, position)
             case Kind.COMMITTED | Kind.ABORTED:
-                producer.ending.pop(transaction.id, None)
-                if transaction.id.number == producer.last_number:
-                    producer.last_state = following
-                del self.transactions[transaction.id]
+                for each in transaction.united:
+                    self._fold_over(each, following)
+                self._fold_decided(transaction, is_committed=entry.kind is Kind.COMMITTED)
+
+    def _fold_over(self, transaction: Transaction, state: TransactionState) -> None:
+        """A transaction has ended. A member that wrote it for a key has done its work."""
+        producer = self.producers[transaction.transactional_id]
+        self.changed.add(producer.transactional_id)
+        producer.ending.pop(transaction.id, None)
+        if transaction.id.number == producer.last_number:
+            producer.last_state = state
+        del self.transactions[transaction.id]
+        if producer.membership is not None and not producer.is_busy and self._is_left(producer.membership):
+            self._forget(producer.transactional_id)
 
     def _fold_prepare(
         self, producer: Producer, transaction: Transaction, entry: NewEntry, position: int
     ) -> None:
-        known = transaction.epochs
-        listed = [TopicIdPartition._make(each) for each in entry.payload["partitions"]]
-        transaction.epochs = {participant: known.get(participant, 0) for participant in listed}
+        self._list(transaction, entry.payload["partitions"])
         transaction.fence_epoch = entry.payload.get("fence", transaction.fence_epoch)
         if entry.payload.get("untold") and producer.identity == transaction.id[:2]:
             producer.must_abort = True
         self._end(producer, transaction, position)
+        if entry.kind is Kind.PREPARE_ABORT:
+            self._part(transaction, position)
+
+    def _list(self, transaction: Transaction, partitions: Iterable[list[object]]) -> None:
+        """Note the participants that a decision lists."""
+        known = transaction.epochs
+        listed = [TopicIdPartition._make(each) for each in partitions]
+        transaction.epochs = {participant: known.get(participant, 0) for participant in listed}
+
+    # -- joint groups ----------------------------------------------------------------------------------------
+
+    def _fold_join(self, entry: NewEntry, position: int) -> None:
+        transactional_id, timeout_ms = entry.payload["id"], entry.payload["timeout_ms"]
+        invariant(transactional_id not in self.producers, "a member has a producer id of its own")
+        group = self._fold_run(entry, position)
+        producer = Producer(transactional_id, *entry.transaction[:2], timeout_ms)
+        producer.membership = Membership(*(entry.payload[name] for name in Membership._fields))
+        producer.updated_ms = entry.payload["at_ms"]
+        self.producers[transactional_id] = producer
+        group.members.add(transactional_id)
+        self.changed.add(transactional_id)
+
+    def _fold_run(self, entry: NewEntry, position: int) -> JointGroup:
+        """The group of an entry, whose run may be a new one."""
+        name, run = entry.payload["group"], entry.payload["run"]
+        group = self.groups.get(name)
+        if group is None:
+            group = self.groups[name] = JointGroup(name)
+        left = self.left_behind(entry)
+        if run != group.run:
+            group.replace_run(run)
+        self.changed_groups.add(name)
+        for member in left:
+            self._leave(member, position)
+        return group
+
+    def _leave(self, member: Producer, position: int) -> None:
+        """A member is left behind: it is fenced, what it has open is aborted, and then it is forgotten."""
+        self.changed.add(member.transactional_id)
+        member.epoch = min(member.epoch + 1, MAX_EPOCH + 1)
+        if member.current is not None:
+            self._fence_off(member, member.current, member.epoch, position)
+        elif not member.ending:
+            self._forget(member.transactional_id)
+
+    def _fold_joint_commit(self, entry: NewEntry, position: int) -> None:
+        """One decision for the lead and all that are joined to it; it leaves all other attempts behind."""
+        group = self._fold_run(entry, position)
+        group.decide(entry.payload["key"], entry.transaction)
+        if entry.transaction == NO_TRANSACTION:
+            group.decided(entry.transaction, is_committed=True)
+            return
+        lead = self.transactions[entry.transaction]
+        self._fold_joined(lead, entry.payload["partitions"], position)
+        joined = []
+        for transaction_id, partitions in entry.payload["joined"]:
+            transaction = self.transactions[TransactionId(*transaction_id)]
+            self._fold_joined(transaction, partitions, position)
+            transaction.lead = lead.id
+            joined.append(transaction)
+        lead.joined = tuple(joined)
+
+    def _fold_joined(self, transaction: Transaction, partitions: list[list[object]], position: int) -> None:
+        transaction.state = state_after(transaction.state, Kind.PREPARE_COMMIT)
+        self._list(transaction, partitions)
+        self._end(self.producers[transaction.transactional_id], transaction, position)
+        self.changed.add(transaction.transactional_id)
+
+    def _part(self, lead: Transaction, position: int) -> None:
+        """A joint commit is aborted after all: each of its transactions ends on its own."""
+        for each in lead.joined:
+            each.state = state_after(each.state, Kind.PREPARE_ABORT)
+            each.fence_epoch, each.lead = lead.fence_epoch, None
+            self._end(self.producers[each.transactional_id], each, position)
+            self.changed.add(each.transactional_id)
+        lead.joined = ()
+        self._fold_decided(lead, is_committed=False)
+
+    def _fold_decided(self, lead: Transaction, *, is_committed: bool) -> None:
+        """The decision of a joint group, if this is the lead of one, is carried out or taken back."""
+        group = self.groups.get(lead.group)
+        if group is not None and lead.id in group.deciding.values():
+            group.decided(lead.id, is_committed=is_committed)
+            self.changed_groups.add(group.name)
+
+    def _is_left(self, membership: Membership) -> bool:
+        """Whether a member has nothing more to do: it wrote for a key, or its run is replaced."""
+        group = self.groups.get(membership.group)
+        return membership.key != NO_KEY or group is None or membership.run != group.run
+
+    def _fold_forget_group(self, name: str) -> None:
+        group = self.groups.get(name)
+        for transactional_id in sorted(group.members) if group is not None else ():
+            self._forget(transactional_id)
+        self.groups.pop(name, None)
+        self.changed_groups.add(name)

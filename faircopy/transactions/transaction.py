@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
+from faircopy.transactions.joint_group import Membership
 from faircopy.transactions.metadata_entry import Payload
 from faircopy.transactions.state import TransactionState
 
@@ -13,17 +15,27 @@ NOBODY = -1
 MAX_EPOCH = 32766  # as in Kafka, the last epoch is held back, so that a fence can always be one higher
 
 
+class BranchId(NamedTuple):
+    """One transaction's part in one partition."""
+
+    transaction: TransactionId
+    partition: TopicIdPartition
+
+
 class Transaction:
     """One transaction as its coordinator sees it.
 
     `epochs` has the participants, each with its leader's epoch when it was added. `fence_epoch` is for the
-    DISCARDs of an aborted transaction.
+    DISCARDs of an aborted transaction. Transactions that one decision commits together have a *lead*, which
+    stands for all of them: it has the others in `joined`, and each of these has `lead`.
     """
 
     __slots__ = (
         "epochs",
         "fence_epoch",
         "id",
+        "joined",
+        "lead",
         "prepared_position",
         "started_ms",
         "state",
@@ -42,6 +54,13 @@ class Transaction:
         self.epochs: dict[TopicIdPartition, int] = {}
         self.prepared_position = -1
         self.fence_epoch = transaction.producer_epoch
+        self.lead: TransactionId | None = None
+        self.joined: tuple[Transaction, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The group of its transactional id, see `group_of`."""
+        return group_of(self.transactional_id)
 
     @property
     def deadline_ms(self) -> int:
@@ -52,6 +71,17 @@ class Transaction:
     def participants(self) -> list[TopicIdPartition]:
         """The partitions that take part, in the order in which they were added."""
         return list(self.epochs)
+
+    @property
+    def united(self) -> Iterator[Transaction]:
+        """This transaction, and those that are decided with it."""
+        yield self
+        yield from self.joined
+
+    @property
+    def branches(self) -> list[BranchId]:
+        """Its parts in partitions, and those of the transactions that are decided with it."""
+        return [BranchId(each.id, partition) for each in self.united for partition in each.epochs]
 
 
 class Producer:
@@ -64,6 +94,8 @@ class Producer:
     `must_abort`: the broker has aborted the newest instance's transaction, or may have lost it, and the
     instance does not know. It must abort before anything else, or it could commit the rest as if it were the
     whole.
+
+    `membership`: the joint group to which it belongs, if it was made by a join.
     """
 
     __slots__ = (
@@ -72,6 +104,7 @@ class Producer:
         "epoch",
         "last_number",
         "last_state",
+        "membership",
         "must_abort",
         "previous_epoch",
         "producer_id",
@@ -92,6 +125,12 @@ class Producer:
         self.last_state: TransactionState | None = None
         self.last_number = -1
         self.updated_ms = 0
+        self.membership: Membership | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a transaction of it is not over."""
+        return self.current is not None or bool(self.ending)
 
     @property
     def group(self) -> str:

@@ -44,3 +44,6 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     INSPECT = 20000  # this and the following ones are faircopy's own
     BACKUP = 20001
+    JOIN_TRANSACTION = 20002
+    END_JOINT_TRANSACTION = 20003
+    FORGET_TRANSACTION_GROUP = 20004

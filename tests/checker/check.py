@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from tests.checker.anomalies import answers, consumers, cycles, places, tables, visibility
+from tests.checker.anomalies import answers, consumers, cycles, keys, places, tables, visibility
 from tests.checker.facts import Facts
 from tests.checker.history import Operation
 
@@ -40,6 +40,8 @@ class Anomaly(Enum):
     END_BEFORE_COMMIT = "end before a commit"
     OFFSET_LOST = "committed offset lost"
     OFFSET_PHANTOM = "committed offset that nobody committed"
+    KEY_TWICE = "key committed twice"
+    KEY_LOST = "committed key lost"
 
 
 class Verdict(Enum):
@@ -98,4 +100,6 @@ CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
     (Anomaly.END_BEFORE_COMMIT, answers.ends_before_commits),
     (Anomaly.OFFSET_LOST, answers.lost_offsets),
     (Anomaly.OFFSET_PHANTOM, answers.phantom_offsets),
+    (Anomaly.KEY_TWICE, keys.keys_twice),
+    (Anomaly.KEY_LOST, keys.lost_keys),
 ]

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tests.checker.history import Committed, End, Final, Operation, Poll, Read, Snapshot, Transaction, Value
+from tests.checker.history import (
+    Committed,
+    End,
+    Final,
+    KeyCommitted,
+    Operation,
+    Poll,
+    Read,
+    Snapshot,
+    Transaction,
+    Value,
+)
 
 Place = tuple[str, int]  # partition and offset
 
@@ -20,6 +31,7 @@ class Facts:
         self.snapshots: list[Snapshot] = []
         self.ends: list[End] = []
         self.committed: list[Committed] = []
+        self.keys: list[KeyCommitted] = []
         self.writer: dict[Value, int] = {}
         self.values_at: dict[Place, dict[Value, None]] = defaultdict(dict)
         self.places_of: dict[Value, dict[Place, None]] = defaultdict(dict)
@@ -49,6 +61,8 @@ class Facts:
                 self.ends.append(operation)
             case Committed():
                 self.committed.append(operation)
+            case KeyCommitted():
+                self.keys.append(operation)
             case Snapshot():
                 self.snapshots.append(operation)
                 self._note_reads(operation.reads, operation.time)

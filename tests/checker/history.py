@@ -10,6 +10,7 @@ have the same value.
     snapshot     what a plain table held at one moment
     end          where a partition ended, as somebody was told who asked at `asked`
     committed    the offset that a consumer group had committed, as somebody was told
+    key          a key of a joint group that is committed, as somebody was told
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Offset(NamedTuple):
 @dataclass(frozen=True)
 class Transaction:
     """`group` orders transactions (P5); it is None for plain sends. `commit_asked` is None if there was no
-    request to commit.
+    request to commit. `key` is that of a joint group: at most one transaction for each takes effect.
     """
 
     process: str
@@ -70,6 +71,7 @@ class Transaction:
     sends: list[Send] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
+    key: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,17 @@ class Committed:
     reads: list[Read] = field(default_factory=list)
 
 
-Operation = Transaction | Poll | Final | Snapshot | End | Committed
+@dataclass(frozen=True)
+class KeyCommitted:
+    """A key of a joint group is committed, as somebody was told at `time`."""
+
+    group: str
+    key: int
+    time: float
+    reads: list[Read] = field(default_factory=list)
+
+
+Operation = Transaction | Poll | Final | Snapshot | End | Committed | KeyCommitted
 _KINDS: dict[str, type[Operation]] = {
     "transaction": Transaction,
     "poll": Poll,
@@ -131,6 +143,7 @@ _KINDS: dict[str, type[Operation]] = {
     "snapshot": Snapshot,
     "end": End,
     "committed": Committed,
+    "key": KeyCommitted,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

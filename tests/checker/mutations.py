@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tests.checker.check import Anomaly
 from tests.checker.history import Operation
-from tests.checker.mistakes import answers, consumers, orders, places, tables, visibility
+from tests.checker.mistakes import answers, consumers, keys, orders, places, tables, visibility
 
 Mutation = Callable[[list[Operation], random.Random], list[Operation] | None]
 
@@ -41,4 +41,6 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     answers.forget_a_commit: Anomaly.END_BEFORE_COMMIT,
     answers.forget_an_offset: Anomaly.OFFSET_LOST,
     answers.invent_an_offset: Anomaly.OFFSET_PHANTOM,
+    keys.commit_a_key_twice: Anomaly.KEY_TWICE,
+    keys.forget_a_key: Anomaly.KEY_LOST,
 }

@@ -8,6 +8,7 @@ from tests.checker.history import (
     Committed,
     End,
     Final,
+    KeyCommitted,
     Offset,
     Operation,
     Poll,
@@ -27,6 +28,7 @@ SNAPSHOT_CHANCE = 0.05
 ABORT_CHANCE = 0.1
 UNKNOWN_CHANCE = 0.05
 PLAIN_CHANCE = 0.2
+KEY_CHANCE = 0.3
 
 
 class PerfectBroker:
@@ -41,6 +43,7 @@ class PerfectBroker:
         self._assignments = [0] * CONSUMERS
         self._values = 0
         self._committed = -1
+        self._key = 0
         self._now = 0.0
         self.operations: list[Operation] = []
 
@@ -88,6 +91,7 @@ class PerfectBroker:
         sends = [Send(*pair) for pair in zip(partitions, values, strict=True)]
         if is_plain and result is Result.OK:
             sends = [Send(partitions[0], values[0], len(self._logs[partitions[0]]) - 1)]
+        key = None if is_plain or self._random.random() >= KEY_CHANCE else self._next_key(is_applied)
         was_asked = result is not Result.FAILED or self._random.random() < 0.5
         self.operations.append(
             Transaction(
@@ -100,8 +104,17 @@ class PerfectBroker:
                 sends,
                 reads,
                 offsets,
+                key,
             )
         )
+        if key is not None and is_applied:
+            self.operations.append(KeyCommitted(str(group), key, self._tick()))
+
+    def _next_key(self, is_applied: bool) -> int:
+        """The key that a transaction writes for: that of the last one, unless it was committed."""
+        key = self._key
+        self._key += is_applied
+        return key
 
     def _result(self) -> Result:
         draw = self._random.random()

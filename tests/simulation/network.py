@@ -36,6 +36,7 @@ TROUBLE = CUT_BEFORE, CUT_AFTER, LATE, REPEATED, TIMED_OUT, FLIPPED = (
     "network: a request timed out",
     "network: a flipped bit",
 )
+REPEATABLE = (ApiKey.END_TXN, ApiKey.JOIN_TRANSACTION, ApiKey.END_JOINT_TRANSACTION)
 LISTENER = Listener("default", Address("10.0.0.2", 9092), None)
 
 
@@ -250,7 +251,7 @@ class Remote:
             link.cut()
         else:
             link.to_broker.send(request)
-        if link.is_open and api_key == ApiKey.END_TXN and weather.happens(weather.repeat):
+        if link.is_open and api_key in REPEATABLE and weather.happens(weather.repeat):
             self._coverage.hit(REPEATED)
             link.to_broker.send(request)
         if link.is_open and weather.happens(weather.cut_after):

@@ -131,6 +131,38 @@ class SimulatedProducer:
         producer._identity, producer._sequences = snapshot.identity, dict(snapshot.sequences)
         return producer
 
+    @classmethod
+    async def join(
+        cls, remote: Remote, chosen: random.Random, group: str, run: str, key: int, name: str
+    ) -> SimulatedProducer | None:
+        """A member of a joint group; None if its key is committed. Raises Refused, GaveUp."""
+        member = cls(remote, None, chosen)
+        body = {"group": group, "run": run, "key": key, "member": name, "timeout_ms": TRANSACTION_TIMEOUT_MS}
+        answer = await member._ask(ApiKey.JOIN_TRANSACTION, 0, body, lambda answer: answer.error_code)
+        if answer.is_committed:
+            return None
+        member._transactional_id = answer.transactional_id
+        member._identity = answer.producer_id, answer.producer_epoch
+        return member
+
+    @classmethod
+    async def end_joint(
+        cls,
+        remote: Remote,
+        chosen: random.Random,
+        group: str,
+        run: str,
+        key: int,
+        members: list[SimulatedProducer],
+        *,
+        committed: bool,
+    ) -> None:
+        """Commit or abort what members have written for a key. Raises Refused, GaveUp."""
+        producer_ids = [member._identity[0] for member in members]
+        body = {"group": group, "run": run, "key": key, "committed": committed, "producer_ids": producer_ids}
+        asking = cls(remote, None, chosen)
+        await asking._ask(ApiKey.END_JOINT_TRANSACTION, 0, body, lambda answer: answer.error_code)
+
     async def _ask(self, api_key: ApiKey, version: int, body: dict[str, Any], code_of: Any) -> Any:
         """Repeat a request until its answer is final. Raises Refused, GaveUp."""
         is_certain = True

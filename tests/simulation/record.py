@@ -8,6 +8,7 @@ from tests.checker.history import (
     Committed,
     End,
     Final,
+    KeyCommitted,
     Offset,
     Operation,
     Poll,
@@ -30,6 +31,7 @@ class Attempt:
     result: Result = Result.UNKNOWN
     sends: list[Send] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
+    key: int | None = None
 
     def finish(self, result: Result, now: float) -> None:
         self.result, self.ended = result, now
@@ -45,6 +47,7 @@ class Attempt:
             self.result,
             list(self.sends),
             offsets=list(self.offsets),
+            key=self.key,
         )
 
 
@@ -61,7 +64,7 @@ class Record:
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
         self.polls: list[Poll] = []
-        self.told: list[End | Committed] = []
+        self.told: list[End | Committed | KeyCommitted] = []
         self.finals: list[Final] = []
         self.snapshots: list[Snapshot] = []
 

@@ -25,6 +25,8 @@ NOT_FOLDED = {
     "changed",  # what the next checkpoint has to store
     "changed_producers",
     "changed_transactions",
+    "changed_groups",
+    "gone",  # what partitions are yet to forget, and a start settles
 }
 
 

@@ -26,6 +26,7 @@ from tests.simulation.aging import Aging
 from tests.simulation.applications import Applications
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
+from tests.simulation.joint_jobs import JointJobs
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.machine import DIRECTORY, EARLY_SECONDS_A_BOOT, Machine
 from tests.simulation.member import SimulatedMember
@@ -36,6 +37,7 @@ from tests.simulation.scene import CRASH_CHANCE, PARTITIONS, TOPICS, Scene
 from tests.simulation.tables import rows_of
 
 TRANSACTIONAL_IDS = ["red/1", "red/2", "green/1"]
+JOBS = ["blue", "grey"]
 LOOK_SECONDS = 10.0
 TABLE = "both"
 MEMBERS = 2
@@ -51,6 +53,7 @@ class Workload:
         self._scene = Scene(loop, machine, chosen, coverage)
         self._record = self._scene.record
         self._applications = Applications(self._scene)
+        self._joint_jobs = JointJobs(self._scene)
         self._tasks: list[asyncio.Task[None]] = []
         self._aging = Aging(
             self._scene.remote(Life("aging")),
@@ -74,6 +77,8 @@ class Workload:
         self._spawn(self._aging.run(lambda: self._scene.is_stopping, self._scene.machine.clock.wall_ms))
         for transactional_id in TRANSACTIONAL_IDS:
             self._spawn(self._applications.run(transactional_id))
+        for job in JOBS:
+            self._spawn(self._joint_jobs.run(job))
         self._spawn(self._plain())
         for is_committed in (False, True):
             self._spawn(self._reader(is_committed))
