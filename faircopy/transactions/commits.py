@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from faircopy.copier.fold import NO_RANK
+from faircopy.copier.fold import NO_RANK, ApplyOrder
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
@@ -84,10 +84,9 @@ class Commit:
         """Send APPLY to these participants; those that already have it just answer."""
         answers = self.answers
         assert answers is not None
+        order = ApplyOrder(finished, self.rank, self.transaction.id)
         for each in participants:
-            find_participant(each).apply(
-                self.transaction.id, finished, self.rank, partial(answers.note, each)
-            )
+            find_participant(each).apply(self.transaction.id, order, partial(answers.note, each))
 
     def give_up(self, error: FaircopyError) -> None:
         """Another coordinator takes over: fail the waiting client with `error`."""
