@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from bench.protocols.aborted_transactions import AbortedTransaction
 from faircopy.copier.fold import (
-    APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
     NO_FENCE,
+    ApplyOrder,
     Branch,
     CopyBatch,
     PartitionState,
@@ -69,8 +69,8 @@ class MarkedState(PartitionState):
         self.transactions.setdefault(entry.transaction, Branch())
         return self.fold_plain(entry, header)
 
-    def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyBatch | None:  # type: ignore[override]
-        return self._end(entry, finished, Standing.APPLIED)
+    def fold_apply(self, entry: Entry, order: ApplyOrder) -> CopyBatch | None:  # type: ignore[override]
+        return self._end(entry, order.finished, Standing.APPLIED)
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> CopyBatch | None:  # type: ignore[override]
         effect = self._end(entry, finished, Standing.DISCARDED)
@@ -134,10 +134,10 @@ class MarkedPartition(HostedPartition):
     def _when_acked(self, ack: Done) -> None:
         self.journal.when_durable(ack)
 
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
-        self._mark(transaction, self.state.fold_apply(entry, finished, rank), COMMIT, done)
+        entry = self.journal.append(Kind.APPLY, order.payload(transaction), transaction=transaction)
+        self._mark(transaction, self.state.fold_apply(entry, order), COMMIT, done)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         self._close(transaction)

@@ -18,7 +18,8 @@ from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
 
 PREPARED_PAYLOAD = struct.Struct("<Iq")  # drafts, finished number
-APPLY_PAYLOAD = struct.Struct("<qq")  # finished number, rank
+APPLY_PAYLOAD = struct.Struct("<qq")  # finished number, rank; LEAD follows if the lead is another
+LEAD = struct.Struct("<qhq")  # producer id, epoch and number of the lead
 DISCARD_PAYLOAD = struct.Struct("<hq")  # epoch below which the producer is fenced, finished number
 TRIM_PAYLOAD = struct.Struct("<q")  # log start offset
 FORGET_PAYLOAD = struct.Struct("<q")  # producer id, repeated
@@ -37,6 +38,32 @@ class Standing(IntEnum):
     PREPARED = 1
     APPLIED = 2
     DISCARDED = 3
+
+
+class ApplyOrder(NamedTuple):
+    """What a coordinator says when it has a transaction applied.
+
+    `finished`: this producer's transactions up to that number are over. `rank`: the place in the order in
+    which coordinators have transactions applied; ranks never fall in a partition. `lead`: the transaction
+    that readers are shown as its name. Transactions that commit as one share rank and lead.
+    """
+
+    finished: int
+    rank: int
+    lead: TransactionId
+
+    def payload(self, transaction: TransactionId) -> bytes:
+        """The payload of this transaction's APPLY."""
+        head = APPLY_PAYLOAD.pack(self.finished, self.rank)
+        return head if self.lead == transaction else head + LEAD.pack(*self.lead)
+
+
+def read_apply(payload: bytes | memoryview, transaction: TransactionId) -> ApplyOrder:
+    """The order in the payload of a transaction's APPLY."""
+    finished, rank = APPLY_PAYLOAD.unpack_from(payload)
+    if len(payload) == APPLY_PAYLOAD.size:
+        return ApplyOrder(finished, rank, transaction)
+    return ApplyOrder(finished, rank, TransactionId._make(LEAD.unpack(payload[APPLY_PAYLOAD.size :])))
 
 
 class Branch:
@@ -83,7 +110,7 @@ class CopyTransaction(NamedTuple):
     """Effect of APPLY: the drafts on the list that ends at `head` go into the log, from `base_offset` on.
 
     `size` counts the bytes of their record batches. `leader_epoch` is the epoch of the APPLY entry; the
-    batches carry it in the log.
+    batches carry it in the log. `rank` and `lead` are those of its `ApplyOrder`.
     """
 
     transaction: TransactionId
@@ -93,6 +120,8 @@ class CopyTransaction(NamedTuple):
     records: int
     size: int
     leader_epoch: int
+    rank: int
+    lead: TransactionId
 
 
 class MoveStart(NamedTuple):
@@ -137,7 +166,7 @@ class PartitionState:
                 self.fold_prepared(entry, PREPARED_PAYLOAD.unpack(payload)[1])
                 return None
             case Kind.APPLY:
-                return self.fold_apply(entry, *APPLY_PAYLOAD.unpack(payload))
+                return self.fold_apply(entry, read_apply(payload, entry.transaction))
             case Kind.DISCARD:
                 self.fold_discard(entry, *DISCARD_PAYLOAD.unpack(payload))
                 return None
@@ -193,12 +222,12 @@ class PartitionState:
         self.prepared.add(entry.transaction)
         self._advance(entry, finished)
 
-    def fold_apply(self, entry: Entry, finished: int, rank: int) -> CopyTransaction | None:
+    def fold_apply(self, entry: Entry, order: ApplyOrder) -> CopyTransaction | None:
         """Give a transaction its offsets, and return the effect that copies it. None if there is nothing to
         copy: the transaction is unknown, is applied already, or has no drafts.
         """
         transaction = self.transactions.get(entry.transaction)
-        self._advance(entry, finished)
+        self._advance(entry, order.finished)
         if transaction is None or transaction.standing is Standing.APPLIED:
             return None
         invariant(transaction.standing is not Standing.DISCARDED, "I4: what was discarded is never applied")
@@ -210,9 +239,11 @@ class PartitionState:
             transaction.records,
             transaction.size,
             entry.leader_epoch,
+            order.rank,
+            order.lead,
         )
         self.next_offset += transaction.records
-        self._decide(entry.transaction, Branch(Standing.APPLIED, rank=rank))
+        self._decide(entry.transaction, Branch(Standing.APPLIED, rank=order.rank))
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol
 
-from faircopy.copier.fold import NO_RANK
+from faircopy.copier.fold import NO_RANK, ApplyOrder
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
@@ -45,8 +45,8 @@ class Participant(Protocol):
         All transactions of this producer up to number `finished` are over, here and elsewhere.
         """
 
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        """Make it visible. `rank` is its place in the order in which the coordinator applies transactions."""
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
+        """Make it visible, after all that were applied before it."""
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget its drafts, and accept nothing more from its producer below `fence_epoch`."""
@@ -74,7 +74,7 @@ class Deleted:
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         done()
 
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         done()
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
@@ -106,7 +106,7 @@ class Leaderless:
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         """It can't promise, so `done` is never called."""
 
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         pass
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
@@ -139,7 +139,7 @@ class Failed:
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         """It can't promise, so `done` is never called."""
 
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         """Never calls `done`: it has promised, so the transaction stays open until it is repaired."""
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:

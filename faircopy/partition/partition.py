@@ -12,12 +12,12 @@ from typing import ClassVar, NamedTuple
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import (
-    APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
     NO_RANK,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
+    ApplyOrder,
     Effect,
     PartitionState,
     Standing,
@@ -276,24 +276,21 @@ class Partition:
         known = self.state.transactions.get(transaction)
         return known.rank if known is not None else NO_RANK
 
-    def apply(self, transaction: TransactionId, finished: int, rank: int, done: Done) -> None:
-        """Make a prepared transaction visible. Calls `done()` when the decision is durable. Idempotent.
-
-        `rank` is its place in the order in which the coordinator applies transactions.
-        """
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
+        """Make a prepared transaction visible. Calls `done()` when the decision is durable. Idempotent."""
         self._close(transaction)
         known = self.state.transactions.get(transaction)
         if known is not None and known.standing is Standing.APPLIED:
             self.journal.when_durable(done)
             return
-        entry = self.journal.append(Kind.APPLY, APPLY_PAYLOAD.pack(finished, rank), transaction=transaction)
+        entry = self.journal.append(Kind.APPLY, order.payload(transaction), transaction=transaction)
         self._applying += 1
 
         def applied() -> None:
             self._applying -= 1
             done()
 
-        self._release(self.state.fold_apply(entry, finished, rank), applied)
+        self._release(self.state.fold_apply(entry, order), applied)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and accept nothing more from its producer below `fence_epoch`."""

@@ -1,14 +1,15 @@
 """The broker's directory: its lock, its format version, its identity.
 
 faircopy-data/
-  format.json   {"format": 4, "cluster": "<id>", "crc32c": <of "4 <id>">}
+  format.json   {"format": 5, "cluster": "<id>", "crc32c": <of "5 <id>">}
   lock          held by the running broker, or by a tool that reads the directory from outside
   doubt         marks the directory as unclean: a broker ended because the disk failed (I10), and no later one
                 has yet written again what may be lost
   journal/  log/  plain/  state.lmdb/
 
-Format 3 differs in the entries of journals (`journal/format_3.py`). Existing entries are read as they are, so
-an upgrade changes nothing but the format file.
+Format 4 has no APPLY with the lead of a transaction (`copier/fold.py`). Format 3 differs in the entries of
+journals too (`journal/format_3.py`). Existing entries are read as they are, so an upgrade changes nothing but
+the format file.
 
 Only the broker's own user can read the directory, except plain/ if others are allowed to read the tables: the
 files that the publisher makes there get the permissions of their directory.
@@ -40,7 +41,7 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 4
+FORMAT = 5
 OLDEST_FORMAT = 3
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from faircopy.copier.fold import NO_RANK
+from faircopy.copier.fold import NO_RANK, ApplyOrder
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.loop.waiting import tell
@@ -88,13 +88,10 @@ class Commit:
         """Send APPLY to these branches; those that already have it just answer."""
         answers = self.answers
         assert answers is not None
+        lead = self.transaction.id
         for branch in branches:
-            find_participant(branch.partition).apply(
-                branch.transaction,
-                finished.of(branch.transaction.producer_id),
-                self.rank,
-                partial(answers.note, branch),
-            )
+            order = ApplyOrder(finished.of(branch.transaction.producer_id), self.rank, lead)
+            find_participant(branch.partition).apply(branch.transaction, order, partial(answers.note, branch))
 
     def give_up(self, error: FaircopyError) -> None:
         """Another coordinator takes over: fail the waiting client with `error`."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from faircopy.copier.fold import (
-    APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
+    read_apply,
 )
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
@@ -84,8 +84,8 @@ def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
             drafts, finished = PREPARED_PAYLOAD.unpack(payload)
             return {"drafts": drafts, "finished": finished}
         case Kind.APPLY:
-            finished, rank = APPLY_PAYLOAD.unpack(payload)
-            return {"finished": finished, "rank": rank}
+            order = read_apply(payload, entry.transaction)
+            return order._asdict() | {"lead": str(order.lead)}
         case Kind.DISCARD:
             fence, finished = DISCARD_PAYLOAD.unpack(payload)
             return {"fence": fence, "finished": finished}

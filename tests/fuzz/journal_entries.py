@@ -8,6 +8,7 @@ from faircopy.copier.fold import (
     APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
+    LEAD,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
 )
@@ -45,7 +46,12 @@ def data_payload(choices: Choices, kind: int) -> bytes:
     if kind in (Kind.PLAIN, Kind.DRAFT):
         return edited(BATCH, Choices(choices.take(choices.number() % 32)))
     if kind == Kind.APPLY:
-        return APPLY_PAYLOAD.pack(choices.signed(1), choices.signed(1))
+        lead = (
+            LEAD.pack(choices.signed(1), choices.signed(1), choices.signed(1))
+            if choices.number() % 2
+            else b""
+        )
+        return APPLY_PAYLOAD.pack(choices.signed(1), choices.signed(1)) + lead
     if kind == Kind.PREPARED:
         return PREPARED_PAYLOAD.pack(choices.number(), choices.signed(1))
     if kind == Kind.DISCARD:

@@ -28,6 +28,7 @@ from faircopy.errors import FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.partition.name import PartitionName
 from faircopy.partition.partition import Partition
+from faircopy.storage.data_directory import FORMAT as DIRECTORY_FORMAT
 from faircopy.storage.data_directory import DataDirectoryError, DirectoryFormat, read_format
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import TABLES, Put, StateStore
@@ -190,7 +191,7 @@ READERS: list[Callable[[Contents, Choices], None]] = [
 
 # -- the format file -----------------------------------------------------------------------------------------
 
-SOUND_FORMAT = json.loads(DirectoryFormat(4, "abc").encode())
+SOUND_FORMAT = json.loads(DirectoryFormat(DIRECTORY_FORMAT, "abc").encode())
 
 
 def feed_format(data: bytes) -> bool:

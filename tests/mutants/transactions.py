@@ -39,18 +39,16 @@ def apply_twice() -> Iterator[Any]:
             before.standing = outcome.standing
             self.transactions[transaction] = before
 
-    def fold_apply(self: fold.PartitionState, entry: Any, finished: int, rank: int) -> Any:
+    def fold_apply(self: fold.PartitionState, entry: Any, order: fold.ApplyOrder) -> Any:
         known = self.transactions.get(entry.transaction)
         if known is not None and known.standing is fold.Standing.APPLIED:
             known.standing = fold.Standing.PREPARED
-        return real_apply(self, entry, finished, rank)
+        return real_apply(self, entry, order)
 
-    def apply(self: partition.Partition, transaction: Any, finished: int, rank: int, done: Any) -> None:
+    def apply(self: partition.Partition, transaction: Any, order: fold.ApplyOrder, done: Any) -> None:
         self._close(transaction)
-        entry = self.journal.append(
-            Kind.APPLY, fold.APPLY_PAYLOAD.pack(finished, rank), transaction=transaction
-        )
-        self._release(self.state.fold_apply(entry, finished, rank), done)
+        entry = self.journal.append(Kind.APPLY, order.payload(transaction), transaction=transaction)
+        self._release(self.state.fold_apply(entry, order), done)
 
     with (
         replaced(fold.PartitionState, "_decide", decide),

@@ -4,7 +4,7 @@
     PLAIN [records= sequence= producer= epoch=]
     DRAFT transaction [records= sequence= previous=]
     PREPARED transaction [finished=]
-    APPLY transaction [finished= rank=]
+    APPLY transaction [finished= rank=] [lead]
     DISCARD transaction [finished= fence=]
     TRIM offset
     FORGET_PRODUCERS producer ...
@@ -18,7 +18,6 @@ import copy
 from collections.abc import Iterator
 
 from faircopy.copier.fold import (
-    APPLY_PAYLOAD,
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
     NO_FENCE,
@@ -27,6 +26,7 @@ from faircopy.copier.fold import (
     NOTHING_FINISHED,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
+    ApplyOrder,
     Branch,
     CopyBatch,
     CopyTransaction,
@@ -89,7 +89,9 @@ class DataJournalScript:
             case Kind.PREPARED:
                 return state.fold(entry, PREPARED_PAYLOAD.pack(branch.drafts, finished))
             case Kind.APPLY:
-                return state.fold(entry, APPLY_PAYLOAD.pack(finished, given.get("rank", NO_RANK)))
+                lead = transaction_of(words[-1])
+                order = ApplyOrder(finished, given.get("rank", NO_RANK), lead)
+                return state.fold(entry, order.payload(transaction))
             case Kind.DISCARD:
                 return state.fold(entry, DISCARD_PAYLOAD.pack(given.get("fence", NO_FENCE), finished))
             case Kind.TRIM:
@@ -118,9 +120,10 @@ def told(effect: Effect) -> str:
             return f"copy: the batch at {effect.entry.position}, to offsets {effect.base_offset}..{end}"
         case CopyTransaction():
             end = effect.base_offset + effect.records - 1
+            lead = "" if effect.lead == effect.transaction else f", shown as {effect.lead}"
             return (
                 f"copy: {counted(effect.drafts, 'draft')}, back from {effect.head}, to offsets "
-                f"{effect.base_offset}..{end}, under epoch {effect.leader_epoch}"
+                f"{effect.base_offset}..{end}, under epoch {effect.leader_epoch}{lead}"
             )
         case MoveStart():
             return f"delete: the log below offset {effect.start_offset}"

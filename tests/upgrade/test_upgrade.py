@@ -26,7 +26,7 @@ from tests.upgrade.make_format_3 import SETTINGS, TOPICS, committed, read, trans
 
 HERE = Path(__file__).parent
 OLD, NEW = b"FCJSEG01", b"FCJSEG02"
-UPGRADES = "has format 3: this start upgrades it to format 4"
+UPGRADES = "has format 3: this start upgrades it to format 5"
 SHOWN_BYTES = 32
 
 
@@ -127,13 +127,13 @@ def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
     assert read_format(found.data / "format.json").version == 3
     with found.broker() as broker:
         assert UPGRADES in broker.log
-        assert broker.log.index(UPGRADES) < broker.log.index("was upgraded from format 3 to 4")
+        assert broker.log.index(UPGRADES) < broker.log.index("was upgraded from format 3 to 5")
         assert "is stopped" not in broker.log
         check_content(broker.address, found)
         assert committed(broker.address) == found.known["offset"]
         commit_more(broker.address, found, 1)
         broker.kill()
-        assert read_format(found.data / "format.json").version == 4
+        assert read_format(found.data / "format.json").version == 5
         after = found.segments()
         assert set(after.values()) == {OLD, NEW}
         assert all(after[path] == magic for path, magic in before.items())

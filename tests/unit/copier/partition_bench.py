@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from faircopy.copier.fold import ApplyOrder
 from faircopy.datalog.read import read_batches, read_from_disk
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
@@ -123,7 +124,8 @@ class PartitionBench:
         await self.done(lambda done: self.partition.prepare(transaction, -1, done))
 
     async def apply(self, transaction: TransactionId, finished: int = -1, rank: int = 0) -> None:
-        await self.done(lambda done: self.partition.apply(transaction, finished, rank, done))
+        order = ApplyOrder(finished, rank, transaction)
+        await self.done(lambda done: self.partition.apply(transaction, order, done))
 
     async def discard(self, transaction: TransactionId, finished: int = -1) -> None:
         await self.done(

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.copier.fold import NO_RANK
+from faircopy.copier.fold import NO_RANK, ApplyOrder
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.participant import Done, Promise
@@ -60,7 +60,7 @@ class SlowParticipant:
     def prepare(self, _transaction: TransactionId, _finished: int, done: Done) -> None:
         self.waiting.append(done)
 
-    def apply(self, _transaction: TransactionId, _finished: int, _rank: int, done: Done) -> None:
+    def apply(self, _transaction: TransactionId, _order: ApplyOrder, done: Done) -> None:
         self.waiting.append(done)
 
     def discard(self, _transaction: TransactionId, _fence_epoch: int, _finished: int, done: Done) -> None:

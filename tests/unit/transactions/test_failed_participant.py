@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.copier.fold import NO_RANK, Branch, Standing
+from faircopy.copier.fold import NO_RANK, ApplyOrder, Branch, Standing
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.partition.name import PartitionName
@@ -84,7 +84,7 @@ class StubPartition:
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
         self.forgotten.update(producer_ids)
 
-    def apply(self, transaction: TransactionId, _finished: int, _rank: int, done: Callable[[], None]) -> None:
+    def apply(self, transaction: TransactionId, _order: ApplyOrder, done: Callable[[], None]) -> None:
         self.decisions.append(("apply", transaction))
         done()
 
