@@ -13,6 +13,10 @@ from tests.broker_process import BrokerProcess, eventually
 from tests.joint.asking import Member, ask_to_join, end_joint, forget_group, join, make_topic, visible
 
 
+GONE = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
+"""The answers to a member that is fenced: the second one once nothing is remembered of it."""
+
+
 @pytest.fixture
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerConnection]:
     settings = ("transaction.abort.interval.ms=20", "topic.partitions=3")
@@ -41,7 +45,7 @@ def test_attempts_that_are_not_named_are_discarded(connection: BrokerConnection)
         attempt.write(b"value")
     assert end_joint(connection, "g", "r", 3, good) == ErrorCode.NONE
     assert visible(connection) == [b"value"]
-    assert failed.produce(b"late") == ErrorCode.INVALID_TXN_STATE
+    assert failed.produce(b"late") in GONE
     assert lagging.add() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert visible(connection) == [b"value"]
 
@@ -72,7 +76,7 @@ def test_a_new_run_fences_the_former_one(connection: BrokerConnection) -> None:
     zombie, waiting = join(connection, "g", "old", 0), join(connection, "g", "old", 0)
     zombie.write(b"zombie")
     successor = join(connection, "g", "new", 0)
-    assert zombie.produce(b"zombie") == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert zombie.produce(b"zombie") in GONE
     assert waiting.add() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert ask_to_join(connection, "g", "old", 0)[0] == ErrorCode.PRODUCER_FENCED
     assert end_joint(connection, "g", "old", 0, zombie) == ErrorCode.PRODUCER_FENCED

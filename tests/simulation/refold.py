@@ -19,6 +19,7 @@ from faircopy.journal.journal import Journal
 from faircopy.partition.partition import Partition
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.transaction import Transaction
 from faircopy.verify.journal_files import JournalFiles, open_journal
 
 NOT_FOLDED = {
@@ -121,7 +122,9 @@ def compare(what: str, live: Any, anew: Any) -> Iterator[str]:
 
 def plain(value: Any) -> Any:
     """An object as a dict of its fields. Lists are sorted, since their order does not count."""
-    if isinstance(value, Enum | tuple):
+    if isinstance(value, tuple):  # transactions that are joined are compared where they are listed
+        return tuple(each.id if isinstance(each, Transaction) else each for each in value)
+    if isinstance(value, Enum):
         return value
     if isinstance(value, list):
         return sorted(value)
