@@ -12,7 +12,6 @@ from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
 from tests.joint.asking import Member, ask_to_join, end_joint, forget_group, join, make_topic, visible
 
-
 GONE = (
     ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING
 )  # fmt: skip
