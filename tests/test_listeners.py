@@ -15,7 +15,8 @@ import pytest
 from faircopy.api.describe_cluster import SCHEMA as DESCRIBE_CLUSTER
 from faircopy.api.find_coordinator import SCHEMA as FIND_COORDINATOR
 from faircopy.api.metadata import SCHEMA as METADATA
-from faircopy.client.connection import BrokerConnection, ConnectionFailed
+from faircopy.client.connection import BrokerConnection
+from faircopy.client.errors import ConnectionFailed
 from faircopy.net.listeners import CannotListen, Listener, bind_all, parse_listeners
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting

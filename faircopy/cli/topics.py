@@ -16,7 +16,8 @@ from faircopy.api.incremental_alter_configs import SCHEMA as INCREMENTAL_ALTER_C
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
-from faircopy.client.connection import BrokerConnection, ConnectionFailed, RequestFailed, ensure_ok
+from faircopy.client.connection import BrokerConnection, ensure_ok
+from faircopy.client.errors import ConnectionFailed, RequestFailed
 from faircopy.cluster.topic_configs import WITHOUT_EFFECT
 from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode

@@ -1,11 +1,11 @@
-"""A blocking connection that speaks any API of the wire's table."""
+"""The command line's client: one blocking connection, one request at a time, of any API."""
 
 from __future__ import annotations
 
 import socket
 from typing import Any
 
-from faircopy.errors import FaircopyError
+from faircopy.client.errors import ConnectionFailed, request_failed
 from faircopy.wire.address import BadAddress, parse_address
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -21,18 +21,6 @@ ABSENT = {
     ErrorCode.GROUP_ID_NOT_FOUND: "there is none; faircopy groups list shows what there is",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is none; faircopy txn list --all shows what there is",
 }
-
-
-class ConnectionFailed(FaircopyError):
-    """The broker can't be reached, or the connection broke; whether a request took effect is unknown."""
-
-
-class RequestFailed(FaircopyError):
-    """The broker answered a request with an error; it did not take effect."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class BrokerConnection:
@@ -97,5 +85,4 @@ def ensure_ok(code: int, message: str | None, doing: str) -> None:
     """Raise RequestFailed if a response has an error."""
     if code:
         known = ErrorCode(code) if code in list(ErrorCode) else ErrorCode.UNKNOWN_SERVER_ERROR
-        reason = ABSENT.get(known) or message or known.name.lower().replace("_", " ")
-        raise RequestFailed(known, f"{doing}: {reason} ({known.name})")
+        raise request_failed(code, ABSENT.get(known) or message, doing)

@@ -13,7 +13,8 @@ from bench.load.open_transactions import open_transactions
 from bench.measures.growth import Sizes, measure
 from bench.systems.faircopy import Faircopy
 from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
-from faircopy.client.connection import BrokerConnection, RequestFailed
+from faircopy.client.connection import BrokerConnection
+from faircopy.client.errors import RequestFailed
 from tests.broker_process import BrokerProcess
 
 NAME = "local-copy fsync"

@@ -23,7 +23,8 @@ from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.offset_commit import SCHEMA as OFFSET_COMMIT
 from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.api.routes import advertised, schema_of
-from faircopy.client.connection import BrokerConnection, ConnectionFailed
+from faircopy.client.connection import BrokerConnection
+from faircopy.client.errors import ConnectionFailed
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import encode_request

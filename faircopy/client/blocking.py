@@ -1,0 +1,188 @@
+"""The client for code that is not asynchronous: the same calls, each of which returns when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from faircopy.client.client import TIMEOUT_SECONDS, TRANSACTION_TIMEOUT_MS, Client
+from faircopy.client.member import Header, Member
+from faircopy.client.outgoing import Encode
+from faircopy.client.transaction import Transaction
+
+Result = TypeVar("Result")
+
+
+class Loop:
+    """An event loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="faircopy-client", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run something there, and return its result. Raises what it raises."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class BlockingMember:
+    """A `Member` whose calls block. Use it from one thread at a time."""
+
+    def __init__(self, loop: Loop, member: Member) -> None:
+        self._loop = loop
+        self.member = member
+
+    @property
+    def producer_id(self) -> int:
+        """What names the member in a commit, also from another process."""
+        return self.member.producer_id
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[Header] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """See `Member.send`."""
+        self._loop.run(
+            self.member.send(
+                topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+            )
+        )
+
+    def send_batch(self, topic: str, partition: int, records: int, encode: Encode) -> None:
+        """See `Member.send_batch`."""
+        self._loop.run(self.member.send_batch(topic, partition, records, encode))
+
+    def partitions_of(self, topic: str) -> int:
+        """See `Member.partitions_of`."""
+        return self._loop.run(self.member.partitions_of(topic))
+
+    def flush(self) -> None:
+        """See `Member.flush`."""
+        self._loop.run(self.member.flush())
+
+    def abort(self) -> None:
+        """Discard what this member has written."""
+        self._loop.run(self.member.end(commit=False))
+
+
+class BlockingTransaction:
+    """A `Transaction` whose calls block."""
+
+    def __init__(self, loop: Loop, transaction: Transaction) -> None:
+        self._loop = loop
+        self._transaction = transaction
+
+    def __enter__(self) -> BlockingTransaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.run(self._transaction.__aexit__(kind, error, trace))
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[Header] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """See `Member.send`."""
+        self._loop.run(
+            self._transaction.send(
+                topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+            )
+        )
+
+    def commit(self) -> None:
+        """See `Transaction.commit`."""
+        self._loop.run(self._transaction.commit())
+
+    def abort(self) -> None:
+        """See `Transaction.abort`."""
+        self._loop.run(self._transaction.abort())
+
+
+class BlockingClient:
+    """A `Client` whose calls block; any thread may use it. Use it as a context manager."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        client_id: str = "faircopy",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._client = Client(bootstrap_servers, client_id=client_id, timeout_seconds=timeout_seconds)
+        self._loop = Loop()
+
+    def __enter__(self) -> BlockingClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """See `Client.close`."""
+        self._loop.run(self._client.close())
+        self._loop.stop()
+
+    def join(
+        self,
+        group: str,
+        *,
+        run: str,
+        key: int,
+        member: str,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> BlockingMember | None:
+        """See `Client.join`."""
+        joined = self._loop.run(
+            self._client.join(
+                group, run=run, key=key, member=member, transaction_timeout_ms=transaction_timeout_ms
+            )
+        )
+        return BlockingMember(self._loop, joined) if joined is not None else None
+
+    def commit(self, group: str, *, run: str, key: int, members: Iterable[BlockingMember | int]) -> None:
+        """See `Client.commit`."""
+        named = [each.member if isinstance(each, BlockingMember) else each for each in members]
+        self._loop.run(self._client.commit(group, run=run, key=key, members=named))
+
+    def abort(self, group: str, *, run: str, key: int) -> None:
+        """See `Client.abort`."""
+        self._loop.run(self._client.abort(group, run=run, key=key))
+
+    def forget(self, group: str) -> None:
+        """See `Client.forget`."""
+        self._loop.run(self._client.forget(group))
+
+    def begin(self) -> BlockingTransaction:
+        """See `Client.begin`."""
+        return BlockingTransaction(self._loop, self._loop.run(self._client.begin()))

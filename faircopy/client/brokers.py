@@ -1,0 +1,185 @@
+"""The way to the brokers: who leads a partition, who coordinates a group, and asking until there is an
+answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+from faircopy.client.errors import ConnectionFailed, OutcomeUnknown, RequestFailed, request_failed
+from faircopy.client.link import Link
+from faircopy.client.protocol import FIND_COORDINATOR, METADATA, Request
+from faircopy.wire.address import Address, parse_address
+from faircopy.wire.codec import Body, Message
+from faircopy.wire.error_codes import ErrorCode
+
+REQUEST_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.05, 1.0
+TRANSACTION_KEY = 1
+
+RETRIABLE = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+FindLink = Callable[[], Awaitable[Link]]
+"""Finds the broker to ask, as far as that is known now."""
+TopicPartition = tuple[str, int]
+
+
+class Brokers:
+    """The brokers behind some addresses. Links are made when they are needed."""
+
+    def __init__(self, addresses: Sequence[str], client_id: str) -> None:
+        self._bootstrap = [parse_address(address) for address in addresses]
+        self._client_id = client_id
+        self._links: dict[Address, Link] = {}
+        self._connecting = asyncio.Lock()
+        self._nodes: dict[int, Address] = {}
+        self._leaders: dict[TopicPartition, int] = {}
+        self._partitions: dict[str, int] = {}
+        self._coordinators: dict[str, Address] = {}
+
+    async def close(self) -> None:
+        """Close all links."""
+        for link in self._links.values():
+            await link.close()
+
+    # -- links -----------------------------------------------------------------------------------------------
+
+    async def _link(self, address: Address) -> Link:
+        link = self._links.get(address)
+        if link is not None and link.is_open:
+            return link
+        async with self._connecting:
+            link = self._links.get(address)
+            if link is None or not link.is_open:
+                link = self._links[address] = await Link.open(address, self._client_id, CONNECT_SECONDS)
+            return link
+
+    async def any(self) -> Link:
+        """A link to any broker. Raises ConnectionFailed."""
+        failure = ConnectionFailed("no address of a broker is given")
+        for address in dict.fromkeys((*self._nodes.values(), *self._bootstrap)):
+            try:
+                return await self._link(address)
+            except ConnectionFailed as error:
+                failure = error
+        raise failure
+
+    async def leader(self, topic: str, partition: int) -> Link:
+        """A link to the leader of a partition. Raises ConnectionFailed, RequestFailed."""
+        if (topic, partition) not in self._leaders:
+            await self.look_up(topic)
+        node = self._nodes.get(self._leaders.get((topic, partition), -1))
+        if node is None:
+            self._partitions.pop(topic, None)
+            raise request_failed(
+                ErrorCode.LEADER_NOT_AVAILABLE, None, f"looking for the leader of {topic}-{partition}"
+            )
+        return await self._link(node)
+
+    async def coordinator(self, group: str) -> Link:
+        """A link to the coordinator of a group of transactions. Raises ConnectionFailed, RequestFailed."""
+        if group not in self._coordinators:
+            body = {"key": group, "key_type": TRANSACTION_KEY}
+            answer = await (await self.any()).ask(FIND_COORDINATOR, body, REQUEST_SECONDS)
+            if answer.error_code:
+                raise request_failed(
+                    answer.error_code, answer.error_message, f"finding who coordinates {group!r}"
+                )
+            self._coordinators[group] = Address(answer.host, answer.port)
+        return await self._link(self._coordinators[group])
+
+    # -- metadata --------------------------------------------------------------------------------------------
+
+    async def look_up(self, topic: str) -> None:
+        """Ask who leads the partitions of a topic. Raises ConnectionFailed, RequestFailed."""
+        answer = await (await self.any()).ask(METADATA, {"topics": [{"name": topic}]}, REQUEST_SECONDS)
+        self._nodes = {node.node_id: Address(node.host, node.port) for node in answer.brokers}
+        (found,) = answer.topics
+        if found.error_code:
+            raise request_failed(found.error_code, None, f"looking for topic {topic!r}")
+        self._partitions[topic] = len(found.partitions)
+        for partition in found.partitions:
+            self._leaders[topic, partition.partition_index] = partition.leader_id
+
+    async def partitions_of(self, topic: str, timeout_seconds: float) -> int:
+        """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
+        if topic not in self._partitions:
+            await self.patiently(lambda: self.look_up(topic), f"looking for topic {topic!r}", timeout_seconds)
+        return self._partitions[topic]
+
+    def forget(self) -> None:
+        """What was known of leaders and coordinators may be out of date."""
+        self._leaders.clear()
+        self._coordinators.clear()
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        find: FindLink,
+        request: Request,
+        body: Body,
+        outcome: Callable[[Message], tuple[int, str | None]],
+        doing: str,
+        timeout_seconds: float,
+    ) -> Message:
+        """Ask until there is a final answer. `outcome` takes error code and message from an answer.
+
+        The request must be one that takes effect once, however often it is sent. Raises RequestFailed,
+        OutcomeUnknown.
+        """
+
+        async def once() -> Message:
+            answer = await (await find()).ask(request, body, REQUEST_SECONDS)
+            code, message = outcome(answer)
+            if code:
+                raise request_failed(code, message, doing)
+            return answer
+
+        found = await self.patiently(once, doing, timeout_seconds)
+        assert isinstance(found, Message)
+        return found
+
+    async def patiently(
+        self, once: Callable[[], Awaitable[object]], doing: str, timeout_seconds: float
+    ) -> object:
+        """Try until it succeeds or is refused for good. Raises RequestFailed, OutcomeUnknown."""
+        loop = asyncio.get_running_loop()
+        until, pause = loop.time() + timeout_seconds, PAUSE_SECONDS
+        while True:
+            try:
+                return await once()
+            except (ConnectionFailed, RequestFailed) as error:
+                if isinstance(error, RequestFailed) and error.code not in RETRIABLE:
+                    raise
+                reason = error
+            self.forget()
+            pause = min(pause * (1 + random.random()), PAUSE_SECONDS_MAX)
+            if loop.time() + pause > until:
+                raise OutcomeUnknown(
+                    f"{doing}: no final answer within {timeout_seconds:g} s; the last reason was: {reason}"
+                ) from reason
+            await asyncio.sleep(pause)
+
+
+def outcome_of(answer: Message) -> tuple[int, str | None]:
+    """The error code and message of an answer that has them at its top."""
+    return answer.error_code, getattr(answer, "error_message", None)

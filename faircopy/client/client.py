@@ -1,0 +1,160 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from faircopy.client.brokers import Brokers, outcome_of
+from faircopy.client.errors import OutcomeUnknown, RequestFailed
+from faircopy.client.member import Member
+from faircopy.client.protocol import (
+    END_JOINT_TRANSACTION,
+    FORGET_TRANSACTION_GROUP,
+    JOIN_TRANSACTION,
+    Request,
+)
+from faircopy.client.transaction import Transaction
+from faircopy.wire.codec import Body, Message
+
+TIMEOUT_SECONDS = 60.0
+TRANSACTION_TIMEOUT_MS = 60_000
+NO_KEY = -1
+
+
+class Client:
+    """Talks to the brokers behind `bootstrap_servers`, a list or a text with commas. Use it as an async
+    context manager, from one event loop.
+
+    `timeout_seconds`: how long a call tries before it raises OutcomeUnknown.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        client_id: str = "faircopy",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        addresses = bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else bootstrap_servers
+        self._brokers = Brokers([address.strip() for address in addresses], client_id)
+        self._timeout_seconds = timeout_seconds
+        self._own_group = f"{client_id}-{uuid.uuid4()}".replace("/", "-")
+        self._idle: list[Member] = []
+        self._has_own_group = False
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Abort the transactions that `begin` has begun, and close all connections."""
+        if self._has_own_group:
+            with contextlib.suppress(RequestFailed, OutcomeUnknown):
+                await self._end(self._own_group, self._own_group, NO_KEY, (), commit=False)
+                await self.forget(self._own_group)
+        await self._brokers.close()
+
+    # -- joint transactions ----------------------------------------------------------------------------------
+
+    async def join(
+        self,
+        group: str,
+        *,
+        run: str,
+        key: int,
+        member: str,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> Member | None:
+        """A new member of a group, to write for this key; None if the key is committed already.
+
+        `run` is one life of the application: one that the group does not know fences the present one.
+        `member` says who it is, for people; each call makes a member of its own. What it writes is discarded
+        if the group has not committed the key within `transaction_timeout_ms` after its first record. Raises
+        Fenced, RequestFailed, OutcomeUnknown.
+        """
+        answer = await self._ask(
+            group,
+            JOIN_TRANSACTION,
+            {"group": group, "run": run, "key": key, "member": member, "timeout_ms": transaction_timeout_ms},
+            f"joining {group!r}",
+        )
+        if answer.is_committed:
+            return None
+        return Member(
+            self._brokers,
+            answer.transactional_id,
+            answer.producer_id,
+            answer.producer_epoch,
+            self._timeout_seconds,
+        )
+
+    async def commit(self, group: str, *, run: str, key: int, members: Iterable[Member | int]) -> None:
+        """Commit what these members, or producer ids of members, have written for a key; all else that was
+        written for it is discarded. Keys of a group are committed in growing order, each once: if the key is
+        committed already, this does nothing. When it returns, the commit can't be lost.
+
+        Raises TransactionAborted if a member was aborted meanwhile (then nothing is committed), Fenced,
+        RequestFailed, OutcomeUnknown.
+        """
+        producer_ids = []
+        for member in members:
+            if isinstance(member, Member):
+                await member.flush()
+            producer_ids.append(member.producer_id if isinstance(member, Member) else member)
+        await self._end(group, run, key, producer_ids, commit=True)
+
+    async def abort(self, group: str, *, run: str, key: int) -> None:
+        """Discard what members have written for a key. Raises TransactionAborted if it is committed already,
+        Fenced, RequestFailed, OutcomeUnknown.
+        """
+        await self._end(group, run, key, (), commit=False)
+
+    async def forget(self, group: str) -> None:
+        """Forget a group, and which of its keys are committed: the next user of its name begins anew. Raises
+        RequestFailed while it is in use, OutcomeUnknown.
+        """
+        await self._ask(group, FORGET_TRANSACTION_GROUP, {"group": group}, f"forgetting {group!r}")
+
+    async def _end(
+        self, group: str, run: str, key: int, producer_ids: Iterable[int], *, commit: bool
+    ) -> None:
+        await self._ask(
+            group,
+            END_JOINT_TRANSACTION,
+            {
+                "group": group,
+                "run": run,
+                "key": key,
+                "committed": commit,
+                "producer_ids": list(producer_ids),
+            },
+            f"{'committing' if commit else 'aborting'} key {key} of {group!r}",
+        )
+
+    # -- transactions of this process ------------------------------------------------------------------------
+
+    async def begin(self) -> Transaction:
+        """Begin a transaction, beside any others of this client. Raises RequestFailed, OutcomeUnknown."""
+        return Transaction(self._idle.pop() if self._idle else await self._join_alone(), self._give_back)
+
+    async def _join_alone(self) -> Member:
+        self._has_own_group = True
+        member = await self.join(self._own_group, run=self._own_group, key=NO_KEY, member="begin")
+        assert member is not None, "members without a key always have something to write"
+        return member
+
+    async def _give_back(self, member: Member) -> None:
+        if not member.is_spent:
+            self._idle.append(member)
+
+    async def _ask(self, group: str, request: Request, body: Body, doing: str) -> Message:
+        return await self._brokers.ask(
+            lambda: self._brokers.coordinator(group), request, body, outcome_of, doing, self._timeout_seconds
+        )
