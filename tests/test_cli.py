@@ -11,6 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 from confluent_kafka import Producer
 
+from faircopy.client import BlockingClient
 from tests.broker_process import BrokerProcess, environment, eventually
 
 
@@ -125,6 +126,25 @@ def test_an_open_transaction_is_shown_and_unstuck(cli: Cli, broker: BrokerProces
     assert "CompleteAbort" in cli.run("txn", "list", "--all")
     assert cli.run("consume", "stuck", "--from-beginning", "-e") == ""
     assert "TRANSACTIONAL_ID_NOT_FOUND" in cli.run("txn", "describe", "no-such-id", code=1)
+
+
+def test_joint_groups_are_shown_and_forgotten(cli: Cli, broker: BrokerProcess) -> None:
+    cli.run("topics", "create", "loaded", "-p", "1")
+    with BlockingClient(broker.address) as client:
+        member = client.join("load", run="r", key=7, member="part 1")
+        assert member is not None
+        member.send("loaded", b"x")
+        member.flush()
+        (row,) = [row for row in cli.json("txn", "list") if row["group"] == "load"]
+        assert "joint transaction" in cli.run("txn", "abort", row["transactional_id"], "--yes", code=1)
+        assert "in use" in cli.run("txn", "forget-group", "load", "--yes", code=1)
+        client.commit("load", run="r", key=7, members=[member])
+    (row,) = [row for row in cli.json("txn", "groups") if row["group"] == "load"]
+    assert (row["run"], row["committed_key"]) == ("r", 7)
+    assert "load" in cli.run("txn", "groups")
+    eventually(lambda: "load" not in cli.run("txn", "list"))
+    assert cli.json("txn", "forget-group", "load") == {"group": "load"}
+    assert "load" not in cli.run("txn", "groups")
 
 
 def test_tables(cli: Cli) -> None:

@@ -18,6 +18,7 @@ from faircopy.partition.partition import Partition
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.settings.table import changed_settings
+from faircopy.transactions.joint_group import NO_KEY
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
@@ -128,6 +129,21 @@ def transactions(parts: Parts) -> list[dict[str, Any]]:
     return found
 
 
+def joint_groups(parts: Parts) -> list[dict[str, Any]]:
+    """All joint groups, and how many members write for each."""
+    return [
+        {
+            "group": group.name,
+            "run": group.run,
+            "committed_key": None if group.committed_key == NO_KEY else group.committed_key,
+            "members": len(group.members),
+            "metadata_journal": home.number,
+        }
+        for home in parts.shards.metadata_journals()
+        for group in home.table.groups.values()
+    ]
+
+
 def name_of(participant: TopicIdPartition, partitions: Mapping[TopicIdPartition, Partition]) -> str:
     """A participant's name, or its id if its topic is deleted."""
     return str(partitions[participant].name) if participant in partitions else f"{participant} (deleted)"
@@ -147,6 +163,7 @@ SUBJECTS: dict[str, Callable[[Parts], Any]] = {
     "partitions": partitions,
     "transactions": transactions,
     "tables": tables,
+    "joint_groups": joint_groups,
 }
 
 

@@ -12,10 +12,16 @@ from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
 from faircopy.api.inspect import SCHEMA as INSPECT
 from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
 from faircopy.cli.columns import duration
+from faircopy.cli.joint_groups import forget_group, groups
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import BrokerConnection, ensure_ok
+from faircopy.wire.error_codes import ErrorCode
 
 ABORT_TIMEOUT_MS = 60_000
+IS_MEMBER = (
+    "it belongs to a joint transaction (faircopy txn groups), which ends as a whole: by whoever writes, by "
+    "the next run of its group, or by its timeout"
+)
 
 
 @click.group()
@@ -25,6 +31,10 @@ def txn() -> None:
     An open transaction delays nobody: no reader, no other producer. It costs journal space until its timeout,
     when the broker aborts it. `faircopy txn abort` does so at once.
     """
+
+
+txn.add_command(groups)
+txn.add_command(forget_group)
 
 
 def running(connection: BrokerConnection) -> list[dict[str, Any]]:
@@ -140,7 +150,8 @@ def abort(transactional_id: str, yes: bool, broker: str, as_json: bool) -> None:
             3,
             {"transactional_id": transactional_id, "transaction_timeout_ms": timeout_ms},
         )
-        ensure_ok(fenced.error_code, None, f"aborting {transactional_id!r}")
+        reason = IS_MEMBER if fenced.error_code == ErrorCode.INVALID_REQUEST else None
+        ensure_ok(fenced.error_code, reason, f"aborting {transactional_id!r}")
     outcome = {
         "transactional_id": transactional_id,
         "was": state.transaction_state,

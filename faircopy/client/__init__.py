@@ -13,8 +13,8 @@ from faircopy.client.errors import (
     RequestFailed,
     TransactionAborted,
 )
-from faircopy.client.member import Member
-from faircopy.client.transaction import Transaction
+from faircopy.client.member import JointMember
+from faircopy.client.transaction import OpenTransaction
 
 __all__ = [
     "BlockingClient",
@@ -23,9 +23,9 @@ __all__ = [
     "Client",
     "ConnectionFailed",
     "Fenced",
-    "Member",
+    "JointMember",
+    "OpenTransaction",
     "OutcomeUnknown",
     "RequestFailed",
-    "Transaction",
     "TransactionAborted",
 ]

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from faircopy.client.client import TIMEOUT_SECONDS, TRANSACTION_TIMEOUT_MS, Client
-from faircopy.client.member import Header, Member
+from faircopy.client.member import Header, JointMember
 from faircopy.client.outgoing import Encode
-from faircopy.client.transaction import Transaction
+from faircopy.client.transaction import OpenTransaction
 
 Result = TypeVar("Result")
 
@@ -41,9 +41,9 @@ class Loop:
 
 
 class BlockingMember:
-    """A `Member` whose calls block. Use it from one thread at a time."""
+    """A `JointMember` whose calls block. Use it from one thread at a time."""
 
-    def __init__(self, loop: Loop, member: Member) -> None:
+    def __init__(self, loop: Loop, member: JointMember) -> None:
         self._loop = loop
         self.member = member
 
@@ -62,7 +62,7 @@ class BlockingMember:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """See `Member.send`."""
+        """See `JointMember.send`."""
         self._loop.run(
             self.member.send(
                 topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
@@ -70,15 +70,15 @@ class BlockingMember:
         )
 
     def send_batch(self, topic: str, partition: int, records: int, encode: Encode) -> None:
-        """See `Member.send_batch`."""
+        """See `JointMember.send_batch`."""
         self._loop.run(self.member.send_batch(topic, partition, records, encode))
 
     def partitions_of(self, topic: str) -> int:
-        """See `Member.partitions_of`."""
+        """See `JointMember.partitions_of`."""
         return self._loop.run(self.member.partitions_of(topic))
 
     def flush(self) -> None:
-        """See `Member.flush`."""
+        """See `JointMember.flush`."""
         self._loop.run(self.member.flush())
 
     def abort(self) -> None:
@@ -87,9 +87,9 @@ class BlockingMember:
 
 
 class BlockingTransaction:
-    """A `Transaction` whose calls block."""
+    """An `OpenTransaction` whose calls block."""
 
-    def __init__(self, loop: Loop, transaction: Transaction) -> None:
+    def __init__(self, loop: Loop, transaction: OpenTransaction) -> None:
         self._loop = loop
         self._transaction = transaction
 
@@ -111,7 +111,7 @@ class BlockingTransaction:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """See `Member.send`."""
+        """See `JointMember.send`."""
         self._loop.run(
             self._transaction.send(
                 topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
@@ -119,11 +119,11 @@ class BlockingTransaction:
         )
 
     def commit(self) -> None:
-        """See `Transaction.commit`."""
+        """See `OpenTransaction.commit`."""
         self._loop.run(self._transaction.commit())
 
     def abort(self) -> None:
-        """See `Transaction.abort`."""
+        """See `OpenTransaction.abort`."""
         self._loop.run(self._transaction.abort())
 
 

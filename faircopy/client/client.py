@@ -9,14 +9,14 @@ from types import TracebackType
 
 from faircopy.client.brokers import Brokers, outcome_of
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
-from faircopy.client.member import Member
+from faircopy.client.member import JointMember
 from faircopy.client.protocol import (
     END_JOINT_TRANSACTION,
     FORGET_TRANSACTION_GROUP,
     JOIN_TRANSACTION,
     Request,
 )
-from faircopy.client.transaction import Transaction
+from faircopy.client.transaction import OpenTransaction
 from faircopy.wire.codec import Body, Message
 
 TIMEOUT_SECONDS = 60.0
@@ -42,7 +42,7 @@ class Client:
         self._brokers = Brokers([address.strip() for address in addresses], client_id)
         self._timeout_seconds = timeout_seconds
         self._own_group = f"{client_id}-{uuid.uuid4()}".replace("/", "-")
-        self._idle: list[Member] = []
+        self._idle: list[JointMember] = []
         self._has_own_group = False
 
     async def __aenter__(self) -> Client:
@@ -71,7 +71,7 @@ class Client:
         key: int,
         member: str,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
-    ) -> Member | None:
+    ) -> JointMember | None:
         """A new member of a group, to write for this key; None if the key is committed already.
 
         `run` is one life of the application: one that the group does not know fences the present one.
@@ -87,7 +87,7 @@ class Client:
         )
         if answer.is_committed:
             return None
-        return Member(
+        return JointMember(
             self._brokers,
             answer.transactional_id,
             answer.producer_id,
@@ -95,7 +95,7 @@ class Client:
             self._timeout_seconds,
         )
 
-    async def commit(self, group: str, *, run: str, key: int, members: Iterable[Member | int]) -> None:
+    async def commit(self, group: str, *, run: str, key: int, members: Iterable[JointMember | int]) -> None:
         """Commit what these members, or producer ids of members, have written for a key; all else that was
         written for it is discarded. Keys of a group are committed in growing order, each once: if the key is
         committed already, this does nothing. When it returns, the commit can't be lost.
@@ -105,9 +105,9 @@ class Client:
         """
         producer_ids = []
         for member in members:
-            if isinstance(member, Member):
+            if isinstance(member, JointMember):
                 await member.flush()
-            producer_ids.append(member.producer_id if isinstance(member, Member) else member)
+            producer_ids.append(member.producer_id if isinstance(member, JointMember) else member)
         await self._end(group, run, key, producer_ids, commit=True)
 
     async def abort(self, group: str, *, run: str, key: int) -> None:
@@ -140,17 +140,17 @@ class Client:
 
     # -- transactions of this process ------------------------------------------------------------------------
 
-    async def begin(self) -> Transaction:
+    async def begin(self) -> OpenTransaction:
         """Begin a transaction, beside any others of this client. Raises RequestFailed, OutcomeUnknown."""
-        return Transaction(self._idle.pop() if self._idle else await self._join_alone(), self._give_back)
+        return OpenTransaction(self._idle.pop() if self._idle else await self._join_alone(), self._give_back)
 
-    async def _join_alone(self) -> Member:
+    async def _join_alone(self) -> JointMember:
         self._has_own_group = True
         member = await self.join(self._own_group, run=self._own_group, key=NO_KEY, member="begin")
         assert member is not None, "members without a key always have something to write"
         return member
 
-    async def _give_back(self, member: Member) -> None:
+    async def _give_back(self, member: JointMember) -> None:
         if not member.is_spent:
             self._idle.append(member)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from faircopy.client.brokers import RETRIABLE, Brokers, TopicPartition, outcome_of
 from faircopy.client.errors import ConnectionFailed, request_failed
-from faircopy.client.outgoing import Batch, Encode, Outgoing, Producer
+from faircopy.client.outgoing import Batch, Encode, Outgoing, ProducerIdentity
 from faircopy.client.protocol import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE
 from faircopy.wire.murmur2 import partition_for
 from faircopy.wire.records import NewRecord
@@ -20,7 +20,7 @@ ACKS_ALL = -1
 Header = tuple[str, bytes | None]
 
 
-class Member:
+class JointMember:
     """Made by `Client.join`. Everything it sends is a draft: nobody sees it before the group commits it.
 
     `producer_id` names the member in a commit, also from another process.
@@ -32,7 +32,7 @@ class Member:
         self.producer_id = producer_id
         self._brokers = brokers
         self._transactional_id = transactional_id
-        self._producer = Producer(producer_id, epoch)
+        self._producer = ProducerIdentity(producer_id, epoch)
         self._timeout_seconds = timeout_seconds
         self._outgoing: dict[TopicPartition, Outgoing] = {}
         self._senders: dict[TopicPartition, asyncio.Task[None]] = {}

@@ -19,14 +19,14 @@ RECORD_OVERHEAD_BYTES = 32
 SEQUENCES = 1 << 31
 
 
-class Producer(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """Whose batches they are."""
 
     producer_id: int
     epoch: int
 
 
-Encode = Callable[[Producer, int], bytes]
+Encode = Callable[[ProducerIdentity, int], bytes]
 """Makes a transactional batch of a producer; the second argument is its first sequence number."""
 
 
@@ -56,7 +56,7 @@ class Batch:
 class Outgoing:
     """The batches of one producer for one partition, in order."""
 
-    def __init__(self, producer: Producer) -> None:
+    def __init__(self, producer: ProducerIdentity) -> None:
         self._producer = producer
         self._sequence = 0
         self._records: list[NewRecord] = []

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
-from faircopy.client.member import Header, Member
+from faircopy.client.member import Header, JointMember
 
-GiveBack = Callable[[Member], Awaitable[None]]
+GiveBack = Callable[[JointMember], Awaitable[None]]
 
 
-class Transaction:
+class OpenTransaction:
     """Made by `Client.begin`. Use it as an async context manager, which commits, or aborts on an error; or
     call `commit` or `abort`.
     """
 
-    def __init__(self, member: Member, give_back: GiveBack) -> None:
+    def __init__(self, member: JointMember, give_back: GiveBack) -> None:
         self._member = member
         self._give_back = give_back
         self._is_over = False
 
-    async def __aenter__(self) -> Transaction:
+    async def __aenter__(self) -> OpenTransaction:
         return self
 
     async def __aexit__(
@@ -43,7 +43,7 @@ class Transaction:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Send a record; see `Member.send`."""
+        """Send a record; see `JointMember.send`."""
         await self._member.send(
             topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )

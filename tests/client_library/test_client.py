@@ -12,7 +12,7 @@ from faircopy.client import (
     BlockingClient,
     Client,
     Fenced,
-    Member,
+    JointMember,
     OutcomeUnknown,
     RequestFailed,
     TransactionAborted,
@@ -34,7 +34,7 @@ def asynchronous(scenario: Scenario) -> Callable[[BrokerProcess, Seen], None]:
     return test
 
 
-async def join(client: Client, run: str, key: int, member: str = "task") -> Member:
+async def join(client: Client, run: str, key: int, member: str = "task") -> JointMember:
     joined = await client.join("job", run=run, key=key, member=member)
     assert joined is not None
     return joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.client.outgoing import IN_FLIGHT_MAX, Outgoing, Producer
+from faircopy.client.outgoing import IN_FLIGHT_MAX, Outgoing, ProducerIdentity
 from faircopy.wire.batch import read_header
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.records import NewRecord, decode_records
@@ -33,7 +33,7 @@ FATES = st.sampled_from(["arrives", "arrives", "answer is lost", "is lost"])
 
 @given(many(st.integers(1, 4), 20), st.lists(FATES, min_size=400, max_size=400))
 def test_everything_arrives_once_and_in_order(sizes: list[int], fates: list[str]) -> None:
-    log, outgoing, fate = OneLog(), Outgoing(Producer(7, 0)), iter(fates)
+    log, outgoing, fate = OneLog(), Outgoing(ProducerIdentity(7, 0)), iter(fates)
     expected: list[bytes] = []
     for size in sizes:
         for _ in range(size):
@@ -54,7 +54,7 @@ def test_everything_arrives_once_and_in_order(sizes: list[int], fates: list[str]
 
 
 def test_a_refusal_is_told() -> None:
-    outgoing = Outgoing(Producer(7, 0))
+    outgoing = Outgoing(ProducerIdentity(7, 0))
     outgoing.add(NewRecord(b"too large"))
     outgoing.seal()
     assert outgoing.take(outgoing.window(), [ErrorCode.MESSAGE_TOO_LARGE]) is ErrorCode.MESSAGE_TOO_LARGE
@@ -63,7 +63,7 @@ def test_a_refusal_is_told() -> None:
 
 def test_a_gap_before_anything_else_is_final() -> None:
     """The broker has forgotten what came before: that is not a matter of order."""
-    outgoing = Outgoing(Producer(7, 0))
+    outgoing = Outgoing(ProducerIdentity(7, 0))
     outgoing.add(NewRecord(b"value"))
     outgoing.seal()
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
