@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "api": SERVED | {"serving"},
     "broker": BROKER,
     "client": {"wire"},
+    "spark": {"wire", "client", "publish"},
     "verify": BROKER | {"broker"},
     "backup": {"storage", "cluster"},
     "cli": BROKER | {"broker", "client", "verify", "backup"},
@@ -91,6 +92,10 @@ PURE = [
     "net/admission.py",
     "client/protocol.py",
     "client/outgoing.py",
+    "spark/options.py",
+    "spark/partitioning.py",
+    "spark/record_batches.py",
+    "spark/varints.py",
     "publish/spark_log.py",
     "publish/compaction.py",
 ]

@@ -69,9 +69,9 @@ class BlockingMember:
             )
         )
 
-    def send_batch(self, topic: str, partition: int, records: int, encode: Encode) -> None:
+    def send_batch(self, topic: str, partition: int, records: int, encode: Encode, place: str = "") -> None:
         """See `JointMember.send_batch`."""
-        self._loop.run(self.member.send_batch(topic, partition, records, encode))
+        self._loop.run(self.member.send_batch(topic, partition, records, encode, place))
 
     def partitions_of(self, topic: str) -> int:
         """See `JointMember.partitions_of`."""

@@ -62,11 +62,14 @@ class JointMember:
         outgoing.add(NewRecord(value, key, now_ms, tuple(headers)))
         await self._send_some(topic, partition)
 
-    async def send_batch(self, topic: str, partition: int, records: int, encode: Encode) -> None:
+    async def send_batch(
+        self, topic: str, partition: int, records: int, encode: Encode, place: str = ""
+    ) -> None:
         """Send a batch of so many records that `encode` makes: a v2 batch of this producer, transactional,
-        with the sequence number that it is given. Raises RequestFailed, OutcomeUnknown.
+        with the sequence number that it is given. If the broker refuses it, the error names its `place`.
+        Raises RequestFailed, OutcomeUnknown.
         """
-        self._outgoing_of(topic, partition).add_batch(records, encode)
+        self._outgoing_of(topic, partition).add_batch(records, encode, place)
         await self._send_some(topic, partition)
 
     async def flush(self) -> None:
@@ -154,8 +157,12 @@ class JointMember:
         error = outgoing.take(window, codes)
         reasons = [each for each in answers if each[0] is None or each[0] in RETRIABLE]
         if error is not None:
-            message = next((message for code, message in answers if code == error), None)
-            raise request_failed(error, message, doing)
+            batch, message = next(
+                (batch, message)
+                for batch, (code, message) in zip(window, answers, strict=True)
+                if code == error
+            )
+            raise request_failed(error, message, f"{batch.place}: {doing}" if batch.place else doing)
         if reasons and not window[0].is_written:
             code, message = reasons[0]
             if code is None:

@@ -31,12 +31,13 @@ Encode = Callable[[ProducerIdentity, int], bytes]
 
 
 class Batch:
-    """One batch on its way."""
+    """One batch on its way. `place` says for people where its records come from."""
 
-    __slots__ = ("is_written", "payload")
+    __slots__ = ("is_written", "payload", "place")
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, payload: bytes, place: str) -> None:
         self.payload = payload
+        self.place = place
         self.is_written = False
 
     def take(self, code: int | None, *, is_first: bool) -> ErrorCode | None:
@@ -92,10 +93,10 @@ class Outgoing:
             ),
         )
 
-    def add_batch(self, records: int, encode: Encode) -> None:
+    def add_batch(self, records: int, encode: Encode, place: str = "") -> None:
         """Add a batch that was encoded elsewhere, after the records that came before it."""
         self.seal()
-        self.batches.append(Batch(encode(self._producer, self._sequence)))
+        self.batches.append(Batch(encode(self._producer, self._sequence), place))
         self._sequence = (self._sequence + records) % SEQUENCES
 
     def window(self) -> list[Batch]:

@@ -14,8 +14,9 @@ from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.timeouts import idle
 from faircopy.transactions.transaction import Producer
 from faircopy.wire.api_keys import ApiKey
-from tests.checker.history import Offset, Result
+from tests.checker.history import KeyCommitted, Offset, Result
 from tests.crash_states.stage import Stage
+from tests.simulation.network import Remote
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, Refused, SimulatedProducer
 from tests.simulation.record import Attempt
 
@@ -125,6 +126,73 @@ async def commit_repeated(stage: Stage) -> None:
         attempt.finish(Result.OK, stage.now)
 
     await asyncio.gather(end(stage.producer, 0), end(twin, 0.000_1))
+
+
+JOB, RUN = "job", "run"
+
+
+async def written(stage: Stage, attempt: Attempt, key: int, partition: str) -> SimulatedProducer:
+    """A member of a joint group that has written something."""
+    member = await SimulatedProducer.join(stage.remote, random.Random(0), JOB, RUN, key, "task")
+    assert member is not None
+    await member.add_partitions([partition])
+    await member.send(partition, stage.values(attempt, partition, 1), 0)
+    return member
+
+
+async def commit_key(
+    stage: Stage, remote: Remote, attempt: Attempt, key: int, members: list[SimulatedProducer]
+) -> None:
+    """Commit what members have written; whoever asks is told in the end that the key is committed."""
+    await SimulatedProducer.end_joint(remote, random.Random(0), JOB, RUN, key, members, committed=True)
+    attempt.finish(Result.OK, stage.now)
+    stage.told.append(KeyCommitted(JOB, key, stage.now))
+
+
+async def commit_jointly(stage: Stage) -> None:
+    """JOIN, and one PREPARE_COMMIT for two members; an attempt that is not named is left behind."""
+    key = stage.next_value()
+    failed = stage.attempt(JOB, JOB)
+    failed.key = key
+    await written(stage, failed, key, "a-0")
+    failed.finish(Result.FAILED, stage.now)
+    attempt = stage.attempt(JOB, JOB)
+    attempt.key = key
+    members = [await written(stage, attempt, key, name) for name in ("a-0", "b-0")]
+    attempt.commit_asked = stage.now
+    await commit_key(stage, stage.remote, attempt, key, members)
+
+
+async def commit_jointly_twice(stage: Stage) -> None:
+    """A joint commit that is requested again on another connection before the first is durable."""
+    key, attempt = stage.next_value(), stage.attempt(JOB, JOB)
+    attempt.key = key
+    members = [await written(stage, attempt, key, name) for name in ("a-0", "b-0")]
+    attempt.commit_asked = stage.now
+
+    async def again() -> None:
+        await asyncio.sleep(0.000_1)
+        await commit_key(stage, stage.second_remote, attempt, key, members)
+
+    await asyncio.gather(commit_key(stage, stage.remote, attempt, key, members), again())
+
+
+async def replace_run(stage: Stage) -> None:
+    """JOIN of another run, which fences a member with an open transaction."""
+    key, attempt = stage.next_value(), stage.attempt(JOB, JOB)
+    attempt.key = key
+    zombie = await written(stage, attempt, key, "a-0")
+    await SimulatedProducer.join(stage.second_remote, random.Random(0), JOB, "another run", key, "task")
+    attempt.finish(Result.FAILED, stage.now)
+    with contextlib.suppress(Refused):
+        await SimulatedProducer.end_joint(
+            stage.remote, random.Random(0), JOB, RUN, key, [zombie], committed=True
+        )
+
+
+async def forget_members(stage: Stage) -> None:
+    """FORGET_PRODUCERS of members that have done their work."""
+    await stage.in_broker(stage.broker.shards.forget_gone())
 
 
 async def fence(stage: Stage) -> None:
@@ -244,6 +312,13 @@ FORGET_SCENARIOS: list[tuple[Step, ...]] = [
 ]
 
 
+JOINT_SCENARIOS: list[tuple[Step, ...]] = [
+    (commit_jointly_twice,),
+    *itertools.product((plain, commit, commit_jointly), (commit_jointly, replace_run)),
+    *itertools.product((commit_jointly,), (checkpoint, forget_members, lead_anew), (commit_jointly,)),
+]
+
+
 def scenarios() -> Iterator[tuple[Step, ...]]:
     """Yield all sequences of up to three steps, and those of special kinds."""
     for length in range(1, STEPS_MAX + 1):
@@ -251,6 +326,7 @@ def scenarios() -> Iterator[tuple[Step, ...]]:
     yield from TABLE_SCENARIOS
     yield from HANDOVER_SCENARIOS
     yield from FORGET_SCENARIOS
+    yield from JOINT_SCENARIOS
 
 
 def has_tables(steps: tuple[Step, ...]) -> bool:

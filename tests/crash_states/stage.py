@@ -16,7 +16,7 @@ from faircopy.groups.offsets import CommittedOffset, Offsets
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.publish import spark_log
 from faircopy.settings.table import Settings
-from tests.checker.history import Operation, Poll, Result, Send, Value
+from tests.checker.history import KeyCommitted, Operation, Poll, Result, Send, Value
 from tests.simulation.administrator import Administrator
 from tests.simulation.consumer import LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
@@ -112,6 +112,7 @@ class Stage:
         self._values = itertools.count(1)
         self._attempts: list[Attempt] = []
         self._polls: list[Poll] = []
+        self.told: list[KeyCommitted] = []
         self.moments: list[Moment] = []
         self._open: list[tuple[SimulatedProducer, Attempt, str]] = []
         self.remote = self._remote("remote")
@@ -228,4 +229,4 @@ class Stage:
         transactions = [
             attempt.operation(self.now) for attempt in self._attempts if attempt not in still_open
         ]
-        return [*transactions, *self._polls]
+        return [*transactions, *self._polls, *self.told]

@@ -25,6 +25,7 @@ BY_CRASH_STATES: dict[str, tuple[Step, ...]] = {
     "remember_the_forgotten_after_a_crash": (scenarios.commit, scenarios.forget),
     "ack_a_repeated_plain_batch_at_once": (scenarios.plain_repeated,),
     "ack_a_repeated_commit_at_once": (scenarios.commit_repeated,),
+    "believe_a_decision_at_once": (scenarios.commit_jointly_twice,),
 }
 BY_TESTS = {
     "cut_damage_like_a_torn_tail": "tests/unit/journal",
@@ -43,6 +44,7 @@ BY_TESTS = {
     "tell_what_was_missed_in_any_order": "tests/simulation/test_led_anew.py",
     "forget_who_is_open": "tests/simulation/test_led_anew.py",
     "discard_what_others_may_know": "tests/simulation/test_led_anew.py",
+    "leave_nothing_behind": "tests/joint",
     "write_after_another_leads": "tests/unit/transactions/test_deposed.py",
 }
 

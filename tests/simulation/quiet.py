@@ -25,6 +25,8 @@ def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
     for home in broker.shards.metadata_journals():
         for transaction in home.table.transactions.values():
             yield f"transaction {transaction.id} is {transaction.state.name}"
+        if checkpoints and home.table.gone:
+            yield f"{len(home.table.gone)} members of journal {home.number} are yet to be forgotten"
         if checkpoints and home.bytes_since_checkpoint:
             yield f"journal {home.number} has no checkpoint"
     yield from remembered_in_vain(broker)
@@ -41,6 +43,7 @@ def remembered_in_vain(broker: Broker) -> Iterator[str]:
     tables = [home.table for home in broker.shards.metadata_journals()]
     known = {producer.producer_id for table in tables for producer in table.producers.values()}
     known |= {txid.producer_id for table in tables for txid in table.transactions}
+    known |= {producer_id for table in tables for producer_id in table.gone}  # soon to be forgotten
     for partition in broker.shards.partitions():
         for txid in partition.state.transactions:
             if txid.producer_id not in known:

@@ -1,0 +1,1 @@
+"""`format("faircopy")`: a source and a sink for PySpark (docs/SPARK.md)."""

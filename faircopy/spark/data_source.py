@@ -1,0 +1,31 @@
+"""The data source that Spark finds under the name `faircopy`."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.types import StructType
+
+from faircopy.spark.options import BadOption
+from faircopy.spark.sink import BatchWriter, SinkOptions, StreamWriter
+
+
+class FaircopyDataSource(DataSource):
+    """Reads committed messages, whole transactions at a time, and writes each row exactly once."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "faircopy"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        ensure_append(overwrite)
+        return BatchWriter(schema, SinkOptions.read(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        ensure_append(overwrite)
+        return StreamWriter(schema, SinkOptions.read(self.options))
+
+
+def ensure_append(overwrite: bool) -> None:
+    """Raise BadOption for a write that would replace what is there."""
+    if overwrite:
+        raise BadOption('a log is only appended to: use mode("append"), or output mode append or update')

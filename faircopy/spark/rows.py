@@ -1,0 +1,156 @@
+"""Rows that are to be written: their columns are found and checked, and each row gets its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
+
+from faircopy.errors import FaircopyError
+from faircopy.spark.partitioning import partitions_of_keys
+from faircopy.spark.record_batches import Columns
+from faircopy.spark.schema import HEADERS_TYPE
+from faircopy.spark.varints import Integers
+
+TEXT_OR_BYTES = (StringType, BinaryType)
+KINDS: dict[str, tuple[type[DataType], ...]] = {
+    "key": TEXT_OR_BYTES,
+    "value": TEXT_OR_BYTES,
+    "topic": (StringType,),
+    "partition": (IntegerType,),
+    "headers": (ArrayType,),
+}
+"""The columns that count, as in Spark's Kafka sink, and the types that they may have. Others are ignored."""
+
+CountPartitions = Callable[[str], int]
+
+
+class BadRow(FaircopyError):
+    """A row can't be written; nothing of its batch is."""
+
+
+class BadColumns(FaircopyError):
+    """The columns of a DataFrame can't be written."""
+
+
+class Group(NamedTuple):
+    """Rows of one partition, in order; `rows` are their numbers in the input of their task."""
+
+    topic: str
+    partition: int
+    columns: Columns
+    rows: Integers
+
+
+def ensure_columns(schema: StructType, topic: str | None) -> None:
+    """Raise BadColumns for a DataFrame that can't be written."""
+    fields = {field.name.lower(): field.dataType for field in schema.fields}
+    if "value" not in fields:
+        raise BadColumns(
+            f"there is no column 'value' among {schema.fieldNames()}: select what is to be written as it"
+        )
+    if topic is None and "topic" not in fields:
+        raise BadColumns("no topic is given: set option 'topic', or add a column 'topic'")
+    for name, kinds in KINDS.items():
+        if name in fields and not isinstance(fields[name], kinds):
+            expected = (
+                " or ".join(kind().simpleString() for kind in kinds if kind is not ArrayType) or HEADERS
+            )
+            raise BadColumns(f"column {name!r} is {fields[name].simpleString()}, not {expected}: cast it")
+    if "headers" in fields and fields["headers"].simpleString() != HEADERS:
+        raise BadColumns(f"column 'headers' is {fields['headers'].simpleString()}, not {HEADERS}")
+
+
+HEADERS = "array<struct<key:string,value:binary>>"
+
+
+class Grouping:
+    """Divides the rows of a task by topic and partition. `topic` is that of all rows, or None."""
+
+    def __init__(self, topic: str | None, count_partitions: CountPartitions, first_keyless: int) -> None:
+        self._topic = topic
+        self._count_partitions = count_partitions
+        self._keyless = first_keyless
+        self._rows = 0
+
+    def groups(self, rows: pa.RecordBatch) -> Iterator[Group]:
+        """The rows of a batch, by topic and partition. Raises BadRow."""
+        names = [name.lower() for name in rows.schema.names]
+        found = {name: rows.column(names.index(name)) for name in KINDS if name in names}
+        count = rows.num_rows
+        columns = Columns(
+            as_binary(found.get("key"), count),
+            as_binary(found["value"], count),
+            as_headers(found.get("headers")),
+        )
+        for topic, of_topic in self._by_topic(found.get("topic"), count):
+            yield from self._by_partition(topic, columns, found.get("partition"), of_topic)
+        self._rows += count
+
+    def _by_topic(self, column: Any | None, count: int) -> Iterator[tuple[str, Integers]]:
+        """Each topic, and the numbers of its rows."""
+        everything = np.arange(count)
+        if self._topic is not None or column is None:
+            yield self._topic or "", everything
+            return
+        missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+        if len(missing):
+            raise BadRow(f"{self._place(int(missing[0]))}: its topic is null")
+        encoded = column.dictionary_encode()
+        codes = encoded.indices.to_numpy()
+        for code, topic in enumerate(encoded.dictionary.to_pylist()):
+            yield topic, everything[codes == code]
+
+    def _by_partition(
+        self, topic: str, columns: Columns, partitions: Any | None, rows: Integers
+    ) -> Iterator[Group]:
+        if not len(rows):
+            return
+        if len(rows) < len(columns.value):
+            columns = columns.take(pa.array(rows))
+        count = self._count_partitions(topic)
+        chosen = partitions_of_keys(columns.key, count)
+        chosen[chosen < 0] = self._keyless % count
+        self._keyless += 1
+        if partitions is not None:
+            given = pc.fill_null(partitions.take(pa.array(rows)), -1).to_numpy(zero_copy_only=False)
+            self._ensure_there(topic, count, given, rows)
+            chosen = np.where(given >= 0, given, chosen)
+        for partition in np.unique(chosen):
+            numbers = np.flatnonzero(chosen == partition)
+            part = columns if len(numbers) == len(chosen) else columns.take(pa.array(numbers))
+            yield Group(topic, int(partition), part, self._rows + rows[numbers])
+
+    def _ensure_there(self, topic: str, count: int, given: Any, rows: Integers) -> None:
+        outside = np.flatnonzero((given >= count) | (given < -1))
+        if len(outside):
+            at = int(outside[0])
+            raise BadRow(
+                f"{self._place(int(rows[at]))}: partition {int(given[at])} of topic {topic!r} is not there, "
+                f"which has {count}"
+            )
+
+    def _place(self, row: int) -> str:
+        return place_of(self._rows + row, self._rows + row)
+
+
+def place_of(first_row: int, last_row: int) -> str:
+    """Where rows are, for people; the first row of a task is row 0."""
+    many = f"rows {first_row} to {last_row}" if last_row > first_row else f"row {first_row}"
+    return f"{many} of its task"
+
+
+def as_binary(column: Any | None, count: int) -> Any:
+    """A column of text or bytes as Arrow binaries; nulls if there is none."""
+    if column is None:
+        return pa.nulls(count, pa.binary())
+    return column if column.type == pa.binary() else column.cast(pa.binary())
+
+
+def as_headers(column: Any | None) -> Any | None:
+    """A column of headers in the expected Arrow type."""
+    return column.cast(HEADERS_TYPE) if column is not None and column.type != HEADERS_TYPE else column

@@ -1,0 +1,53 @@
+"""Columns of varints, as bytes: what stands between the keys and values of records.
+
+Pure; numpy does for all rows at once what `wire.records.varint` does for one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Integers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+class Varints(NamedTuple):
+    """One varint in each row: its bytes, of which the first `sizes` count."""
+
+    cells: Bytes
+    sizes: Integers
+
+
+def varints(values: Integers) -> Varints:
+    """The zigzag varints of some integers."""
+    zigzag = ((values << 1) ^ (values >> 63)).astype(np.uint64)
+    widest = int(zigzag.max(initial=0)).bit_length()
+    width = max(1, -(-widest // 7))
+    shifts = np.arange(width, dtype=np.uint64) * np.uint64(7)
+    cells = (zigzag[:, None] >> shifts & np.uint64(0x7F)).astype(np.uint8)
+    sizes = np.ones(len(values), np.int64)
+    for place in range(1, width):
+        sizes += zigzag >= np.uint64(1) << np.uint64(7 * place)
+    cells[np.arange(width) < (sizes - 1)[:, None]] |= 0x80
+    return Varints(cells, sizes)
+
+
+def constant(byte: int, rows: int) -> Varints:
+    """One byte, the same in each row."""
+    return Varints(np.full((rows, 1), byte, np.uint8), np.ones(rows, np.int64))
+
+
+def joined(*columns: Varints) -> Any:
+    """The varints of each row, one after the other, as an Arrow array of binaries."""
+    cells = np.concatenate([column.cells for column in columns], axis=1)
+    used = np.concatenate(
+        [np.arange(column.cells.shape[1]) < column.sizes[:, None] for column in columns], axis=1
+    )
+    offsets = np.zeros(len(cells) + 1, np.int32)
+    np.cumsum(used.sum(axis=1), out=offsets[1:])
+    data = cells[used]
+    return pa.Array.from_buffers(pa.binary(), len(cells), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
