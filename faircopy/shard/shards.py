@@ -222,15 +222,16 @@ class Shards:
         ]
         # In each group, missed commits were decided before promised ones.
         rows = [
-            (each.commit.group, each.commit.rank, partial(coordinator.apply_again, each))
+            (each.commit.group, each.commit.rank, (each.commit, partial(coordinator.apply_again, each)))
             for coordinator, reunion in reunions
             for each in reunion.missed()
         ]
         rows += [
-            (commit.group, commit.rank, partial(coordinator.go_on, commit))
+            (commit.group, commit.rank, (commit, partial(coordinator.go_on, commit)))
             for coordinator, commit in promised
         ]
-        for go_on in by_rank(rows):
+        for rank, (commit, go_on) in by_rank(rows):
+            commit.rank = rank
             go_on()
         if self.are_all_led:
             settle_unknown(self.metadata_journals(), self.partitions())

@@ -38,6 +38,7 @@ BY_TESTS = {
     "trust_drafts": "tests/unit/copier/test_partition.py",
     "lead_again_under_an_old_epoch": "tests/unit/copier/test_leader_epochs.py",
     "apply_again_in_any_order": "tests/unit/transactions/test_ranks.py",
+    "take_a_fresh_rank_for_an_older_place": "tests/unit/transactions/test_ranks.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
     "forget_what_was_missed": "tests/simulation/test_led_anew.py",
     "tell_what_was_missed_in_any_order": "tests/simulation/test_led_anew.py",
