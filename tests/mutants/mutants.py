@@ -5,7 +5,17 @@ All of them by name; importing the files in which they are has registered them.
 
 from __future__ import annotations
 
-from tests.mutants import durability, hostile, leadership, readers, recovery, space, transactions
+from tests.mutants import cuts, durability, hostile, leadership, readers, recovery, space, transactions
 from tests.mutants.registry import MUTANTS
 
-__all__ = ["MUTANTS", "durability", "hostile", "leadership", "readers", "recovery", "space", "transactions"]
+__all__ = [
+    "MUTANTS",
+    "cuts",
+    "durability",
+    "hostile",
+    "leadership",
+    "readers",
+    "recovery",
+    "space",
+    "transactions",
+]

@@ -39,6 +39,8 @@ BY_TESTS = {
     "lead_again_under_an_old_epoch": "tests/unit/copier/test_leader_epochs.py",
     "apply_again_in_any_order": "tests/unit/transactions/test_ranks.py",
     "take_a_fresh_rank_for_an_older_place": "tests/unit/transactions/test_ranks.py",
+    "lose_spans_at_a_checkpoint": "tests/unit/copier/test_spans.py",
+    "trim_spans_of_the_log": "tests/unit/copier/test_spans.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
     "forget_what_was_missed": "tests/simulation/test_led_anew.py",
     "tell_what_was_missed_in_any_order": "tests/simulation/test_led_anew.py",
