@@ -44,3 +44,5 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     INSPECT = 20000  # this and the following ones are faircopy's own
     BACKUP = 20001
+    CUT = 20005
+    SPANS = 20006
