@@ -69,6 +69,8 @@ PURE = [
     "copier/fold.py",
     "copier/producers.py",
     "copier/checkpoint.py",
+    "copier/span_chunk.py",
+    "hosting/largest_cut.py",
     "cluster/topic_configs.py",
     "transactions/connections.py",
     "transactions/decisions.py",

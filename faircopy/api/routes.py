@@ -11,6 +11,7 @@ from faircopy.api.api_versions import ROUTE as API_VERSIONS
 from faircopy.api.backup import ROUTE as BACKUP
 from faircopy.api.create_partitions import ROUTE as CREATE_PARTITIONS
 from faircopy.api.create_topics import ROUTE as CREATE_TOPICS
+from faircopy.api.cut import ROUTE as CUT
 from faircopy.api.delete_groups import ROUTE as DELETE_GROUPS
 from faircopy.api.delete_records import ROUTE as DELETE_RECORDS
 from faircopy.api.delete_topics import ROUTE as DELETE_TOPICS
@@ -41,6 +42,7 @@ from faircopy.api.offset_delete import ROUTE as OFFSET_DELETE
 from faircopy.api.offset_fetch import ROUTE as OFFSET_FETCH
 from faircopy.api.offset_for_leader_epoch import ROUTE as OFFSET_FOR_LEADER_EPOCH
 from faircopy.api.produce.produce import ROUTE as PRODUCE
+from faircopy.api.spans import ROUTE as SPANS
 from faircopy.api.sync_group import ROUTE as SYNC_GROUP
 from faircopy.api.txn_offset_commit import ROUTE as TXN_OFFSET_COMMIT
 from faircopy.serving.route import HotRoute, Route

@@ -27,6 +27,7 @@ from faircopy.groups.members import HeldMemory
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
+from faircopy.hosting.cuts import Cuts
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
@@ -268,6 +269,7 @@ class Broker:
         self.dispatcher = Dispatcher(self.routes, FLEXIBLE_FROM, self)
         self.server = Server(self.settings, self.clock, self.loop, self.disk, self.dispatcher.handle)
         self.stalls = StallWatch(self.loop, self.clock)
+        self.cuts = Cuts(self.disk, self.clock, self.is_whole)
         self.plain_tables = PlainTables(
             self.catalog,
             self.cluster,

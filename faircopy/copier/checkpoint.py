@@ -5,8 +5,7 @@
                                                                 first i32, last i32, base offset i64 each
     transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
                                                                 drafts u32, records u64, size u64, rank i64
-    spans         identity, first offset u64                 -> last offset u64, pid i64, epoch i16,
-                                                                number i64
+    spans         identity, first offset u64                 -> see `span_chunk`
 
 Integers are big-endian, so that keys sort as numbers. A checkpoint stores only the producers and transactions
 that changed since the last one.
@@ -31,14 +30,13 @@ _PRODUCER = struct.Struct(">hBQ")
 _SEEN = struct.Struct(">iiq")
 _TRANSACTION_KEY = struct.Struct(">qhq")
 _TRANSACTION = struct.Struct(">BqqIQQq")
-_SPAN_KEY = struct.Struct(">Q")
-_SPAN = struct.Struct(">Qqhq")
 
 
 class Checkpoint(NamedTuple):
     """The values that a partition has once: the journal position, offsets, the end of the data log, its
-    greatest message time, and two fields of `PartitionState`. Checkpoints of format 3 have no epochs: all of
-    theirs are 0.
+    greatest message time, two fields of `PartitionState`, and from where on spans are known. Checkpoints of
+    format 3 have no epochs: all of theirs are 0. Before format 5, spans were not kept for the whole log, and
+    `spans_from` is None.
     """
 
     position: int
@@ -49,18 +47,11 @@ class Checkpoint(NamedTuple):
     greatest_time_ms: int
     forgotten_producer_id: int = NOBODY
     epochs: Epochs = Epochs()
+    spans_from: int | None = 0
 
 
 NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0, NO_TIME_MS)
 """The checkpoint of a partition that has never been checkpointed."""
-
-
-class Span(NamedTuple):
-    """The first and last offset, both inclusive, of a transaction in a partition's log."""
-
-    first_offset: int
-    last_offset: int
-    transaction: TransactionId
 
 
 def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
@@ -74,6 +65,7 @@ def decode_checkpoint(value: bytes) -> Checkpoint:
     fields = json.loads(value)
     if "epochs" in fields:
         fields["epochs"] = Epochs.of(fields["epochs"])
+    fields.setdefault("spans_from", None)
     return Checkpoint(**fields)
 
 
@@ -175,24 +167,6 @@ def restore(
             )
             producer.decided.append(transaction_id)
     return state
-
-
-def encode_span(identity: bytes, span: Span) -> Put:
-    """The change that stores a transaction's place in the log."""
-    return Put(
-        "spans", identity + _SPAN_KEY.pack(span.first_offset), _SPAN.pack(span.last_offset, *span.transaction)
-    )
-
-
-def decode_span(key: bytes, value: bytes) -> Span:
-    """The span of a stored record."""
-    last_offset, *transaction = _SPAN.unpack(value)
-    return Span(_SPAN_KEY.unpack(key[-_SPAN_KEY.size :])[0], last_offset, TransactionId(*transaction))
-
-
-def span_key(identity: bytes, offset: int) -> bytes:
-    """The key of the span whose first offset is `offset`; keys of one partition sort by offset."""
-    return identity + _SPAN_KEY.pack(offset)
 
 
 def delete_partition(identity: bytes) -> list[Change]:

@@ -268,6 +268,7 @@ class LogCopier:
         gone, changes = self.log.take_gone(self._checkpointed)
         if gone:
             self._deletions += 1
+            changes = [*changes, self.spans.trim(self._checkpointed)]
             self._loop.create_task(self._delete(gone, changes))
 
     async def _delete(self, gone: list[LogSegment], changes: list[Change]) -> None:
@@ -284,6 +285,7 @@ class LogCopier:
     # -- recovery and checkpoints ----------------------------------------------------------------------------
 
     def open(self, checkpoint: Checkpoint) -> None:
+        self.spans.known_from = checkpoint.spans_from
         base = checkpoint.log_segment_base
         end = LogEnd(base, checkpoint.log_byte) if base is not None else None
         self.log.open(
@@ -352,7 +354,10 @@ class LogCopier:
         changes += self.log.index.checkpoint(self._snapshot_offset)
         changes += self.log.ages.checkpoint()
         base = end.segment_base if self.log.end else None
-        return changes, Checkpoint(0, 0, 0, base, end.byte, self.log.index.greatest_time_ms)
+        greatest_time_ms = self.log.index.greatest_time_ms
+        return changes, Checkpoint(
+            0, 0, 0, base, end.byte, greatest_time_ms, spans_from=self.spans.known_from
+        )
 
     async def sync(self) -> None:
         unsynced = self.log.take_unsynced()
@@ -368,7 +373,7 @@ class LogCopier:
         sync_directory(self.log.directory)
 
     def stored(self) -> None:
-        self.spans.stored(self._snapshot_offset)
+        self.spans.stored()
         self.log.index.forget(self._snapshot_offset)
         self.log.ages.stored()
         self._checkpointed = self._snapshot_base

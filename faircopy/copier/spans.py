@@ -1,53 +1,137 @@
-"""Where transactions stand in one partition's log. Plain tables need this to publish whole transactions."""
+"""Where transactions stand in one partition's log, from the log's start on (`span_chunk`).
+
+Readers of many partitions need this to take whole transactions, and to know the name of each.
+"""
 
 from __future__ import annotations
 
-from faircopy.copier.checkpoint import Span, decode_span, encode_span, span_key
-from faircopy.copier.fold import CopyTransaction
-from faircopy.storage.state_store import Change, DeleteRange, StateStore
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import chain, takewhile
+from typing import NamedTuple
 
-NONE_WANTED = (1 << 63) - 1
-"""The first offset whose spans are wanted, for a log that is not published: beyond all offsets."""
+from faircopy.copier.fold import CopyTransaction
+from faircopy.copier.span_chunk import CHUNK_SPANS_MAX, Span, chunk_key, decode_chunk, encode_chunk
+from faircopy.storage.state_store import Change, DeleteRange, Put, StateStore
+
+OFFSET_MAX = (1 << 64) - 1
+
+
+class SpanChunk(NamedTuple):
+    """Spans as they are stored, and where the first one begins."""
+
+    first_offset: int
+    value: bytes
+
+    @classmethod
+    def of(cls, spans: list[Span]) -> SpanChunk:
+        """The chunk of these spans."""
+        return cls(spans[0].first_offset, encode_chunk(spans))
 
 
 class Spans:
-    """The spans of one partition: in the state store up to the last checkpoint, and in memory since then."""
+    """The spans of one partition: in the state store up to the last checkpoint, and in memory since then.
+
+    `known_from`: all spans are known from this offset on, with their ranks. None until a start on a directory
+    of before format 5 has settled what was open.
+    """
 
     def __init__(self, identity: bytes, store: StateStore) -> None:
         self._identity = identity
         self._store = store
+        self._storing: list[SpanChunk] = []  # in a checkpoint that is not known to be stored
+        self._whole: list[SpanChunk] = []
         self._recent: list[Span] = []
-        self._wanted_from = 0
+        self.known_from: int | None = 0
 
-    def want(self, first_offset: int) -> None:
-        """Keep only spans that end at this offset or later, now and for later transactions. Published offsets
-        need no spans, and each transaction has one.
+    def settled(self, next_offset: int) -> None:
+        """A start has settled what was open: a transaction is wholly below the next offsets, or wholly above.
+        Where spans were not kept, they are from here on.
         """
-        self._wanted_from = first_offset
-        self._recent = [span for span in self._recent if span.last_offset >= first_offset]
+        if self.known_from is None:
+            self.known_from = next_offset
 
     def note(self, effect: CopyTransaction) -> None:
         """A transaction is being copied."""
-        end_offset = effect.base_offset + effect.records
-        if end_offset > self._wanted_from:
-            self._recent.append(Span(effect.base_offset, end_offset - 1, effect.transaction))
+        if not effect.records:
+            return
+        last_offset = effect.base_offset + effect.records - 1
+        self._recent.append(Span(effect.base_offset, last_offset, effect.rank, effect.lead))
+        if len(self._recent) == CHUNK_SPANS_MAX:
+            self._close_chunk()
 
-    def between(self, first_offset: int, end_offset: int) -> list[Span]:
-        """The spans of the transactions between these offsets, in order."""
-        stored = self._store.scan("spans", self._identity, span_key(self._identity, first_offset))
-        found = [decode_span(key, value) for key, value in stored]
-        # A span that a checkpoint has just stored may still be in memory as well.
-        spans = {span.first_offset: span for span in [*found, *self._recent]}
-        return sorted(span for span in spans.values() if first_offset <= span.first_offset < end_offset)
+    def _close_chunk(self) -> None:
+        if self._recent:
+            self._whole.append(SpanChunk.of(self._recent))
+            self._recent = []
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def between(self, first_offset: int, end_offset: int) -> Iterator[Span]:
+        """The spans that have offsets from `first_offset` on and below `end_offset`, in order. Take them
+        before the next turn of the loop.
+        """
+        spans = chain.from_iterable(self._pieces(first_offset, end_offset))
+        reached = (span for span in spans if span.last_offset >= first_offset)
+        return takewhile(lambda span: span.first_offset < end_offset, reached)
+
+    def piece(self, first_offset: int, end_offset: int) -> list[Span]:
+        """The first of these spans: as many as are found at once. None means that there are no more."""
+        for spans in self._pieces(first_offset, end_offset):
+            found = [
+                span for span in spans if first_offset <= span.last_offset and span.first_offset < end_offset
+            ]
+            if found:
+                return found
+        return []
+
+    def _pieces(self, first_offset: int, end_offset: int) -> Iterator[list[Span]]:
+        pending = [*self._storing, *self._whole]
+        held_from = pending[0].first_offset if pending else self._recent_from
+        yield from self._stored(first_offset, min(held_from, end_offset))
+        for number, chunk in enumerate(pending):
+            following = pending[number + 1].first_offset if number + 1 < len(pending) else self._recent_from
+            if first_offset < following and chunk.first_offset < end_offset:
+                yield decode_chunk(chunk_key(self._identity, chunk.first_offset), chunk.value)
+        yield self._recent[max(bisect_left(self._recent, (first_offset + 1,)) - 1, 0) :]
+
+    @property
+    def _recent_from(self) -> int:
+        return self._recent[0].first_offset if self._recent else OFFSET_MAX
+
+    def _stored(self, first_offset: int, held_from: int) -> Iterator[list[Span]]:
+        """Spans in the store. One that a checkpoint is storing is in memory as well, from `held_from` on."""
+        wanted = chunk_key(self._identity, first_offset)
+        floor = self._store.floor("spans", self._identity, wanted)
+        for key, value in self._store.scan("spans", self._identity, floor[0] if floor else wanted):
+            if key >= chunk_key(self._identity, held_from):
+                return
+            yield decode_chunk(key, value)
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
 
     def checkpoint(self) -> list[Change]:
-        """The changes that a checkpoint has to store."""
-        first, end = span_key(self._identity, 0), span_key(self._identity, self._wanted_from)
-        return [
-            DeleteRange("spans", first, end),
-            *(encode_span(self._identity, span) for span in self._recent),
-        ]
+        """The changes that a checkpoint has to store. Memory keeps them until `stored`."""
+        if not (self._storing or self._whole) and self._recent:
+            self._recent = [*self._small_last_chunk(), *self._recent]
+        self._close_chunk()
+        self._storing += self._whole
+        self._whole = []
+        return [Put("spans", chunk_key(self._identity, first), value) for first, value in self._storing]
 
-    def stored(self, end_offset: int) -> None:
-        """The spans of transactions before this offset are in the store."""
-        self._recent = [span for span in self._recent if span.first_offset >= end_offset]
+    def _small_last_chunk(self) -> list[Span]:
+        """The spans of the last stored chunk, if the recent ones fit in: it is replaced."""
+        last = self._store.floor("spans", self._identity, chunk_key(self._identity, OFFSET_MAX))
+        spans = decode_chunk(*last) if last is not None else []
+        return spans if len(spans) + len(self._recent) <= CHUNK_SPANS_MAX else []
+
+    def stored(self) -> None:
+        """The last checkpoint is stored."""
+        self._storing = []
+
+    def trim(self, start_offset: int) -> Change:
+        """The change that drops the chunks wholly below an offset, except the last one."""
+        key = chunk_key(self._identity, start_offset)
+        floor = self._store.floor("spans", self._identity, key)
+        end = floor[0] if floor is not None else chunk_key(self._identity, 0)
+        return DeleteRange("spans", chunk_key(self._identity, 0), end)

@@ -254,12 +254,12 @@ class DataLog:
             raise OffsetOutOfRange(f"offset {offset} is outside {self.start_offset} to {self.end_offset}")
         if offset == self.end_offset:
             return None
-        near = self._near(offset)
+        near = self.place_at_or_before(offset)
         segment = self.segment(near.segment_base)
         return ReadPlan(segment, near, offset, self.visible_bytes(segment))
 
-    def _near(self, offset: int) -> Place:
-        """The nearest known place at or before `offset`."""
+    def place_at_or_before(self, offset: int) -> Place:
+        """The nearest known place at or before `offset`, which is in the log. Raises DamagedLog."""
         if self._recent and self._recent[0].offset <= offset:
             return next(place for place in reversed(self._recent) if place.offset <= offset)
         place = self.index.place_at_or_before(offset)

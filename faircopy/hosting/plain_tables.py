@@ -14,7 +14,6 @@ from pathlib import Path
 from uuid import UUID
 
 from faircopy.cluster.store import ClusterStore
-from faircopy.copier.spans import NONE_WANTED
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
@@ -63,11 +62,6 @@ class PlainTable:
     def first_offset(self, partition: HostedPartition) -> int:
         """The next offset to publish. It is above the published end if retention has overtaken it."""
         return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
-
-    def forget_spans(self) -> None:
-        """Drop the spans of published offsets: they are not needed any more."""
-        for partition in self.partitions():
-            partition.copier.spans.want(self.first_offset(partition))
 
     @property
     def interval_ms(self) -> int:
@@ -129,8 +123,6 @@ class PlainTables:
             if hosted in table.topics:
                 table.topics.remove(hosted)
         is_published = exists and hosted.config("plain.enabled") == "true"
-        for partition in hosted.partitions:
-            partition.copier.spans.want(0 if is_published else NONE_WANTED)
         if is_published:
             name = table_name(hosted)
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
@@ -221,10 +213,7 @@ class PlainTables:
                     table.name,
                     hosted.topic.name,
                 )
-                for partition in hosted.partitions:
-                    partition.copier.spans.want(NONE_WANTED)
         table.is_open = True
-        table.forget_spans()
 
     async def _publish(self, table: PlainTable) -> None:
         if not self._is_whole():
@@ -238,7 +227,6 @@ class PlainTables:
             Publish(table.name, str(table.directory), tuple(parts), self._upkeep)
         )
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
-        table.forget_spans()
         table.published_bytes = shown_bytes
         table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)
         if published.skipped_records:

@@ -44,6 +44,13 @@ async def catch_up(partition: HostedPartition, clock: Clock) -> None:
         raise partition.failure  # another leader may have acknowledged more
 
 
+async def until_visible(partition: HostedPartition, end_offset: int, clock: Clock) -> None:
+    """Wait, for a bounded time, until everything below an offset is visible. Raises as `catch_up` does."""
+    deadline_ms = clock.monotonic_ms() + CATCH_UP_MS
+    while partition.log.end_offset < end_offset:
+        await _pause(partition, clock, deadline_ms)
+
+
 async def _pause(partition: HostedPartition, clock: Clock, deadline_ms: float) -> None:
     if partition.failure is not None:
         raise partition.failure

@@ -90,6 +90,7 @@ class Checkpointing:
                 log_segment_base=end.log_segment_base,
                 log_byte=end.log_byte,
                 greatest_time_ms=end.greatest_time_ms,
+                spans_from=end.spans_from,
             )
             await self._store.write([*changes, *more, encode_checkpoint(self._identity, checkpoint)])
         except BaseException:

@@ -145,6 +145,11 @@ class Partition:
         """Whether a thread or a checkpoint uses this partition's files."""
         return self._checkpointing.is_at_work or self.journal.is_at_work
 
+    def ensure_readable(self) -> None:
+        """Raise what stopped this partition, if it is stopped."""
+        if self.failure is not None:
+            raise self.failure
+
     def ensure_sound(self) -> None:
         """Raise what stopped this partition, or JournalFull, if it can't accept anything new now."""
         if self.failure is not None:

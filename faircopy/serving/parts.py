@@ -9,6 +9,7 @@ from typing import Protocol
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.cuts import Cuts
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import RecoverySummary
 from faircopy.hosting.snapshots import Snapshots
@@ -30,6 +31,7 @@ class Parts(Protocol):
     """
 
     catalog: Catalog
+    cuts: Cuts
     directory: DataDirectory
     disk: DiskPool
     dynamic_settings: DynamicSettings

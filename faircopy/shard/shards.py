@@ -115,6 +115,11 @@ class Shards:
     def settle(self, *, is_clean: bool, lost_power: bool) -> None:
         """After `open`: finish what was decided, and settle the rest. See `TransactionCoordinator.settle`."""
         settle(self.coordinators(), self.partitions(), is_clean=is_clean, lost_power=lost_power)
+        self._note_settled()
+
+    def _note_settled(self) -> None:
+        for partition in self._catalog.partitions():
+            partition.copier.spans.settled(partition.state.next_offset)
 
     def restore_groups(self) -> None:
         """Restore the groups that have members: their session timeouts start now."""
@@ -228,16 +233,18 @@ class Shards:
         ]
         # In each group, missed commits were decided before promised ones.
         rows = [
-            (each.commit.group, each.commit.rank, partial(coordinator.apply_again, each))
+            (each.commit.group, each.commit.rank, (each.commit, partial(coordinator.apply_again, each)))
             for coordinator, reunion in reunions
             for each in reunion.missed()
         ]
         rows += [
-            (commit.group, commit.rank, partial(coordinator.go_on, commit))
+            (commit.group, commit.rank, (commit, partial(coordinator.go_on, commit)))
             for coordinator, commit in promised
         ]
-        for go_on in by_rank(rows):
+        for rank, (commit, go_on) in by_rank(rows):
+            commit.rank = rank
             go_on()
         if self.are_all_led:
             settle_unknown(self.metadata_journals(), self.partitions())
+        self._note_settled()
         shard.groups.restore()

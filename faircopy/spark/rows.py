@@ -37,7 +37,7 @@ class BadColumns(FaircopyError):
     """The columns of a DataFrame can't be written."""
 
 
-class Group(NamedTuple):
+class PartitionRows(NamedTuple):
     """Rows of one partition, in order; `rows` are their numbers in the input of their task."""
 
     topic: str
@@ -77,7 +77,7 @@ class Grouping:
         self._keyless = first_keyless
         self._rows = 0
 
-    def groups(self, rows: pa.RecordBatch) -> Iterator[Group]:
+    def groups(self, rows: pa.RecordBatch) -> Iterator[PartitionRows]:
         """The rows of a batch, by topic and partition. Raises BadRow."""
         names = [name.lower() for name in rows.schema.names]
         found = {name: rows.column(names.index(name)) for name in KINDS if name in names}
@@ -107,7 +107,7 @@ class Grouping:
 
     def _by_partition(
         self, topic: str, columns: Columns, partitions: Any | None, rows: Integers
-    ) -> Iterator[Group]:
+    ) -> Iterator[PartitionRows]:
         if not len(rows):
             return
         if len(rows) < len(columns.value):
@@ -123,7 +123,7 @@ class Grouping:
         for partition in np.unique(chosen):
             numbers = np.flatnonzero(chosen == partition)
             part = columns if len(numbers) == len(chosen) else columns.take(pa.array(numbers))
-            yield Group(topic, int(partition), part, self._rows + rows[numbers])
+            yield PartitionRows(topic, int(partition), part, self._rows + rows[numbers])
 
     def _ensure_there(self, topic: str, count: int, given: Any, rows: Integers) -> None:
         outside = np.flatnonzero((given >= count) | (given < -1))

@@ -26,7 +26,7 @@ from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
 from faircopy.spark.options import BadOption, Options
 from faircopy.spark.record_batches import CODECS, batch, compressed, pieces, records
-from faircopy.spark.rows import Group, Grouping, ensure_columns, place_of
+from faircopy.spark.rows import Grouping, PartitionRows, ensure_columns, place_of
 
 TRANSACTION_TIMEOUT_MS = 900_000
 NAMES = (
@@ -129,7 +129,7 @@ class SinkWriter:
                 self._send(member, group)
         member.flush()
 
-    def _send(self, member: BlockingMember, group: Group) -> None:
+    def _send(self, member: BlockingMember, group: PartitionRows) -> None:
         codec, now_ms = self._options.codec, time.time_ns() // 1_000_000
         for start, count in pieces(group.columns):
             section = compressed(codec, records(group.columns.slice(start, count)))

@@ -7,9 +7,10 @@ faircopy-data/
                 has yet written again what may be lost
   journal/  log/  plain/  state.lmdb/
 
-Format 4 has no APPLY with the lead of a transaction (`copier/fold.py`). Format 3 differs in the entries of
-journals too (`journal/format_3.py`). Existing entries are read as they are, so an upgrade changes nothing but
-the format file.
+Format 4 has no APPLY with the lead of a transaction (`copier/fold.py`), and spans one by one, only of what
+was not published (`copier/span_chunk.py`). Format 3 differs in the entries of journals too
+(`journal/format_3.py`). Existing entries are read as they are, so an upgrade changes nothing but the format
+file.
 
 Only the broker's own user can read the directory, except plain/ if others are allowed to read the tables: the
 files that the publisher makes there get the permissions of their directory.

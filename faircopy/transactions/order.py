@@ -49,14 +49,15 @@ class GroupOrder:
         return released
 
 
-def by_rank(decided: Sequence[tuple[str, int, Item]]) -> list[Item]:
-    """The order in which to go on after a crash that came while transactions were applied. `decided` has
-    (group, rank, item), with each group in its own order. NO_RANK is the rank of a transaction that no
-    partition has applied.
+def by_rank(decided: Sequence[tuple[str, int, Item]]) -> list[tuple[int, Item]]:
+    """The order in which to go on after a crash that came while transactions were applied, each item with its
+    rank. `decided` has (group, rank, item), with each group in its own order. NO_RANK is the rank of a
+    transaction that no partition has applied.
 
     Every partition has applied a prefix of what the broker meant to apply there. So transactions with a rank
-    go on in the order of their ranks, or partitions would differ. One without a rank is in no log yet: it may
-    go anywhere before the later ones of its group.
+    go on in the order of their ranks, or partitions would differ. One without a rank is in no log yet: it can
+    go anywhere before the later ones of its group. If one of those has a rank, it takes that rank, as ranks
+    never fall in a partition. The others stay without, and go last: they get ranks above all known ones.
     """
     latest: dict[str, float] = {}
     ranks = []
@@ -64,4 +65,7 @@ def by_rank(decided: Sequence[tuple[str, int, Item]]) -> list[Item]:
         latest[group] = min(latest.get(group, math.inf), math.inf if rank == NO_RANK else rank)
         ranks.append(latest[group])
     ranks.reverse()
-    return [decided[number][2] for number in sorted(range(len(decided)), key=ranks.__getitem__)]
+    return [
+        (NO_RANK if math.isinf(ranks[number]) else int(ranks[number]), decided[number][2])
+        for number in sorted(range(len(decided)), key=ranks.__getitem__)
+    ]

@@ -34,7 +34,8 @@ def settle(
         for coordinator in coordinators
         for commit in coordinator.settle(is_clean=is_clean, lost_power=lost_power)
     ]
-    for coordinator, commit in by_rank(promised):
+    for rank, (coordinator, commit) in by_rank(promised):
+        commit.rank = rank
         coordinator.go_on(commit)
     settle_unknown([home for coordinator in coordinators for home in coordinator.journals], list(partitions))
 

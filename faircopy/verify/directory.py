@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.topics import Topic, Topics
-from faircopy.copier.checkpoint import decode_span
 from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.shard.shard import METADATA_DIRECTORY
@@ -22,6 +21,7 @@ from faircopy.verify.loose_files import check_loose_journal, check_loose_log
 from faircopy.verify.partition import PartitionCheck, load_checkpoint
 from faircopy.verify.plain_tables import PlainTableCheck, TablePartition
 from faircopy.verify.shared_journals import OffsetsCheck, check_metadata_journal
+from faircopy.verify.span_check import stored_spans
 from faircopy.verify.state import StateCheck
 
 
@@ -122,7 +122,7 @@ class DirectoryCheck:
         identity = topic.partition_id(number).identity
         try:
             checkpoint = load_checkpoint(store, identity)
-            spans = [decode_span(*stored) for stored in store.scan("spans", identity)]
+            spans = stored_spans(store, identity)
         except DamagedState:
             return None
         log = self.path / "log" / topic.directory_name / str(number)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from faircopy.copier.checkpoint import Checkpoint, Span
+from faircopy.copier.checkpoint import Checkpoint
+from faircopy.copier.span_chunk import Span
 from faircopy.publish.columns import decode
 from faircopy.publish.files import Files
 from faircopy.publish.log_reader import LogMismatchError, read_batches

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, decode_span, restore
+from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, restore
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, PartitionState
 from faircopy.datalog.index import decode_place
 from faircopy.errors import FaircopyError
@@ -23,6 +23,7 @@ from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
 from faircopy.verify.partition_log import Derived, Expected, PartitionLog
+from faircopy.verify.span_check import SpanCheck, stored_spans
 
 
 class PartitionCheck:
@@ -46,7 +47,8 @@ class PartitionCheck:
         yield from findings
         checkpoint = load_checkpoint(self._store, self._identity)
         log = PartitionLog(self._log_directory, checkpoint, self._advance)
-        derived = self._derived()
+        derived = self._derived(checkpoint)
+        self._spans = derived.spans
         if findings:
             log.check(iter(()), derived)
         else:
@@ -59,9 +61,9 @@ class PartitionCheck:
             yield from self._check_end(files, log)
         files.finish()
 
-    def _derived(self) -> Derived:
+    def _derived(self, checkpoint: Checkpoint | None) -> Derived:
         places = [decode_place(*stored) for stored in self._store.scan("offset_index", self._identity)]
-        spans = [decode_span(*stored) for stored in self._store.scan("spans", self._identity)]
+        spans = SpanCheck(stored_spans(self._store, self._identity), checkpoint)
         return Derived({place.offset: place[1:] for place in places}, spans)
 
     # -- the journal -----------------------------------------------------------------------------------------
@@ -109,6 +111,8 @@ class PartitionCheck:
                     self._compare_states(files, checkpoint)
             ensure_torn(files.segments, files.end, known_durable=position)
             self._check_lists(files)
+            if is_whole:
+                self._compare_spans(files)
         except FaircopyError as error:
             self._findings.append(finding_of(error, files.directory))
 
@@ -119,6 +123,7 @@ class PartitionCheck:
             case CopyBatch() as effect:
                 yield Expected(effect.base_offset, recovered.entry.leader_epoch, recovered.payload)
             case CopyTransaction() as effect:
+                self._spans.folded(effect)
                 yield from self._drafts(files, effect)
 
     def _drafts(self, files: JournalFiles, effect: CopyTransaction) -> Iterator[Expected]:
@@ -146,6 +151,11 @@ class PartitionCheck:
                 f"I6: the checkpoint has leader epochs {checkpoint.epochs}, and the journal up to there "
                 f"{self._state.epochs}",
             )
+
+    def _compare_spans(self, files: JournalFiles) -> None:
+        difference = self._spans.difference()
+        if difference is not None:
+            self._findings.append(Finding(files.directory, None, difference))
 
     def _check_lists(self, files: JournalFiles) -> None:
         """Check I3 for each transaction that is undecided at the journal's end."""

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.copier.checkpoint import Checkpoint, Span
+from faircopy.copier.checkpoint import Checkpoint
 from faircopy.datalog.segment import file_name
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_files import DamagedLogFile, LogFile, ShownBatch, base_offset_of, log_files
+from faircopy.verify.span_check import SpanCheck
 
 SAME_FROM = 16
 """Up to this byte a batch in the log differs from the batch that its producer sent."""
@@ -24,10 +25,10 @@ class Expected(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """A log's data in the state store: places (segment, byte) by offset, and ordered spans."""
+    """A log's data in the state store: places (segment, byte) by offset, and spans."""
 
     places: dict[int, tuple[int, int]]
-    spans: list[Span]
+    spans: SpanCheck
 
 
 class PartitionLog:
@@ -95,7 +96,6 @@ class PartitionLog:
 
     def check(self, expected: Iterator[Expected], derived: Derived) -> None:
         """Read the log, and compare it with its journal and the state store. Exhausts `expected`."""
-        spans = {span.first_offset: span for span in derived.spans}
         places = dict(derived.places)
         wanted = next(expected, None)
         for batch in self.batches():
@@ -106,11 +106,13 @@ class PartitionLog:
                 self._compare(batch, wanted)
                 wanted = next(expected, None)
             self._check_place(batch, places.pop(offset, None))
-            self._check_span(batch, spans.get(offset))
+            self._check_span(batch, derived.spans)
         for _ in expected:
             pass
         if not self.findings:
             self._check_rest(places)
+            for fault in derived.spans.faults():
+                self._note(self.directory, None, fault)
 
     def _compare(self, batch: ShownBatch, wanted: Expected) -> None:
         placed = (batch.header.base_offset, batch.header.leader_epoch)
@@ -125,14 +127,10 @@ class PartitionLog:
                 batch.path, batch.byte, f"the offset index has {place} for offset {batch.header.base_offset}"
             )
 
-    def _check_span(self, batch: ShownBatch, span: Span | None) -> None:
-        header = batch.header
-        if span is not None and span.transaction[:2] != (header.producer_id, header.producer_epoch):
-            self._note(
-                batch.path,
-                batch.byte,
-                f"offset {header.base_offset} is not of transaction {span.transaction}",
-            )
+    def _check_span(self, batch: ShownBatch, spans: SpanCheck) -> None:
+        fault = spans.fault_of(batch.header)
+        if fault is not None:
+            self._note(batch.path, batch.byte, fault)
 
     def _check_rest(self, places: Iterable[int]) -> None:
         """Check the offsets of the index where no batch begins. They must be those of deleted segments, below

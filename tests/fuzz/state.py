@@ -12,6 +12,7 @@ import contextlib
 import json
 import struct
 import tempfile
+import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import COUNTER, ProducerIds
 from faircopy.cluster.topics import PREFIX, Topics
 from faircopy.copier.checkpoint import Checkpoint, encode_checkpoint
+from faircopy.copier.span_chunk import chunk_key
 from faircopy.copier.spans import Spans
 from faircopy.datalog.index import SparseIndex
 from faircopy.datalog.log import DataLog
@@ -142,11 +144,13 @@ def read_indexes(contents: Contents, choices: Choices) -> None:
 
 
 def read_spans(contents: Contents, choices: Choices) -> None:
-    """The spans of a log, as plain tables ask for them."""
+    """The spans of a log, as readers ask for them."""
     put(contents, "spans", choices)
+    compressed = struct.pack(">BH", 0xFF, choices.number(2)) + zlib.compress(choices.rest())
+    contents.tables["spans"].put(chunk_key(IDENTITY, 1), compressed)
     store = new_store(contents)
     log = DataLog(LOG, IDENTITY, store, 1 << 20)
-    Spans(log.identity, store).between(0, 1 << 60)
+    list(Spans(log.identity, store).between(0, 1 << 60))
 
 
 def read_group_offsets(contents: Contents, choices: Choices) -> None:

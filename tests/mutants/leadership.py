@@ -24,7 +24,7 @@ def tell_what_was_missed_in_any_order() -> Iterator[Any]:
     """G0: participants that are led again are told of commits in another order than the others were."""
 
     def newest_first(rows: Sequence[Any]) -> list[Any]:
-        return [action for _, _, action in sorted(rows, key=lambda row: -row[1])]
+        return [(rank, action) for _, rank, action in sorted(rows, key=lambda row: -row[1])]
 
     with replaced(shards, "by_rank", newest_first):
         yield

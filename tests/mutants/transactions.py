@@ -182,4 +182,17 @@ def apply_again_in_any_order() -> Iterator[Any]:
 
 
 def in_journals_order(decided: Sequence[Any]) -> list[Any]:
-    return [item for _, _, item in decided]
+    return [(rank, item) for _, rank, item in decided]
+
+
+@mutant
+def take_a_fresh_rank_for_an_older_place() -> Iterator[Any]:
+    """What goes on before a transaction with a rank gets a higher one, and ranks fall in a partition."""
+    real = order.by_rank
+
+    def by_rank(decided: Sequence[Any]) -> list[Any]:
+        own = {id(item): rank for _, rank, item in decided}
+        return [(own[id(item)], item) for _, item in real(decided)]
+
+    with replaced(order, "by_rank", by_rank), replaced(settlement, "by_rank", by_rank):
+        yield

@@ -12,10 +12,13 @@ from typing import Any, cast
 
 from faircopy.broker.broker import Broker
 from faircopy.copier.checkpoint import decode_checkpoint, restore
-from faircopy.copier.fold import PartitionState
+from faircopy.copier.fold import CopyTransaction, PartitionState
+from faircopy.copier.spans import Spans
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.groups.offsets_journals import OffsetsPartition
 from faircopy.journal.journal import Journal
+from faircopy.journal.reading import Recovered
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.partition import Partition
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -39,9 +42,9 @@ def differences(broker: Broker) -> Iterator[str]:
     for partition in broker.shards.partitions():
         if partition.failure is None and is_written(partition.journal):
             files = files_of(partition.journal, partition.identity)
-            yield from compare(
-                f"state of {partition.name}", partition.state, state_of(broker, partition, files)
-            )
+            anew = FoldedAnew(broker, partition, files)
+            yield from compare(f"state of {partition.name}", partition.state, anew.state)
+            yield from anew.faults()
             if isinstance(partition, OffsetsPartition) and is_shown(partition.journal):
                 yield from compare_offsets(broker, partition)
 
@@ -65,16 +68,43 @@ def table_of(broker: Broker, home: MetadataJournal) -> Any:
     return anew.table
 
 
-def state_of(broker: Broker, partition: Partition, files: JournalFiles) -> PartitionState:
-    state, store, identity = PartitionState(), broker.store, partition.identity
-    value = store.get("checkpoints", identity)
-    if value is not None:
-        scanned = (store.scan(name, identity) for name in ("producers", "transactions"))
-        state = restore(decode_checkpoint(value), *scanned)
-    has_batches = not isinstance(partition, OffsetsPartition)
-    for recovered in files.entries(state.position) if files.segments else ():
-        state.fold(recovered.entry, recovered.payload, has_batches=has_batches)
-    return state
+class FoldedAnew:
+    """A partition's state, spans and ranks, from its checkpoint and its journal."""
+
+    def __init__(self, broker: Broker, partition: Partition, files: JournalFiles) -> None:
+        self._partition = partition
+        self._store, self._identity = broker.store, partition.identity
+        self.state = self._checkpointed()
+        self._spans = Spans(self._identity, broker.store)
+        self._ranks: list[int] = []
+        for recovered in files.entries(self.state.position) if files.segments else ():
+            self._fold(recovered)
+
+    def _checkpointed(self) -> PartitionState:
+        value = self._store.get("checkpoints", self._identity)
+        if value is None:
+            return PartitionState()
+        scanned = (self._store.scan(name, self._identity) for name in ("producers", "transactions"))
+        return restore(decode_checkpoint(value), *scanned)
+
+    def _fold(self, recovered: Recovered) -> None:
+        has_batches = not isinstance(self._partition, OffsetsPartition)
+        effect = self.state.fold(recovered.entry, recovered.payload, has_batches=has_batches)
+        if isinstance(effect, CopyTransaction):
+            self._spans.note(effect)
+            self._ranks.append(effect.rank)
+
+    def faults(self) -> Iterator[str]:
+        """Spans that memory and the journal have differently, and ranks that fall."""
+        name, ranks = self._partition.name, self._ranks
+        if isinstance(self._partition, HostedPartition):
+            log = self._partition.log
+            anew = list(self._spans.between(log.start_offset, log.end_offset))
+            if anew != list(self._partition.copier.spans.between(log.start_offset, log.end_offset)):
+                yield f"spans of {name} differ from those that the journal gives when it is folded anew"
+            ranks = [span.rank for span in anew]
+        if ranks != sorted(ranks):
+            yield f"ranks fall in {name}: {ranks}"
 
 
 def compare_offsets(broker: Broker, partition: OffsetsPartition) -> Iterator[str]:

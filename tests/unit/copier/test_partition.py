@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from faircopy.copier.fold import Standing
+from faircopy.copier.fold import ApplyOrder, Standing
 from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
+from faircopy.copier.span_chunk import Span
 from faircopy.datalog.read import DamagedLog
 from faircopy.journal.entry import HEADER_BYTES, TransactionId
 from faircopy.journal.options import Durability
@@ -258,22 +260,23 @@ def test_a_trim_leaves_what_the_last_checkpoint_has_as_the_log(tmp_path: Path) -
     run(tmp_path, test)
 
 
-def test_what_is_published_needs_no_spans(tmp_path: Path) -> None:
-    """There are as many as transactions, so they must not stay for ever."""
+def test_spans_stay_as_long_as_the_log(tmp_path: Path) -> None:
+    """Over checkpoints and restarts, each with the name that readers are shown."""
 
     async def test(bench: PartitionBench) -> None:
+        expected = [Span(0, 0, 5, T1), Span(1, 1, 5, T1)]
         for number, transaction in enumerate((T1, T2)):
             await bench.draft(transaction, 0, b"x")
             await bench.prepare(transaction)
-            await bench.apply(transaction)
+            await bench.done(partial(bench.partition.apply, transaction, ApplyOrder(-1, 5, T1)))
             await bench.visible()
+            assert list(bench.copier.spans.between(0, 9)) == expected[: number + 1]
             await bench.partition.checkpoint()
-            assert [span.first_offset for span in bench.copier.spans.between(0, 9)] == [number]
-            bench.copier.spans.want(number + 1)
         await bench.plain(b"y")
         await bench.partition.checkpoint()
         bench.restart()
-        assert bench.copier.spans.between(0, 9) == []
+        assert list(bench.copier.spans.between(0, 9)) == expected
+        assert list(bench.copier.spans.between(1, 9)) == expected[1:]
 
     run(tmp_path, test)
 

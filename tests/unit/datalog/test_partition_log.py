@@ -10,6 +10,7 @@ from faircopy.copier.checkpoint import Checkpoint
 from faircopy.datalog.epochs import Epochs
 from faircopy.datalog.segment import file_name
 from faircopy.verify.partition_log import Derived, PartitionLog
+from faircopy.verify.span_check import SpanCheck
 from faircopy.wire.records import NewRecord, build_batch
 
 SEGMENTS = 5
@@ -42,7 +43,7 @@ def findings(
     base, size = (None, 0) if is_empty else (int(paths[-1].stem), paths[-1].stat().st_size)
     checkpoint = Checkpoint(0, start_offset, end, base, size, 0, epochs=epochs)
     log = PartitionLog(paths[0].parent, checkpoint, lambda _bytes: None)
-    log.check(iter(()), Derived({offset: (offset, 0) for offset in indexed}, []))
+    log.check(iter(()), Derived({offset: (offset, 0) for offset in indexed}, SpanCheck([], checkpoint)))
     return [(finding.path.name, finding.byte) for finding in log.findings]
 
 

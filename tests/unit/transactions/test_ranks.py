@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.copier.fold import NO_RANK
-from faircopy.transactions.order import by_rank
+from faircopy.transactions import order
 
 PARTITIONS = 4
 transactions = st.lists(
@@ -39,7 +40,8 @@ def test_what_is_applied_again_goes_on_in_the_order_of_before(
     rows = [
         (group, number if number in applied else NO_RANK, number) for number, (group, _) in enumerate(planned)
     ]
-    again = by_rank(sorted(rows, key=lambda row: row[0]))  # each group has another journal
+    ranked = order.by_rank(sorted(rows, key=lambda row: row[0]))  # each group has another journal
+    again = [number for _, number in ranked]
     assert sorted(again) == list(range(len(planned)))
     for group in "ab":
         of_group = [number for number in again if planned[number][0] == group]
@@ -47,6 +49,19 @@ def test_what_is_applied_again_goes_on_in_the_order_of_before(
     for n, log in enumerate(logs):
         log += [number for number in again if n in planned[number][1] and number not in log]
     assert is_one_order(logs)
+    fresh = itertools.count(len(planned))
+    ranks = {number: next(fresh) if rank == NO_RANK else rank for rank, number in ranked}
+    assert all(ranks[number] == number for number in applied)
+    for log in logs:
+        assert all(ranks[one] <= ranks[other] for one, other in pairwise(log))
+    assert_same_group_at_ties(planned, ranks)
+
+
+def assert_same_group_at_ties(planned: list[tuple[str, set[int]]], ranks: dict[int, int]) -> None:
+    """Only what is applied in its group's order, one after the other, may share a rank."""
+    groups: dict[int, str] = {}
+    for number, rank in ranks.items():
+        assert groups.setdefault(rank, planned[number][0]) == planned[number][0]
 
 
 def test_partitions_that_differ_are_seen() -> None:

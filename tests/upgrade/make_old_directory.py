@@ -1,11 +1,11 @@
-"""How `format_3_*.tar.gz` were made: data directories of format 3, one after kill -9 and one after an orderly
-stop.
+"""How `format_*.tar.gz` were made: data directories of each older format, one after kill -9 and one after an
+orderly stop.
 
-Run it with a faircopy that writes format 3, such as commit 37b53f5:
+Run it with a faircopy that writes the format, such as commit 37b53f5 for 3, and 8d856aa for 4:
 
     git worktree add ../format-3 37b53f5
-    cp tests/upgrade/make_format_3.py ../format-3/tests/ && cd ../format-3 && python -m tests.make_format_3
-    DIRECTORY
+    cp tests/upgrade/make_old_directory.py ../format-3/tests/ && cd ../format-3
+    python -m tests.make_old_directory DIRECTORY
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from faircopy.storage.data_directory import FORMAT
 from tests.broker_process import BrokerProcess
 
 TOPICS = {"orders": 2, "audit": 1, "bulk": 1}
@@ -55,7 +56,7 @@ def make(directory: Path, *, kill: bool) -> None:
         known = {"killed": kill, "content": read_all(broker.address), "offset": committed(broker.address)}
         broker.kill() if kill else broker.stop()
     (directory / "known.json").write_text(json.dumps(known))
-    name = f"format_3_{'killed' if kill else 'stopped'}.tar.gz"
+    name = f"format_{FORMAT}_{'killed' if kill else 'stopped'}.tar.gz"
     with tarfile.open(directory / name, "w:gz") as archive:
         for part in ("known.json", "data"):
             archive.add(directory / part, part, filter=anonymous)

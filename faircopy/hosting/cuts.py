@@ -1,0 +1,127 @@
+"""Cuts for readers of many partitions: how far each may read so that it sees no part of a transaction
+(docs/ARCHITECTURE.md, Cuts).
+
+All APPLYs of a transaction are appended in one tick of the loop, so the next offsets of all partitions at one
+tick divide none. They are a cut once all of them are visible; below it, `largest_cut` finds a smaller one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from faircopy.copier.fold import NO_RANK
+from faircopy.copier.span_chunk import Span
+from faircopy.datalog.log import OffsetOutOfRange
+from faircopy.hosting.batch_ends import BatchEnds
+from faircopy.hosting.largest_cut import Filled, Limit, Part, Steps, largest_cut
+from faircopy.hosting.read_your_commits import catch_up, until_visible
+from faircopy.journal.entry import NO_TRANSACTION
+from faircopy.loop.pace import Pace
+from faircopy.partition.hosted import HostedPartition
+from faircopy.partition.participant import NotLed
+from faircopy.storage.clock import Clock
+from faircopy.storage.disk_pool import DiskPool
+
+FROM_LOG_START = -1
+
+
+class Reader(NamedTuple):
+    """A partition, and the offset at which its reader is; FROM_LOG_START stands for the log's start."""
+
+    partition: HostedPartition
+    start_offset: int
+
+
+class Range(NamedTuple):
+    """What a reader may read of one partition: offsets from `start` on, below `end`."""
+
+    start: int
+    end: int
+
+
+class Cuts:
+    """Takes cuts. `is_whole()` says whether all partitions have a leader; if not, a cut might divide a
+    transaction.
+    """
+
+    def __init__(self, disk: DiskPool, clock: Clock, is_whole: Callable[[], bool]) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._is_whole = is_whole
+        self._turn = 0
+
+    async def take(self, readers: Sequence[Reader], limit: Limit, pace: Pace) -> list[Range]:
+        """The largest cut below a limit. Without one, it has everything that was acknowledged before.
+
+        Raises NotLed, NotCaughtUp, OffsetOutOfRange, or what has stopped a partition.
+        """
+        async for reader in pace.over(readers):
+            await catch_up(reader.partition, self._clock)
+        ends = self._ends_now(readers)
+        async for (partition, _), end in pace.over(list(zip(readers, ends, strict=True))):
+            await until_visible(partition, end, self._clock)
+        ranges = list(map(range_of, readers, ends))
+        parts = [PartOfLog(reader.partition, each) for reader, each in zip(readers, ranges, strict=True)]
+        self._turn += 1
+        steps = largest_cut([each.part() for each in parts], limit, self._turn)
+        found = await self._run(steps, parts, pace)
+        list(map(range_of, readers, found))  # what retention has deleted meanwhile is no part of a cut
+        return [Range(each.start, end) for each, end in zip(ranges, found, strict=True)]
+
+    def _ends_now(self, readers: Sequence[Reader]) -> list[int]:
+        """The next offsets of all partitions, at one tick."""
+        if not self._is_whole():
+            raise NotLed("a shard has no leader now, so transactions may be half applied: try again")
+        for reader in readers:
+            reader.partition.ensure_readable()
+        return [reader.partition.state.next_offset for reader in readers]
+
+    async def _run(self, steps: Steps, parts: Sequence[PartOfLog], pace: Pace) -> list[int]:
+        answer: Filled | None = None
+        async for _ in pace.over(itertools.count()):
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                ends: list[int] = done.value
+                return ends
+            answer = await parts[step.number].batches.fill(step, self._disk) if step is not None else None
+        raise AssertionError("the steps end")
+
+
+def range_of(reader: Reader, end: int) -> Range:
+    """The offsets of a reader up to an end. Raises OffsetOutOfRange."""
+    log_start = reader.partition.log.start_offset
+    start = log_start if reader.start_offset == FROM_LOG_START else reader.start_offset
+    if not log_start <= start <= end:
+        raise OffsetOutOfRange(f"offset {start} of {reader.partition.name} is outside {log_start} to {end}")
+    return Range(start, end)
+
+
+class PartOfLog:
+    """One partition's part of a cut. What was written before spans were kept is one settled past, which is
+    not divided: all of it together is like a transaction that comes before all others.
+    """
+
+    def __init__(self, partition: HostedPartition, within: Range) -> None:
+        self._spans = partition.copier.spans
+        self._within = within
+        known_from = self._spans.known_from
+        self._known_from = within.end if known_from is None else min(known_from, within.end)
+        self._piece: deque[Span] = deque()
+        self.batches = BatchEnds(partition.log)
+
+    def part(self) -> Part:
+        """What `largest_cut` needs."""
+        return Part(*self._within, self._next_span, self.batches.bytes_up_to)
+
+    def _next_span(self, offset: int) -> Span | None:
+        if offset < self._known_from:
+            return Span(offset, self._known_from - 1, NO_RANK, NO_TRANSACTION)
+        while self._piece and self._piece[0].last_offset < offset:
+            self._piece.popleft()
+        if not self._piece:
+            self._piece.extend(self._spans.piece(offset, self._within.end))
+        return self._piece[0] if self._piece else None

@@ -1,0 +1,206 @@
+"""The largest cut below a limit, against one that tries all ranks."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.copier.span_chunk import Span
+from faircopy.hosting import largest_cut
+from faircopy.hosting.largest_cut import UNLIMITED, Batches, Filled, Limit, Part
+from faircopy.journal.entry import NO_TRANSACTION
+
+PARTITIONS = 3
+BYTES_A_ROW = 10
+
+
+class Placed(NamedTuple):
+    """A batch in a log; `rank` is None if it is of no transaction."""
+
+    offset: int
+    end: int
+    rank: int | None
+
+
+class Log:
+    """The batches of one partition, and where its reader is."""
+
+    def __init__(self) -> None:
+        self.batches: list[Placed] = []
+        self.end = 0
+
+    def append(self, rows: int, rank: int | None) -> None:
+        self.batches.append(Placed(self.end, self.end + rows, rank))
+        self.end += rows
+
+    def spans(self) -> list[Span]:
+        """Of each rank one, or two if batches of no transaction are between them."""
+        found: list[Span] = []
+        for batch in self.batches:
+            if batch.rank is None:
+                continue
+            if found and found[-1].rank == batch.rank and found[-1].end_offset == batch.offset:
+                found[-1] = found[-1]._replace(last_offset=batch.end - 1)
+            else:
+                found.append(Span(batch.offset, batch.end - 1, batch.rank, NO_TRANSACTION))
+        return found
+
+    def part(self, start: int) -> Part:
+        spans = self.spans()
+
+        def next_span(offset: int) -> Span | None:
+            while spans and spans[0].last_offset < offset:
+                spans.pop(0)
+            return spans[0] if spans else None
+
+        return Part(start, self.end, next_span, lambda offset: offset * BYTES_A_ROW)
+
+    def fill(self, step: Batches) -> Filled:
+        end = step.offset
+        for batch in self.batches:
+            if step.offset < batch.end <= step.end and self._fits(step, batch.end, end):
+                end = batch.end
+        return Filled(end, (end - step.offset) * BYTES_A_ROW)
+
+    def _fits(self, step: Batches, batch_end: int, end: int) -> bool:
+        rows = batch_end - step.offset
+        if step.at_least_one and end == step.offset:
+            return True
+        return rows <= step.rows and rows * BYTES_A_ROW <= step.size
+
+    def next_plain_end(self, offset: int) -> int | None:
+        """Where the batch at this offset ends, if it is of no transaction."""
+        return next((each.end for each in self.batches if each.offset == offset and each.rank is None), None)
+
+
+transactions = st.dictionaries(
+    st.integers(0, PARTITIONS - 1), st.lists(st.integers(1, 5), min_size=1, max_size=2), min_size=1
+)
+plain = st.tuples(st.integers(0, PARTITIONS - 1), st.integers(1, 5))
+histories = st.lists(transactions | plain, max_size=20)
+limits = st.builds(Limit, st.integers(0, 40), st.integers(0, 400)) | st.builds(Limit, st.integers(0, 40))
+
+
+def logs_of(history: list[dict[int, list[int]] | tuple[int, int]]) -> list[Log]:
+    logs = [Log() for _ in range(PARTITIONS)]
+    for rank, each in enumerate(history):
+        if isinstance(each, tuple):
+            logs[each[0]].append(each[1], None)
+        else:
+            for number, batches in each.items():
+                for rows in batches:
+                    # Every third shares the rank of the one before it, as after a crash.
+                    logs[number].append(rows, rank - (rank % 3 == 2))
+    return logs
+
+
+def cut_of(logs: list[Log], starts: list[int], limit: Limit, turn: int = 0) -> list[int]:
+    steps = largest_cut.largest_cut(
+        [log.part(start) for log, start in zip(logs, starts, strict=True)], limit, turn
+    )
+    answer: Filled | None = None
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            ends: list[int] = done.value
+            return ends
+        answer = logs[step.number].fill(step) if step is not None else None
+
+
+def ends_at_rank(logs: list[Log], starts: list[int], rank: int) -> list[int]:
+    """Where all transactions up to a rank end, and what is before them."""
+    return [
+        max([start, *(each.end for each in log.batches if each.rank is not None and each.rank <= rank)])
+        for log, start in zip(logs, starts, strict=True)
+    ]
+
+
+def fits(starts: list[int], ends: list[int], limit: Limit) -> bool:
+    rows = sum(ends) - sum(starts)
+    return rows <= limit.rows and rows * BYTES_A_ROW <= limit.size
+
+
+def is_whole(logs: list[Log], starts: list[int], ends: list[int]) -> bool:
+    """Whether the ends divide no batch, and no rank, of what is after the starts."""
+    new = [
+        (batch, end) for log, start, end in zip(logs, starts, ends, strict=True)
+        for batch in log.batches if batch.end > start
+    ]  # fmt: skip
+    inside = {batch.rank for batch, end in new if batch.end <= end} - {None}
+    outside = {batch.rank for batch, end in new if batch.end > end} - {None}
+    divided = any(batch.offset < end < batch.end for batch, end in new)
+    return not divided and not inside & outside
+
+
+@given(histories, limits, st.integers(0, 5))
+def test_it_is_the_largest_cut_that_fits(
+    history: list[dict[int, list[int]] | tuple[int, int]], limit: Limit, turn: int
+) -> None:
+    logs, starts = logs_of(history), [0] * PARTITIONS
+    ends = cut_of(logs, starts, limit, turn)
+    assert is_whole(logs, starts, ends)
+    best = starts
+    for rank in range(len(history)):
+        at_rank = ends_at_rank(logs, starts, rank)
+        best = at_rank if fits(starts, at_rank, limit) else best
+    assert all(end >= least for end, least in zip(ends, best, strict=True))
+    if not fits(starts, ends, limit):
+        assert_is_one_unit(logs, ends)
+        return
+    for number, log in enumerate(logs):
+        after = log.next_plain_end(ends[number])
+        if after is not None:
+            more = [after if each == number else end for each, end in enumerate(ends)]
+            assert not fits(starts, more, limit), "one more batch would fit"
+
+
+def assert_is_one_unit(logs: list[Log], ends: list[int]) -> None:
+    taken = [each for log, end in zip(logs, ends, strict=True) for each in log.batches if each.end <= end]
+    assert len(taken) == 1 or (len({each.rank for each in taken}) == 1 and taken[0].rank is not None)
+
+
+@given(histories, limits)
+def test_readers_progress_to_the_end(
+    history: list[dict[int, list[int]] | tuple[int, int]], limit: Limit
+) -> None:
+    logs, starts = logs_of(history), [0] * PARTITIONS
+    for turn in itertools.count():
+        ends = cut_of(logs, starts, limit, turn)
+        assert is_whole(logs, starts, ends)
+        if ends == starts:
+            break
+        starts = ends
+    assert starts == [log.end for log in logs]
+
+
+@given(histories, limits, st.lists(st.integers(0, 100), min_size=PARTITIONS, max_size=PARTITIONS))
+def test_the_rest_of_a_transaction_comes_whole(
+    history: list[dict[int, list[int]] | tuple[int, int]], limit: Limit, wanted: list[int]
+) -> None:
+    """A reader may begin anywhere, even within a transaction."""
+    logs = logs_of(history)
+    starts = [
+        max((each.offset for each in log.batches if each.offset <= offset), default=0)
+        for log, offset in zip(logs, wanted, strict=True)
+    ]
+    assert is_whole(logs, starts, cut_of(logs, starts, limit))
+
+
+def test_no_partition_is_starved() -> None:
+    """Each has many batches, and the limit is below one."""
+    logs = [Log() for _ in range(PARTITIONS)]
+    for log, _ in itertools.product(logs, range(100)):
+        log.append(10, None)
+    starts = [0] * PARTITIONS
+    for turn in range(2 * PARTITIONS):
+        starts = cut_of(logs, starts, Limit(rows=1), turn)
+    assert starts == [20] * PARTITIONS
+
+
+def test_without_a_limit_it_is_everything() -> None:
+    logs = logs_of([{0: [1], 1: [2]}, (2, 3)])
+    assert cut_of(logs, [0, 0, 0], Limit(UNLIMITED)) == [1, 2, 3]
