@@ -96,6 +96,8 @@ PURE = [
     "client/outgoing.py",
     "spark/options.py",
     "spark/partitioning.py",
+    "spark/splits.py",
+    "spark/subscription.py",
     "spark/record_batches.py",
     "spark/varints.py",
     "publish/spark_log.py",

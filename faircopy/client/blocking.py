@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
+from faircopy.client.brokers import KnownTopic, TopicPartition
 from faircopy.client.client import TIMEOUT_SECONDS, TRANSACTION_TIMEOUT_MS, Client
 from faircopy.client.member import Header, JointMember
 from faircopy.client.outgoing import Encode
+from faircopy.client.reading import OffsetRange, Piece, TransactionSpan
 from faircopy.client.transaction import OpenTransaction
+from faircopy.wire.records import Record
 
 Result = TypeVar("Result")
 
@@ -182,6 +185,50 @@ class BlockingClient:
     def forget(self, group: str) -> None:
         """See `Client.forget`."""
         self._loop.run(self._client.forget(group))
+
+    def cut(
+        self,
+        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int],
+        *,
+        limit_rows: int | None = None,
+        limit_bytes: int | None = None,
+        topic_ids: Mapping[str, bytes] | None = None,
+    ) -> dict[TopicPartition, OffsetRange]:
+        """See `Client.cut`."""
+        return self._loop.run(
+            self._client.cut(partitions, limit_rows=limit_rows, limit_bytes=limit_bytes, topic_ids=topic_ids)
+        )
+
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """See `Client.offsets_at`."""
+        return self._loop.run(self._client.offsets_at(timestamps))
+
+    def spans(self, topic: str, partition: int, start: int, end: int) -> list[TransactionSpan]:
+        """See `Client.spans`."""
+        return self._loop.run(self._client.spans(topic, partition, start, end))
+
+    def read_pieces(self, topic: str, partition: int, start: int, end: int) -> Iterator[Piece]:
+        """See `Client.read_pieces`."""
+        return self._iterate(self._client.read_pieces(topic, partition, start, end))
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+        """See `Client.read`."""
+        return self._iterate(self._client.read(topic, partition, start, end))
+
+    def _iterate(self, found: AsyncIterator[Result]) -> Iterator[Result]:
+        async def following() -> Result | None:
+            return await anext(found, None)
+
+        while (each := self._loop.run(following())) is not None:
+            yield each
+
+    def topics(self) -> dict[str, KnownTopic]:
+        """See `Client.topics`."""
+        return self._loop.run(self._client.topics())
+
+    def partitions_of(self, topic: str) -> int:
+        """See `Client.partitions_of`."""
+        return self._loop.run(self._client.partitions_of(topic))
 
     def begin(self) -> BlockingTransaction:
         """See `Client.begin`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from faircopy.client.errors import ConnectionFailed, OutcomeUnknown, RequestFailed, request_failed
 from faircopy.client.link import Link
@@ -40,6 +41,13 @@ RETRIABLE = frozenset(
 FindLink = Callable[[], Awaitable[Link]]
 """Finds the broker to ask, as far as that is known now."""
 TopicPartition = tuple[str, int]
+
+
+class KnownTopic(NamedTuple):
+    """A topic as the brokers have it now. One of the same name that is made anew has another id."""
+
+    topic_id: bytes
+    partitions: int
 
 
 class Brokers:
@@ -124,6 +132,21 @@ class Brokers:
         if topic not in self._partitions:
             await self.patiently(lambda: self.look_up(topic), f"looking for topic {topic!r}", timeout_seconds)
         return self._partitions[topic]
+
+    async def topics(self, timeout_seconds: float) -> dict[str, KnownTopic]:
+        """All topics by name. Raises RequestFailed, OutcomeUnknown."""
+
+        async def once() -> Message:
+            body = {"topics": None, "allow_auto_topic_creation": False}
+            return await (await self.any()).ask(METADATA, body, REQUEST_SECONDS)
+
+        answer = await self.patiently(once, "listing topics", timeout_seconds)
+        assert isinstance(answer, Message)
+        return {
+            topic.name: KnownTopic(topic.topic_id, len(topic.partitions))
+            for topic in answer.topics
+            if not topic.is_internal
+        }
 
     def forget(self) -> None:
         """What was known of leaders and coordinators may be out of date."""

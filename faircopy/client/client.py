@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 
-from faircopy.client.brokers import Brokers, outcome_of
+from faircopy.client.brokers import Brokers, KnownTopic, TopicPartition, outcome_of
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.client.member import JointMember
 from faircopy.client.protocol import (
@@ -16,8 +16,17 @@ from faircopy.client.protocol import (
     JOIN_TRANSACTION,
     Request,
 )
+from faircopy.client.reading import (
+    OffsetRange,
+    Piece,
+    Reading,
+    TransactionSpan,
+    records_of,
+    starts_of,
+)
 from faircopy.client.transaction import OpenTransaction
 from faircopy.wire.codec import Body, Message
+from faircopy.wire.records import Record
 
 TIMEOUT_SECONDS = 60.0
 TRANSACTION_TIMEOUT_MS = 60_000
@@ -41,6 +50,7 @@ class Client:
         addresses = bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else bootstrap_servers
         self._brokers = Brokers([address.strip() for address in addresses], client_id)
         self._timeout_seconds = timeout_seconds
+        self._reading = Reading(self._brokers, timeout_seconds)
         self._own_group = f"{client_id}-{uuid.uuid4()}".replace("/", "-")
         self._idle: list[JointMember] = []
         self._has_own_group = False
@@ -153,6 +163,55 @@ class Client:
     async def _give_back(self, member: JointMember) -> None:
         if not member.is_spent:
             self._idle.append(member)
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    async def cut(
+        self,
+        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, int],
+        *,
+        limit_rows: int | None = None,
+        limit_bytes: int | None = None,
+        topic_ids: Mapping[str, bytes] | None = None,
+    ) -> dict[TopicPartition, OffsetRange]:
+        """Where to stop reading these partitions, (topic, number) each, so that no transaction is divided.
+
+        A mapping says from where each is read; otherwise that is its start. With a limit, the cut is the
+        largest one below it, but it has at least one transaction or batch if there is anything to read.
+        With its id, a topic that was made anew is told from the one of the same name before. Raises DataLost,
+        RequestFailed, OutcomeUnknown.
+        """
+        return await self._reading.cut(starts_of(partitions), limit_rows, limit_bytes, topic_ids or {})
+
+    async def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset of each partition at or after a time, in milliseconds (EARLIEST and LATEST stand
+        for its start and its end); None if there is none. Raises RequestFailed, OutcomeUnknown.
+        """
+        return await self._reading.offsets_at(timestamps)
+
+    async def spans(self, topic: str, partition: int, start: int, end: int) -> list[TransactionSpan]:
+        """Which offsets between these belong to which transaction. Raises DataLost, OutcomeUnknown."""
+        return await self._reading.spans(topic, partition, start, end)
+
+    def read_pieces(self, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Piece]:
+        """The record batches from offset `start` up to `end`, as they are in the log, some megabytes at a
+        time; the last may reach beyond `end`. Raises DataLost, RequestFailed, OutcomeUnknown.
+        """
+        return self._reading.pieces(topic, partition, start, end)
+
+    async def read(self, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
+        """The records from offset `start` up to `end`. Raises as `read_pieces` does."""
+        async for piece in self.read_pieces(topic, partition, start, end):
+            for record in records_of(piece, start, end):
+                yield record
+
+    async def topics(self) -> dict[str, KnownTopic]:
+        """All topics by name. Raises RequestFailed, OutcomeUnknown."""
+        return await self._brokers.topics(self._timeout_seconds)
+
+    async def partitions_of(self, topic: str) -> int:
+        """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
+        return await self._brokers.partitions_of(topic, self._timeout_seconds)
 
     async def _ask(self, group: str, request: Request, body: Body, doing: str) -> Message:
         return await self._brokers.ask(

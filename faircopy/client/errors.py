@@ -32,6 +32,10 @@ class TransactionAborted(RequestFailed):
     """What was written is discarded: by a timeout, an abort, or a crash of the broker. Write it again."""
 
 
+class DataLost(RequestFailed):
+    """Offsets that were asked for are no longer there."""
+
+
 KINDS: dict[ErrorCode, type[RequestFailed]] = {
     ErrorCode.PRODUCER_FENCED: Fenced,
     ErrorCode.INVALID_PRODUCER_EPOCH: Fenced,

@@ -19,12 +19,12 @@ class Request(NamedTuple):
 
 METADATA = Request(
     Schema("""
-api 3 Metadata 9 flexible 9+
+api 3 Metadata 12 flexible 9+
   request
     topics                                 []?
-        name                               string
+        topic_id                           uuid       = zero
+        name                               string?
     allow_auto_topic_creation              bool       = true
-    include_cluster_authorized_operations  bool       = false
     include_topic_authorized_operations    bool       = false
   response
     throttle_time_ms                       int32
@@ -37,7 +37,8 @@ api 3 Metadata 9 flexible 9+
     controller_id                          int32
     topics                                 []
         error_code                         int16
-        name                               string
+        name                               string?
+        topic_id                           uuid
         is_internal                        bool
         partitions                         []
             error_code                     int16
@@ -48,9 +49,8 @@ api 3 Metadata 9 flexible 9+
             isr_nodes                      []int32
             offline_replicas               []int32
         topic_authorized_operations        int32
-    cluster_authorized_operations          int32
 """),
-    9,
+    12,
 )
 
 FIND_COORDINATOR = Request(
@@ -227,4 +227,83 @@ api 1 Fetch 12 flexible 12+
             records                 records?
 """),
     12,
+)
+
+LIST_OFFSETS = Request(
+    Schema("""
+api 2 ListOffsets 5 flexible 6+
+  request
+    replica_id                     int32     = -1
+    isolation_level                int8      = 0
+    topics                         []
+        name                       string
+        partitions                 []
+            partition_index        int32
+            current_leader_epoch   int32     = -1
+            timestamp              int64
+  response
+    throttle_time_ms               int32
+    topics                         []
+        name                       string
+        partitions                 []
+            partition_index        int32
+            error_code             int16
+            timestamp              int64
+            offset                 int64
+            leader_epoch           int32
+"""),
+    5,
+)
+
+CUT = Request(
+    Schema("""
+api 20005 Cut 0 flexible 0+
+  request
+    limit_rows            int64      = -1
+    limit_bytes           int64      = -1
+    topics                []
+        topic_id          uuid       = zero
+        name              string?    = null
+        partitions        []
+            partition     int32
+            start_offset  int64      = -1
+  response
+    error_code            int16
+    topics                []
+        topic_id          uuid
+        name              string?
+        partitions        []
+            partition     int32
+            error_code    int16
+            start_offset  int64
+            end_offset    int64
+            log_start     int64
+            leader_epoch  int32
+"""),
+    0,
+)
+
+SPANS = Request(
+    Schema("""
+api 20006 Spans 0 flexible 0+
+  request
+    topic_id            uuid       = zero
+    name                string?    = null
+    partition           int32
+    start_offset        int64
+    end_offset          int64
+  response
+    error_code          int16
+    next_offset         int64
+    known_from          int64
+    log_start           int64
+    spans               []
+        first_offset    int64
+        last_offset     int64
+        rank            int64
+        producer_id     int64
+        producer_epoch  int16
+        number          int64
+"""),
+    0,
 )

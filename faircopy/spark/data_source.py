@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
 from pyspark.sql.types import StructType
 
 from faircopy.spark.options import BadOption
 from faircopy.spark.sink import BatchWriter, SinkOptions, StreamWriter
+from faircopy.spark.source import BatchReader, SourceOptions, StreamReader
 
 
 class FaircopyDataSource(DataSource):
@@ -15,6 +22,15 @@ class FaircopyDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "faircopy"
+
+    def schema(self) -> str:
+        return SourceOptions.read(self.options).schema
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(schema, SourceOptions.read(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return StreamReader(schema, SourceOptions.read(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         ensure_append(overwrite)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from faircopy.copier.span_chunk import chunk_key
 from faircopy.copier.spans import Spans
+from faircopy.datalog.read import ReadPlan
+from faircopy.hosting import batch_ends, cuts
+from faircopy.hosting.cuts import Cuts, Reader
+from faircopy.hosting.largest_cut import Batches, Filled, GrowingCut
 from faircopy.storage.state_store import Change, DeleteRange
 from tests.mutants.registry import mutant, replaced
 
@@ -34,4 +39,43 @@ def trim_spans_of_the_log() -> Iterator[Any]:
         return DeleteRange("spans", first, end)
 
     with replaced(Spans, "trim", trim):
+        yield
+
+
+@mutant
+def cut_at_the_high_watermarks() -> Iterator[Any]:
+    """What is visible at one tick is taken for a cut, although partitions copy at their own pace."""
+
+    def ends_now(self: Cuts, readers: Sequence[Reader]) -> list[int]:
+        return [reader.partition.log.end_offset for reader in readers]
+
+    async def catch_up(*_arguments: Any) -> None:
+        pass
+
+    with replaced(Cuts, "_ends_now", ends_now), replaced(cuts, "catch_up", catch_up):
+        yield
+
+
+@mutant
+def divide_what_does_not_fit() -> Iterator[Any]:
+    """Of a transaction that does not fit as a whole, the partitions in which it fits are taken."""
+
+    def lowest_unit(self: GrowingCut) -> dict[int, int]:
+        _, number, span = heapq.heappop(self._heads)
+        self._look_on(number, span.end_offset)
+        return {number: span.end_offset}
+
+    with replaced(GrowingCut, "_lowest_unit", lowest_unit):
+        yield
+
+
+@mutant
+def divide_a_batch() -> Iterator[Any]:
+    """The limit of rows is met exactly, within a batch."""
+    real = batch_ends.fill_by_headers
+
+    def fill_by_headers(plan: ReadPlan, step: Batches, begin: int, size: int) -> Filled:
+        return real(plan, step, begin, size)._replace(end=min(step.end, step.offset + step.rows))
+
+    with replaced(batch_ends, "fill_by_headers", fill_by_headers):
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
@@ -26,6 +27,7 @@ from tests.simulation.aging import Aging
 from tests.simulation.applications import Applications
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
+from tests.simulation.cut_reader import CutReader
 from tests.simulation.joint_jobs import JointJobs
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.machine import DIRECTORY, EARLY_SECONDS_A_BOOT, Machine
@@ -39,6 +41,14 @@ from tests.simulation.tables import rows_of
 TRANSACTIONAL_IDS = ["red/1", "red/2", "green/1"]
 JOBS = ["blue", "grey"]
 LOOK_SECONDS = 10.0
+CUT_SECONDS = 2.0
+LIMITS: list[dict[str, int]] = [
+    {},
+    {"limit_rows": 1},
+    {"limit_rows": 20},
+    {"limit_rows": 200},
+    {"limit_bytes": 2_000},
+]
 TABLE = "both"
 MEMBERS = 2
 MEMBERS_GROUP = "members"
@@ -61,7 +71,7 @@ class Workload:
             loop.time,
             lambda: machine.boots * EARLY_SECONDS_A_BOOT,
         )
-        self._readers: list[SimulatedConsumer] = []
+        self._readers: list[SimulatedConsumer | CutReader] = []
 
     # -- clients ---------------------------------------------------------------------------------------------
 
@@ -86,6 +96,7 @@ class Workload:
             self._spawn(self._members())
         if self._scene.machine.has_tables:
             self._spawn(self._look_at_table())
+        self._spawn(self._read_by_cuts())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(self._scene.loop.create_task(work))
@@ -171,6 +182,21 @@ class Workload:
                 self._record.polls.append(Poll(name, consumer.seeks, self._scene.now, reads))
             else:
                 await asyncio.sleep(0.05)
+
+    async def _read_by_cuts(self) -> None:
+        """Read all partitions by cuts, some of them limited. What they have so far is like a table."""
+        chosen = self._scene.chance()
+        remote = self._scene.remote(Life("reader by cuts"))
+        reader = CutReader(remote, PARTITIONS, lambda: self._scene.is_stopping)
+        self._readers.append(reader)
+        while not self._scene.is_stopping:
+            await asyncio.sleep(chosen.expovariate(1 / CUT_SECONDS))
+            limits = chosen.choice(LIMITS)
+            with contextlib.suppress(Disconnected):
+                if await reader.read_on(**limits):
+                    self._scene.coverage.hit(f"cut: limited by {', '.join(limits) or 'nothing'}")
+                    table = Snapshot("+".join(TOPICS), self._scene.now, list(reader.reads))
+                    self._record.snapshots.append(table)
 
     # -- a consumer group ------------------------------------------------------------------------------------
 

@@ -1,0 +1,350 @@
+"""The source: a micro-batch is a cut, so it holds whole transactions of all topics that are read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from faircopy.client import EARLIEST, LATEST, BlockingClient, DataLost, OffsetRange
+from faircopy.client.brokers import KnownTopic, TopicPartition
+from faircopy.errors import FaircopyError
+from faircopy.spark.clients import client_of
+from faircopy.spark.decoding import COLUMNS, Txids, for_spark, rows_of
+from faircopy.spark.json_values import CORRUPT, DROPMALFORMED, FAILFAST, PERMISSIVE, JsonColumns
+from faircopy.spark.options import BadOption, Options
+from faircopy.spark.splits import Split, splits
+from faircopy.spark.subscription import Bound, Position, Subscription, ending, starting, subscription_of
+
+NAMES = (
+    "bootstrap.servers", "client.id", "subscribe", "subscribePattern", "assign", "startingOffsets",
+    "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "endingOffsets",
+    "endingTimestamp", "endingOffsetsByTimestamp", "failOnDataLoss", "includeHeaders", "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger", "minPartitions", "maxRecordsPerPartition", "value.format", "value.schema",
+    "value.mode",
+)  # fmt: skip
+FORMATS = {"binary": False, "json": True}
+MODES = {mode: mode for mode in (PERMISSIVE, FAILFAST, DROPMALFORMED)}
+
+log = logging.getLogger(__name__)
+
+
+class LostData(FaircopyError):
+    """Messages that were to be read are gone."""
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options of a read."""
+
+    servers: str
+    client_id: str
+    subscription: Subscription
+    given: Options
+    fails_on_loss: bool
+    has_headers: bool
+    rows_max: int | None
+    bytes_max: int | None
+    splits_min: int
+    split_rows_max: int | None
+    value_schema: str | None
+    value_mode: str
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> SourceOptions:
+        """Raises BadOption."""
+        options = Options(given, NAMES)
+        is_json = options.choice("value.format", FORMATS, False)
+        if is_json != (options.text("value.schema") is not None):
+            raise BadOption(
+                "options 'value.format' json and 'value.schema' (columns, as in SQL) belong together"
+            )
+        return cls(
+            options.required("bootstrap.servers", "HOST:PORT of a broker"),
+            options.text("client.id", "faircopy-spark") or "",
+            subscription_of(options),
+            options,
+            options.flag("failOnDataLoss", default=True),
+            options.flag("includeHeaders", default=False),
+            options.number("maxOffsetsPerTrigger", at_least=1),
+            options.number("maxBytesPerTrigger", at_least=1),
+            options.number("minPartitions", 1, at_least=1) or 1,
+            options.number("maxRecordsPerPartition", at_least=1),
+            options.text("value.schema"),
+            options.choice("value.mode", MODES, PERMISSIVE),
+        )
+
+    @property
+    def metadata(self) -> list[str]:
+        """The columns of a row beside those of a decoded value."""
+        return [
+            name
+            for name in COLUMNS
+            if (name != "headers" or self.has_headers) and (name != "value" or self.value_schema is None)
+        ]
+
+    @property
+    def schema(self) -> str:
+        """The columns of rows, as in SQL: those of a decoded value first."""
+        metadata = [f"`{name}` {COLUMNS[name]}" for name in self.metadata]
+        if self.value_schema is None:
+            return ", ".join(metadata)
+        corrupt = [f"`{CORRUPT}` string"] if self.value_mode == PERMISSIVE else []
+        return ", ".join([self.value_schema, *corrupt, *metadata])
+
+
+class RangeOfLog(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, split: Split | None) -> None:
+        super().__init__(split)
+        self.split = split
+
+
+class LogReader:
+    """What batch and stream have in common. It is pickled and sent to tasks."""
+
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
+        self._schema = schema
+        self._options = options
+        repeated = {name for name in schema.fieldNames() if schema.fieldNames().count(name) > 1}
+        if repeated:
+            raise BadOption(
+                f"option 'value.schema' has columns that a row has already: {', '.join(sorted(repeated))}; "
+                f"give them other names, or read values as they are and use from_json"
+            )
+
+    @property
+    def client(self) -> BlockingClient:
+        """The client of this process."""
+        return client_of(self._options.servers, self._options.client_id)
+
+    # -- where -----------------------------------------------------------------------------------------------
+
+    def known(self) -> dict[str, KnownTopic]:
+        """The topics that there are. Raises LostData if one that is subscribed to by name is missing."""
+        known = self.client.topics()
+        missing = self._options.subscription.missing(known)
+        if missing:
+            self.lose(f"there is no topic or partition {', '.join(missing)}")
+        return known
+
+    def resolved(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offsets that a bound stands for. Raises LostData."""
+        strangers = [each for each in (*bound.offsets, *bound.times_ms) if each not in partitions]
+        if strangers:
+            raise BadOption(f"offsets are given for {strangers}, which are not subscribed to")
+        asked = {
+            each: bound.offsets.get(each, bound.times_ms.get(each, bound.at_ms or bound.otherwise))
+            for each in partitions
+        }
+        are_times = bound.at_ms is not None or bool(bound.times_ms)
+        open_ones = {each: at for each, at in asked.items() if are_times or at in (EARLIEST, LATEST)}
+        found = self.client.offsets_at(open_ones)
+        late = [each for each, offset in found.items() if offset is None]
+        if late and not bound.or_otherwise:
+            raise BadOption(f"nothing in {late} is as new as the time that reading should start at")
+        latest = self.client.offsets_at(dict.fromkeys(late, LATEST))
+        return asked | {each: offset for each, offset in (found | latest).items() if offset is not None}
+
+    def lose(self, what: str) -> None:
+        """Messages are gone: fail, or go on if failOnDataLoss is false."""
+        if self._options.fails_on_loss:
+            raise LostData(
+                f"{what}. If that is as it should be, set option failOnDataLoss to false; a stream may also "
+                f"start anew, with a new checkpoint"
+            )
+        log.warning("faircopy: %s", what)
+
+    def split_up(self, ranges: Mapping[TopicPartition, OffsetRange]) -> list[InputPartition]:
+        """The tasks that read these ranges."""
+        found = splits(ranges, self._options.splits_min, self._options.split_rows_max)
+        return [RangeOfLog(split) for split in found]
+
+    # -- what ------------------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task. Raises LostData."""
+        split = getattr(partition, "split", None)
+        if split is None:
+            return
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        rows_read = 0
+        try:
+            for batch in self._rows(split):
+                rows_read += batch.num_rows
+                yield for_spark(self._decoded(batch), schema)
+        except DataLost as error:
+            self.lose(str(error))
+        if rows_read < split.end - split.start:
+            missing = split.end - split.start - rows_read
+            self.lose(
+                f"{missing} messages between offsets {split.start} and {split.end} of "
+                f"{split.topic}-{split.partition} can't be read or decoded"
+            )
+
+    def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
+        if not self._options.fails_on_loss:
+            (earliest,) = self.client.offsets_at({split[:2]: EARLIEST}).values()
+            split = split._replace(start=min(max(split.start, earliest or 0), split.end))
+        txids = Txids(self.client.spans(*split) if "txid" in self._schema.fieldNames() else [])
+        for piece in self.client.read_pieces(*split):
+            yield from rows_of(piece, split, txids)
+
+    def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return self._json.add_to(batch) if self._json is not None else batch
+
+    @cached_property
+    def _json(self) -> JsonColumns | None:
+        if self._options.value_schema is None:
+            return None
+        metadata = self._options.metadata
+        names = [name for name in self._schema.fieldNames() if name not in (*metadata, CORRUPT)]
+        fields = StructType([self._schema[name] for name in names])
+        return JsonColumns(
+            to_arrow_schema(fields, timezone="UTC"),
+            self._options.value_mode,
+            has_corrupt_column=CORRUPT in self._schema.fieldNames(),
+        )
+
+
+class BatchReader(LogReader, DataSourceReader):
+    """Reads once. Unless an end is given, it is a cut: whole transactions of all topics."""
+
+    def partitions(self) -> list[InputPartition]:
+        given = self._options.given
+        partitions = self._options.subscription.partitions(self.known())
+        starts = self.resolved(starting(given, "earliest"), partitions)
+        end = ending(given)
+        if end.is_otherwise_only and end.otherwise == LATEST:
+            ranges = self.client.cut(starts) if starts else {}
+        else:
+            ends = self.resolved(end, partitions)
+            ranges = {each: OffsetRange(start, ends[each]) for each, start in starts.items()}
+        return self.split_up(ranges) or [RangeOfLog(None)]
+
+
+class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads micro-batches, each of which is a cut."""
+
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
+        super().__init__(schema, options)
+        self._target: Position | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        known = self.known()
+        bound = starting(self._options.given, "latest")
+        partitions = self._options.subscription.partitions(known)
+        if bound.is_otherwise_only and bound.otherwise == LATEST:
+            offsets = {each: end for each, (_, end) in self._cut_from_starts(partitions).items()}
+        else:
+            offsets = self.resolved(bound, partitions)
+        return position_of(offsets, known).as_json()
+
+    def _cut_from_starts(self, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        return self.client.cut(partitions) if partitions else {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        rows_max = self._options.rows_max
+        if rows_max is None and self._options.bytes_max is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(rows_max if rows_max is not None else NO_LIMIT_OF_ROWS)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        position, known = self._continued(Position.of_json(start))
+        is_limited = not isinstance(limit, ReadAllAvailable)
+        ends = self._cut(
+            position,
+            getattr(limit, "max_rows", None) if is_limited else None,
+            self._options.bytes_max if is_limited else None,
+        )
+        if self._target is not None:
+            ends = {each: min(end, self._target.offsets.get(each, 0)) for each, end in ends.items()}
+            ends = {each: max(end, position.offsets[each]) for each, end in ends.items()}
+        return position_of(ends, known).as_json()
+
+    def _continued(self, position: Position) -> tuple[Position, dict[str, KnownTopic]]:
+        """A position with what has come since, and without what has gone. Raises LostData."""
+        known = self.known()
+        remade = {
+            topic
+            for topic, its in position.topic_ids.items()
+            if topic in known and known[topic].topic_id != its
+        }
+        partitions = self._options.subscription.partitions(known)
+        gone = [each for each in position.offsets if each not in partitions]
+        if remade or gone:
+            names = sorted({*remade, *(f"{topic}-{number}" for topic, number in gone)})
+            self.lose(f"{', '.join(names)} was deleted, or deleted and made anew, since it was last read")
+        fresh = [each for each in partitions if each not in position.offsets or each[0] in remade]
+        starts = {each: position.offsets[each] for each in partitions if each not in fresh}
+        earliest = self.client.offsets_at(dict.fromkeys(fresh, EARLIEST))
+        starts |= {each: offset or 0 for each, offset in earliest.items()}
+        return position_of(starts, known), known
+
+    def _cut(
+        self, position: Position, rows_max: int | None, bytes_max: int | None
+    ) -> dict[TopicPartition, int]:
+        if not position.offsets:
+            return {}
+        try:
+            ranges = self.client.cut(
+                position.offsets,
+                limit_rows=rows_max,
+                limit_bytes=bytes_max,
+                topic_ids=position.topic_ids,
+            )
+        except DataLost as error:
+            self.lose(str(error))
+            earliest = self.client.offsets_at(dict.fromkeys(position.offsets, EARLIEST))
+            starts = {each: max(at, earliest[each] or 0) for each, at in position.offsets.items()}
+            ranges = self.client.cut(starts, limit_rows=rows_max, limit_bytes=bytes_max)
+        return {each: end for each, (_, end) in ranges.items()}
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        known = self.client.topics()
+        ranges = self._cut_from_starts(self._options.subscription.partitions(known))
+        return position_of({each: end for each, (_, end) in ranges.items()}, known).as_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        known = self.known()
+        ranges = self._cut_from_starts(self._options.subscription.partitions(known))
+        self._target = position_of({each: end for each, (_, end) in ranges.items()}, known)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        before, after = Position.of_json(start), Position.of_json(end)
+        return self.split_up(
+            {
+                each: OffsetRange(self._start_of(each, before, after), offset)
+                for each, offset in after.offsets.items()
+            }
+        )
+
+    def _start_of(self, partition: TopicPartition, before: Position, after: Position) -> int:
+        """Where a micro-batch starts in a partition: one that is new since then, at its start."""
+        topic = partition[0]
+        if partition in before.offsets and before.topic_ids[topic] == after.topic_ids[topic]:
+            return before.offsets[partition]
+        return self.client.offsets_at({partition: EARLIEST})[partition] or 0
+
+
+NO_LIMIT_OF_ROWS = (1 << 62) - 1
+"""When only bytes are limited: Spark knows one limit at a time."""
+
+
+def position_of(offsets: Mapping[TopicPartition, int], known: Mapping[str, KnownTopic]) -> Position:
+    """A position in topics as they are known now."""
+    return Position(dict(offsets), {topic: known[topic].topic_id for topic, _ in offsets})

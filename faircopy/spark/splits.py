@@ -1,0 +1,38 @@
+"""How a range of offsets is divided among tasks. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from faircopy.client import OffsetRange
+from faircopy.client.brokers import TopicPartition
+
+
+class Split(NamedTuple):
+    """What one task reads."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+def splits(
+    ranges: Mapping[TopicPartition, OffsetRange], at_least: int, rows_max: int | None
+) -> Sequence[Split]:
+    """One split for each partition with something to read; more if there must be at least so many, or if none
+    may have more than so many rows.
+    """
+    sizes = {each: end - start for each, (start, end) in ranges.items() if end > start}
+    total = sum(sizes.values())
+    found = []
+    for (topic, partition), size in sizes.items():
+        count = max(1, round(size / total * at_least)) if len(sizes) < at_least else 1
+        if rows_max is not None:
+            count = max(count, -(-size // rows_max))
+        start = ranges[topic, partition].start
+        pairs = itertools.pairwise(start + size * number // count for number in range(count + 1))
+        found += [Split(topic, partition, *pair) for pair in pairs if pair[0] < pair[1]]
+    return found

@@ -1,0 +1,128 @@
+"""Cuts of logs that are not visible up to their tails, that have a past without spans, that are trimmed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from faircopy.copier.span_chunk import Span
+from faircopy.datalog.log import OffsetOutOfRange
+from faircopy.hosting.cuts import FROM_LOG_START, Cuts, Range, Reader
+from faircopy.hosting.largest_cut import Limit
+from faircopy.journal.entry import NO_TRANSACTION
+from faircopy.loop.pace import NO_PACE
+from faircopy.partition.hosted import HostedPartition
+from faircopy.partition.participant import NotLed
+from faircopy.storage.clock import SteadyClock, SystemClock
+
+SMALL = Limit(rows=1)
+
+
+class StubPartition:
+    """A partition and all its parts, as far as cuts need them. It has batches of one message.
+
+    `applied` are the (first offset, last offset, rank) of transactions.
+    """
+
+    def __init__(
+        self, end: int, visible: int, applied: list[tuple[int, int, int]], known_from: int | None = 0
+    ) -> None:
+        self.name, self.failure, self.prepared = "t-0", None, set[Any]()
+        self.state = self.log = self.copier = self.spans = self.sink = self.journal = self
+        self.waits_for_space = False
+        self.next_offset, self.end_offset, self.start_offset = end, visible, 0
+        self.known_from = known_from
+        self.segments: list[Any] = []
+        self._applied = [Span(*each, NO_TRANSACTION) for each in applied]
+
+    def ensure_readable(self) -> None:
+        pass
+
+    def piece(self, first_offset: int, end_offset: int) -> list[Span]:
+        """One span at a time, as if each were a chunk."""
+        spans: Iterator[Span] = (
+            span
+            for span in self._applied
+            if span.last_offset >= first_offset and span.first_offset < end_offset
+        )
+        return list(spans)[:1]
+
+
+def take(
+    partitions: list[StubPartition],
+    limit: Limit,
+    starts: list[int] | None = None,
+    later: Callable[[], None] = lambda: None,
+    *,
+    is_whole: bool = True,
+) -> list[Range]:
+    """A cut. `later` is called while it waits."""
+
+    async def main() -> list[Range]:
+        asyncio.get_running_loop().call_later(0.01, later)
+        cuts = Cuts(cast(Any, None), SteadyClock(SystemClock()), lambda: is_whole)
+        readers = [
+            Reader(cast(HostedPartition, partition), start)
+            for partition, start in zip(partitions, starts or [0] * len(partitions), strict=True)
+        ]
+        return await cuts.take(readers, limit, NO_PACE)
+
+    return asyncio.run(main())
+
+
+def show_all(*partitions: StubPartition) -> None:
+    for partition in partitions:
+        partition.end_offset = partition.next_offset
+
+
+@pytest.mark.parametrize("limit", [Limit(), SMALL])
+def test_a_cut_waits_until_it_is_visible(limit: Limit) -> None:
+    """At any moment, one partition may show its part of a transaction and another not."""
+    partitions = [StubPartition(2, 2, [(0, 1, 5)]), StubPartition(3, 0, [(0, 2, 5)])]
+    assert take(partitions, limit, later=lambda: show_all(*partitions)) == [Range(0, 2), Range(0, 3)]
+
+
+def test_what_was_written_before_spans_is_not_divided() -> None:
+    """All of it comes first, in all partitions."""
+    partitions = [
+        StubPartition(9, 9, [(1, 1, -1), (5, 8, 7)], known_from=5),
+        StubPartition(6, 6, [(0, 3, 6), (4, 5, 7)]),
+        StubPartition(4, 4, [], known_from=None),
+    ]
+    assert [each.end for each in take(partitions, SMALL)] == [5, 0, 4]
+    assert [each.end for each in take(partitions, SMALL, [5, 0, 4])] == [5, 4, 4]
+    assert [each.end for each in take(partitions, SMALL, [5, 4, 4])] == [9, 6, 4]
+    assert [each.end for each in take(partitions, SMALL, [2, 4, 4])] == [5, 4, 4]
+
+
+def test_the_start_of_a_log_is_found() -> None:
+    partition = StubPartition(9, 9, [(2, 8, 1)])
+    partition.start_offset = 4
+    assert take([partition], SMALL, [FROM_LOG_START]) == [Range(4, 9)]
+
+
+@pytest.mark.parametrize("start", [1, 10])
+def test_a_reader_outside_the_log_is_told(start: int) -> None:
+    partition = StubPartition(9, 9, [])
+    partition.start_offset = 2
+    with pytest.raises(OffsetOutOfRange):
+        take([partition], SMALL, [start])
+
+
+def test_what_is_trimmed_meanwhile_is_no_cut() -> None:
+    partition = StubPartition(9, 0, [(0, 8, 1)])
+
+    def trim() -> None:
+        partition.start_offset = 3
+        show_all(partition)
+
+    with pytest.raises(OffsetOutOfRange):
+        take([partition], SMALL, later=trim)
+
+
+def test_without_a_leader_there_is_no_cut() -> None:
+    with pytest.raises(NotLed):
+        take([StubPartition(9, 9, [])], SMALL, is_whole=False)
