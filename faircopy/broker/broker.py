@@ -45,7 +45,6 @@ from faircopy.net.server import Server
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import PartitionResources
-from faircopy.publish.compaction import DAY_MS, Upkeep
 from faircopy.serving.dispatch import Dispatcher
 from faircopy.serving.large_requests import LargeRequests
 from faircopy.serving.route import HotRoute, Route
@@ -278,7 +277,6 @@ class Broker:
             self.directory.plain,
             Durability(self.settings.durability),
             self.environment.publisher(self.clock.steady_ms, self.settings.plain_idle_ms / 1000),
-            Upkeep(self.settings.plain_horizon_ms / DAY_MS, self.settings.plain_grace_ms / DAY_MS),
             self.space,
             self.is_whole,
         )

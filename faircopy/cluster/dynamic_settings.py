@@ -30,6 +30,7 @@ CHANGEABLE = frozenset(
         "max.connections.per.ip",
         "fetch.max.bytes",
         "plain.enabled",
+        "plain.grace.ms",
         "plain.interval.ms",
         "plain.max.bytes",
         "request.max.bytes",

@@ -138,6 +138,9 @@ _ROWS: Sequence[TopicConfig] = (
     TopicConfig("plain.interval.ms", ConfigType.LONG, "1000", "time between publications", whole_number(50)),
     TopicConfig("plain.max.bytes", ConfigType.LONG, "268435456", "publish earlier when so much is waiting",
                 whole_number(1)),
+    TopicConfig("plain.grace.ms", ConfigType.LONG, "3600000",
+                "how long files stay on disk after the table has dropped them; queries must not take longer",
+                whole_number(1_000)),
 
     TopicConfig("compression.type", ConfigType.STRING, "producer", AS_SENT,
                 one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),

@@ -74,6 +74,11 @@ class PlainTable:
         return min(int(topic.config("plain.max.bytes")) for topic in self.topics)
 
     @property
+    def upkeep(self) -> Upkeep:
+        """The settings of the table's upkeep: the longest grace among its topics."""
+        return Upkeep(max(int(topic.config("plain.grace.ms")) for topic in self.topics))
+
+    @property
     def shown_bytes(self) -> int:
         """Bytes that became visible since the start, in all partitions."""
         return sum(partition.log.shown_bytes for partition in self.partitions())
@@ -96,7 +101,6 @@ class PlainTables:
         directory: Path,
         durability: Durability,
         publisher: Publisher,
-        upkeep: Upkeep,
         space: SpaceWatch,
         is_whole: Callable[[], bool],
     ) -> None:
@@ -106,7 +110,6 @@ class PlainTables:
         self._disk = disk
         self._clock = clock
         self._directory = directory
-        self._upkeep = upkeep
         self._space = space
         self._is_whole = is_whole
         self._must_sync = durability is Durability.OS
@@ -224,11 +227,10 @@ class PlainTables:
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
         published = await self._publisher.publish(
-            Publish(table.name, str(table.directory), tuple(parts), self._upkeep)
+            Publish(table.name, str(table.directory), tuple(parts), table.upkeep)
         )
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
         table.published_bytes = shown_bytes
-        table.due_ms = max(table.due_ms, self._clock.monotonic_ms() + published.pace_ms)
         if published.skipped_records:
             log.warning(
                 "plain table %s: %d records could not be decoded", table.name, published.skipped_records

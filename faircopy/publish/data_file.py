@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from faircopy.publish.files import Files, rename_durably
 from faircopy.publish.offsets import Held
 from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
 from faircopy.publish.spark_log import DataFile
+from faircopy.publish.statistics import Statistics, statistics_of
 
 ROW_GROUP_BYTES = 8 * 1024 * 1024
 
@@ -23,7 +25,8 @@ class DataFileWriter:
     """Writes rows to `file`, sorted by (topic, partition, offset). Call `finish` or `abandon` in the end."""
 
     def __init__(self, file: SummedFile) -> None:
-        self._writer = pq.ParquetWriter(file, SCHEMA, **WRITER_OPTIONS)
+        self._metadata: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(file, SCHEMA, metadata_collector=self._metadata, **WRITER_OPTIONS)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._slices: list[Slice] = []
@@ -44,6 +47,10 @@ class DataFileWriter:
             self._write_row_group()  # older readers fail on a file without any row group
         self._writer.add_key_value_metadata(footer_metadata(Footer(held, self._slices)))
         self._writer.close()
+
+    def statistics(self) -> Statistics:
+        """The statistics of a finished file."""
+        return statistics_of(self._metadata[0])
 
     def abandon(self) -> None:
         """Close a file that won't be finished; its content is worthless."""
@@ -68,9 +75,15 @@ class DataFileWriter:
 Fill = Callable[[DataFileWriter], Held]
 
 
-def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> tuple[int, DataFile]:
-    """Durably write a data file that no entry lists yet, with its checksum in its name. Returns (rows, the
-    file).
+class Written(NamedTuple):
+    """A new data file."""
+
+    file: DataFile
+    statistics: Statistics
+
+
+def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> Written:
+    """Durably write a data file that no entry lists yet, with its checksum in its name.
 
     `fill` adds the rows, and returns what the table holds after them. If `fill` fails, there is no file.
     """
@@ -87,4 +100,4 @@ def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> t
         size = file.size
     finished = path.with_name(names.with_checksum(path.name, summed.checksum))
     rename_durably(files, unfinished, finished)
-    return writer.rows, DataFile(finished.name, size, modified_ms)
+    return Written(DataFile(finished.name, size, modified_ms), writer.statistics())

@@ -8,7 +8,7 @@ from faircopy.publish import names
 from faircopy.publish.files import Files, delete_tree, rename_durably
 from faircopy.publish.log_directory import TableDamagedError
 
-_OURS = {names.SPARK_LOG, names.STATE, names.LOCK}
+_OURS = {names.SPARK_LOG, names.DELTA_LOG, names.STATE, names.LOCK}
 
 
 def drop_table(files: Files, directory: Path) -> None:

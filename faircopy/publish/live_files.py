@@ -1,4 +1,6 @@
-"""The live files of a table, for readers that don't read Spark's log. Read-only, at any time."""
+"""The files that batch reads of a table take, for readers that read neither of its logs. Read-only, at any
+time.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,7 @@ def live_files(files: Files, directory: Path) -> list[Path]:
 
 def _listed(files: Files, directory: Path, entry: Path) -> list[Path]:
     try:
-        return [directory / file.name for _, file in spark_log.parse_entry(files.read(entry))]
+        listed = [file for _, file in spark_log.parse_entry(files.read(entry))]
+        return [directory / file.name for file in listed if not file.is_covered]
     except LogFormatError as error:
         raise damaged(directory, f"{entry} is damaged: {error}") from error

@@ -42,6 +42,11 @@ class LogDirectory:
         """The id of the entry that is written next."""
         return self._entries[-1] + 1
 
+    @property
+    def next_compact(self) -> int:
+        """The id of the compact entry that is written next."""
+        return spark_log.next_compact(self.next_entry)
+
     def exists(self) -> bool:
         """Whether the table has a log yet."""
         return self._files.is_directory(self._directory)
@@ -64,13 +69,20 @@ class LogDirectory:
         if not self.live:
             raise damaged(self._table, f"{names.SPARK_LOG} lists no file")
 
-    def append(self, added: DataFile, live: list[DataFile]) -> None:
-        """Publish `added`, the newest of the files `live`. A compact entry lists the other ones, too."""
+    def append(self, added: DataFile) -> None:
+        """Publish a data file."""
         entry = self.next_entry
-        content = self._content(live if is_compact(entry) else [added])
-        write_durably(self._files, self._directory / entry_name(entry), content)
-        self._entries.append(entry)
+        self._write(entry, [*self.live, added] if is_compact(entry) else [added])
+        self.live.append(added)
+
+    def replace(self, live: list[DataFile]) -> None:
+        """Change the list of live files, by the next compact entry."""
+        self._write(self.next_compact, live)
         self.live = live
+
+    def _write(self, entry: int, listed: list[DataFile]) -> None:
+        write_durably(self._files, self._directory / entry_name(entry), self._content(listed))
+        self._entries.append(entry)
 
     def delete_superseded(self) -> None:
         """Delete entries that no reader needs any more."""

@@ -2,16 +2,23 @@
 
     d-0000000040-120..179.1f2e3d4c.parquet   published by entry 40: offsets 120 to 179 of its only partition
     d-0000000041-4p.1f2e3d4c.parquet         published by entry 41: rows of four partitions
-    d-0000000047-m0.1f2e3d4c.parquet         merged from older files, listed by entry 47
     d-0000000032-schema.1f2e3d4c.parquet     no rows: Spark learns the columns from it
+    _m=0000000047-0.1f2e3d4c._COPYING_       merged from older files, listed by entry 47
     .d-0000000040-4p.parquet.tmp             being written
-    _spark_metadata, _faircopy.json, _faircopy.lock
+    _spark_metadata, _delta_log, _faircopy.json, _faircopy.lock
 
 While a table is being deleted, its directory is called .orders~
 
 The eight hexadecimal digits are the file's checksum (`publish.checksum`), known once it is written.
 
-Spark and Arrow ignore names that begin with a dot or an underscore.
+Merged files repeat the rows of smaller ones. So only readers that know from a log which of both to read may
+find them: Spark, which reads a file that its log lists, if it lies in the table's own directory, and if its
+name has no leading dot, and a leading underscore only with a "=". Everything else that lists a directory
+leaves such a name out: Arrow and pandas for the underscore, Spark for the ending (that of HDFS's unfinished
+copies), DuckDB and polars because it is not `.parquet`.
+
+Tables of format 2 have merged files called d-0000000047-m0.1f2e3d4c.parquet. The files which they were made
+of are gone, so to all readers they are files like others.
 """
 
 from __future__ import annotations
@@ -20,11 +27,14 @@ import re
 from collections.abc import Sequence
 
 _DOOMED = "~"  # no topic, and so no table, can have it in its name
-_CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet")
-_DATA_FILE = re.compile(r"d-(\d{10,19})-[^/]*\.parquet")
+_CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.(?:parquet|_COPYING_)")
+_DATA_FILE = re.compile(r"d-(\d{10,19})-[^/]*\.parquet|_m=(\d{10,19})-[^/]*\._COPYING_")
+_MERGED = "_m="
+_SCHEMA = re.compile(r"d-\d{10,19}-schema\.[^/]*parquet")
 TEMPORARY = ".tmp"
 
 SPARK_LOG = "_spark_metadata"
+DELTA_LOG = "_delta_log"
 STATE = "_faircopy.json"
 LOCK = "_faircopy.lock"
 
@@ -41,7 +51,17 @@ def published(sequence: int, ranges: Sequence[tuple[int, int]]) -> str:
 
 def merged(sequence: int, number: int) -> str:
     """The `number`-th merged file that entry `sequence` lists."""
-    return f"d-{sequence:010}-m{number}.parquet"
+    return f"{_MERGED}{sequence:010}-{number}._COPYING_"
+
+
+def is_merged(name: str) -> bool:
+    """Whether this is a merged file, which repeats the rows of others."""
+    return name.startswith(_MERGED)
+
+
+def is_schema(name: str) -> bool:
+    """Whether this is the file without rows."""
+    return _SCHEMA.fullmatch(name) is not None
 
 
 def schema(sequence: int) -> str:
@@ -51,7 +71,8 @@ def schema(sequence: int) -> str:
 
 def with_checksum(name: str, checksum: int) -> str:
     """The name of a data file that is written completely."""
-    return f"{name.removesuffix('.parquet')}.{checksum:08x}.parquet"
+    stem, _, ending = name.rpartition(".")
+    return f"{stem}.{checksum:08x}.{ending}"
 
 
 def checksum_of(name: str) -> int | None:
@@ -78,4 +99,4 @@ def is_temporary(name: str) -> bool:
 def sequence_of(name: str) -> int | None:
     """The entry that lists, or was meant to list, a data file; None for files of other kinds."""
     match = _DATA_FILE.fullmatch(name)
-    return int(match[1]) if match else None
+    return int(match[1] or match[2]) if match else None

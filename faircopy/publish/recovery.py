@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from faircopy.publish.log_directory import LogDirectory, damaged
 from faircopy.publish.merge import read_footer
 from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.retired import RetiredFiles
-from faircopy.publish.schema import FooterError
+from faircopy.publish.schema import FORMAT, FooterError
+from faircopy.publish.spark_log import DataFile
 
 
 def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> Held:
@@ -27,14 +29,23 @@ def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFi
         _make(files, directory, log, retired, now_ms)
     log.load()
     _sweep(files, directory, log, retired, now_ms)
-    newest = directory / log.live[-1].name
+    if retired.format < FORMAT:
+        retired.delete_expired(now_ms, grace_ms=0)
+        retired.save()
+    last = newest_published(log.live)
+    newest = directory / last.name
     # A damaged footer must not be read: it can make pyarrow end the process.
-    if not is_sound(files, directory, log.live[-1]):
+    if not is_sound(files, directory, last):
         raise damaged(directory, f"{newest.name} is damaged: it does not match the checksum in its name")
     try:
         return read_footer(files, newest).held
     except (pa.ArrowException, FooterError) as error:
         raise damaged(directory, f"{newest.name} is damaged ({error})") from error
+
+
+def newest_published(live: Sequence[DataFile]) -> DataFile:
+    """The file of the last publication, whose footer says what the table holds."""
+    return next(file for file in reversed(live) if not names.is_merged(file.name))
 
 
 def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
@@ -46,7 +57,7 @@ def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFile
     if strange:
         raise damaged(directory, f"it has {len(strange)} data files and no {names.SPARK_LOG}")
     retired.save()
-    log.make(write_data_file(files, directory / name, now_ms, lambda writer: NOTHING_HELD)[1])
+    log.make(write_data_file(files, directory / name, now_ms, lambda writer: NOTHING_HELD).file)
 
 
 def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
@@ -62,14 +73,15 @@ def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFil
 
 
 def check_live_files(files: Files, directory: Path, log: LogDirectory) -> list[str]:
-    """Check that the live files exist and have the right sizes; return the other names in the directory.
+    """Check that the live files exist and have the right sizes, as far as they are listed; return the other
+    names in the directory.
 
     Raises TableDamagedError.
     """
     found = files.list_directory(directory)
     for file in log.live:
         size = found.pop(file.name, None)
-        if size != file.size:
+        if size is None or (size != file.size and not file.is_covered):
             has = "is missing" if size is None else f"has {size} bytes, not {file.size}"
             raise damaged(directory, f"{file.name} {has}")
     return list(found)

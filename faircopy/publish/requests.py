@@ -7,7 +7,7 @@
             {"topic": "orders", "topic_id": "3f2a...", "partition": 0, "first_offset": 120, "end_offset": 180,
              "chunks": [{"path": "/log/orders-0/0.log", "position": 4096, "size": 8192}],
              "spans": [[120, 129, "7.0.1"]]}],
-         "upkeep": {"horizon_days": 1.0, "grace_days": 3.0, "files_at_most": 10000}}}
+         "upkeep": {"grace_ms": 3600000}}}
         -> {"id": 2, "published": {"sequence": 40, "rows": 60, "bytes": 12345, ...}}
     {"id": 3, "now_ms": 1790000001000, "drop": {"table": "orders", "directory": "/plain/orders"}}
         -> {"id": 3, "dropped": {}}
@@ -89,8 +89,7 @@ class Published(NamedTuple):
     earlier one.
 
     `bytes` is the file's size. `skipped_records` could not be decoded; `skipped_offsets` were in no request,
-    since retention was faster than the publisher. `pace_ms` is the least time to wait before the next
-    publication.
+    since retention was faster than the publisher. `live_files` are those that a batch read takes.
     """
 
     sequence: int
@@ -99,7 +98,6 @@ class Published(NamedTuple):
     skipped_records: int
     skipped_offsets: int
     live_files: int
-    pace_ms: int
 
 
 def format_request(number: int, now_ms: int, request: Request) -> bytes:
@@ -204,9 +202,7 @@ def _publish(body: Any) -> Publish:
 
 def _parse_upkeep(body: Any) -> Upkeep:
     settings = _typed(body, "upkeep", dict) if "upkeep" in body else {}
-    if not all(isinstance(value, int | float) and value >= 0 for value in settings.values()):
-        raise ValueError("upkeep has something other than numbers")
-    return Upkeep(**settings)
+    return Upkeep(**{name: _natural(settings, name) for name in settings})
 
 
 def _drop(body: Any) -> Drop:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from faircopy.publish import names, table_state
-from faircopy.publish.compaction import Upkeep, expired
 from faircopy.publish.files import Files, write_durably
 from faircopy.publish.log_directory import damaged
+from faircopy.publish.schema import FORMAT
 
 
 class RetiredFiles:
@@ -19,6 +19,7 @@ class RetiredFiles:
         self._directory = directory
         self._since_ms: dict[str, int] = {}
         self._saved: dict[str, int] | None = None
+        self.format = FORMAT
 
     def load(self) -> None:
         """Read the file on disk. Raises NewerFormatError or TableDamagedError."""
@@ -26,10 +27,10 @@ class RetiredFiles:
             return
         content = self._files.read(self._directory / names.STATE)
         try:
-            self._saved = table_state.parse_state(content, str(self._directory))
+            self.format, self._since_ms = table_state.parse_state(content, str(self._directory))
         except (ValueError, TypeError, KeyError) as error:
             raise damaged(self._directory, f"{names.STATE} is damaged ({error})") from error
-        self._since_ms = dict(self._saved)
+        self._saved = dict(self._since_ms) if self.format == FORMAT else None
 
     def save(self) -> None:
         """Write the file if something changed, or if the table does not have it yet."""
@@ -43,8 +44,8 @@ class RetiredFiles:
         """Start the grace of these files now, unless it has started already."""
         self._since_ms = dict.fromkeys(retired, now_ms) | self._since_ms
 
-    def delete_expired(self, now_ms: int, upkeep: Upkeep) -> None:
+    def delete_expired(self, now_ms: int, grace_ms: int) -> None:
         """Delete the files whose grace is over at `now_ms`; the next `save` forgets them on disk."""
-        for name in expired(self._since_ms, now_ms, upkeep):
+        for name in [name for name, since_ms in self._since_ms.items() if since_ms + grace_ms <= now_ms]:
             self._files.delete(self._directory / name)
             del self._since_ms[name]

@@ -3,7 +3,7 @@
 The columns have the names and types of Spark's Kafka source; `txid` is ours. As in Spark, `headers` is null
 for a message without any. Footer, in the key-value metadata:
 
-    faircopy.format  "2"
+    faircopy.format  "3"; all that "2" has is the same
     faircopy.held    JSON {"next_offsets": {topic: {partition: next offset}}, "topic_ids": {topic: id}}, of
                      the table up to and including this file
     faircopy.slices  JSON [[topic, partition, rows], ...], in the order of the rows
@@ -20,7 +20,7 @@ import pyarrow as pa
 from faircopy.errors import FaircopyError
 from faircopy.publish.offsets import Held, held_from_json
 
-FORMAT = 2
+FORMAT = 3
 
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
@@ -40,12 +40,15 @@ SCHEMA = pa.schema(
     ]
 )
 
+MEASURED = ["topic", "partition", "offset", "timestamp"]
+"""The columns whose smallest and largest values files and the Delta log have, so that readers skip files."""
+
 WRITER_OPTIONS: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 1,
     "use_dictionary": ["topic", "partition", "timestampType", "txid"],
     "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
-    "write_statistics": ["partition", "offset", "timestamp"],
+    "write_statistics": MEASURED,
     "store_schema": False,
     "write_page_checksum": True,
 }

@@ -9,9 +9,20 @@ An entry file is a line `v1`, then for each data file a line of JSON; all seven 
     {"path": "file:///...", "size": bytes, "isDir": false, "modificationTime": ms, "blockReplication": 1,
      "blockSize": bytes, "action": "add"}
 
-Paths are absolute, and percent-encoded as in a URI. A stream that has read any file of the last days skips
-files with a modification time of 1, while a new stream reads them. So files that were merged from old ones
-have that time.
+Paths are absolute, and percent-encoded as in a URI. Entries that come before the newest compact file are not
+read, so their ids may have gaps: upkeep writes the next compact file at once.
+
+Batch reads and streams take different files from the same list. A batch read takes those whose listed size is
+not 0. A stream takes those that are not too old (`maxFileAge`), whatever their listed size is, and asks the
+file system for the real one. So there are three kinds of lines:
+
+    size, time           an ordinary file, for both
+    0, time              a file that was merged into another: it is *covered*, and for streams only
+    size, NEVER_NEW_MS   the merged file, for batch reads only; it comes before the files that it covers
+
+Hence what a stream reads never changes, however far it lags. NEVER_NEW_MS is so early that no `maxFileAge`
+and no other option makes a stream take the file. (Tables of format 2 have merged files with a time of 1,
+which new streams read: they cover nothing.)
 """
 
 from __future__ import annotations
@@ -32,7 +43,7 @@ FIRST_COMPACTS = (
 )  # empty: two of them tell Spark the interval
 FIRST_ENTRY = 2 * COMPACT_INTERVAL
 
-MERGED_TIME_MS = 1
+NEVER_NEW_MS = -(2**63)
 
 _VERSION = "v1"
 _COMPACT = ".compact"
@@ -44,16 +55,28 @@ class LogFormatError(FaircopyError):
 
 
 class DataFile(NamedTuple):
-    """A live data file: its name in the table's directory, its exact size in bytes, its modification time."""
+    """A live data file: its name in the table's directory, its exact size in bytes (0: it is covered by a
+    merged file), its modification time.
+    """
 
     name: str
     size: int
     modified_ms: int
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether a merged file has its rows for batch reads."""
+        return self.size == 0
+
 
 def is_compact(entry: int) -> bool:
     """Whether the entry with this id lists all live files, not only the ones that it adds."""
     return (entry + 1) % COMPACT_INTERVAL == 0
+
+
+def next_compact(entry: int) -> int:
+    """The first compact entry from this one on."""
+    return entry + -(entry + 1) % COMPACT_INTERVAL
 
 
 def entry_name(entry: int) -> str:
@@ -79,19 +102,12 @@ def _prefix(directory: PurePosixPath) -> str:
 
 
 def _line(prefix: str, file: DataFile) -> str:
-    return json.dumps(_to_json(prefix, file), separators=(",", ":"))
-
-
-def _to_json(prefix: str, file: DataFile) -> dict[str, str | int | bool]:
-    return {
-        "path": prefix + quote(file.name),
-        "size": file.size,
-        "isDir": False,
-        "modificationTime": file.modified_ms,
-        "blockReplication": 1,
-        "blockSize": _BLOCK_BYTES,
-        "action": "add",
-    }
+    # Put together by hand: a compact entry has tens of thousands of lines.
+    return (
+        f'{{"path":{json.dumps(prefix + quote(file.name))},"size":{file.size},"isDir":false,'
+        f'"modificationTime":{file.modified_ms},"blockReplication":1,"blockSize":{_BLOCK_BYTES},'
+        f'"action":"add"}}'
+    )
 
 
 class Listed(NamedTuple):

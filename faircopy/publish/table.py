@@ -1,9 +1,12 @@
 """One plain table: a directory of Parquet files, and the log that says which of them are live.
 
-A publication takes effect with the rename of a log entry. A crash can lose all that happened before it
-without a trace, and all that happens after it can be repeated. So recovery leads to the same table, whatever
-it finds; publishing continues from the offsets in the footer of the newest live file. A lock keeps others
-from writing to the directory.
+A publication takes effect with the rename of an entry of Spark's log. A crash can lose all that happened
+before it without a trace, and all that happens after it can be repeated; the Delta log catches up when the
+table is opened. So recovery leads to the same table, whatever it finds; publishing continues from the offsets
+in the footer of the newest published file. A lock keeps others from writing to the directory.
+
+Whatever changes the list is done in four steps: new files, Spark's log, the Delta log, and only then the
+deletion of files that both no longer list.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from itertools import chain
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
-from faircopy.publish import compaction, names, spark_log
+from faircopy.publish import names, spark_log
 from faircopy.publish.columns import decode
 from faircopy.publish.compaction import Upkeep
-from faircopy.publish.data_file import DataFileWriter, write_data_file
+from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
+from faircopy.publish.delta_directory import DeltaDirectory
 from faircopy.publish.files import Files, make_directories
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
@@ -49,11 +53,13 @@ class Table:
         self._clock_ms = clock_ms
         self._log = LogDirectory(files, directory)
         self._retired = RetiredFiles(files, directory)
+        self._delta = DeltaDirectory(files, directory)
         self._merger = Merger(files, directory)
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
             self.held = recover(files, directory, self._log, self._retired, clock_ms())
+            self._delta.open(self._log.live, clock_ms())
         except BaseException:
             self.close()
             raise
@@ -76,15 +82,20 @@ class Table:
         self._ensure_same_topics(cuts)
         new = sorted(cut for cut in cuts if cut.end_offset > self._next(cut))
         if not new:
-            return self._reply(upkeep, self._log.next_entry - 1)
+            return self._reply(self._log.next_entry - 1)
         expected = sum(cut.end_offset - self._begin(cut) for cut in new)
         missed = sum(self._begin(cut) - self._next(cut) for cut in new)
         held = self._held_after(new)
         entry = self._log.next_entry
-        rows, added = self._write(entry, new, held)
-        self._append(added, upkeep)
+        written = self._write(entry, new, held)
+        self._log.append(written.file)
         self.held = held
-        return self._reply(upkeep, entry, rows, added.size, expected - rows, missed)
+        self._delta.publish(written, self._clock_ms())
+        if spark_log.is_compact(entry):
+            self._merge()
+            self._delete_old(upkeep)
+        rows = written.statistics["numRecords"]
+        return self._reply(entry, rows, written.file.size, expected - rows, missed)
 
     def _ensure_same_topics(self, cuts: Sequence[Cut]) -> None:
         for cut in cuts:
@@ -107,8 +118,8 @@ class Table:
             after.setdefault(cut.topic, {})[cut.partition] = cut.end_offset
         return Held(after, self.held.topic_ids | {cut.topic: cut.topic_id for cut in cuts})
 
-    def _write(self, entry: int, cuts: Sequence[Cut], held: Held) -> tuple[int, DataFile]:
-        """Write the file of a publication: (rows, the file)."""
+    def _write(self, entry: int, cuts: Sequence[Cut], held: Held) -> Written:
+        """Write the file of a publication."""
 
         def fill(writer: DataFileWriter) -> Held:
             batches = (read_batches(self._files, cut, self._begin(cut)) for cut in cuts)
@@ -123,28 +134,23 @@ class Table:
         """The time of a new entry, which is never before that of the last one."""
         return max(self._clock_ms(), self.live[-1].modified_ms)
 
-    def _append(self, added: DataFile, upkeep: Upkeep) -> None:
-        """Publish a data file; with a compact entry, also do the upkeep."""
-        entry, before = self._log.next_entry, list(self.live)
-        if not spark_log.is_compact(entry):
-            self._log.append(added, [*before, added])
-            return
-        now_ms = self._now_ms()
-        self._log.append(added, [*self._merger.merged(before, entry, now_ms, upkeep), added])
-        self._retired.add({file.name for file in before} - {file.name for file in self.live}, now_ms)
-        self._delete_old(now_ms, upkeep)
+    def _merge(self) -> None:
+        """Merge what is due. The rows stay the same for all readers."""
+        live = self._merger.merged(self.live, self._log.next_compact)
+        if live is not None:
+            self._log.replace(live)
+            self._delta.follow(live, self._clock_ms(), is_gone=False)
 
-    def _delete_old(self, now_ms: int, upkeep: Upkeep) -> None:
+    def _delete_old(self, upkeep: Upkeep) -> None:
         """Delete files that no reader needs any more. If that fails, the publication is still valid."""
         try:
             self._log.delete_superseded()
-            self._retired.delete_expired(now_ms, upkeep)
+            self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
             self._retired.save()
         except OSError as error:
             log.warning("deleting old files in %s: %s", self._directory, error)
 
     def _reply(
-        self, upkeep: Upkeep, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0
+        self, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0
     ) -> Published:
-        pace_ms = compaction.pace_ms(len(self.live), upkeep)
-        return Published(sequence, rows, size, skipped, missed, len(self.live), pace_ms)
+        return Published(sequence, rows, size, skipped, missed, self._delta.files)

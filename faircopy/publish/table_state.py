@@ -1,13 +1,16 @@
 """The file `_faircopy.json` of a table: its format, and its files that are off the list but not deleted yet,
 each with the time when it was taken off.
 
-    {"format": 1, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000},
+    {"format": 3, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000},
      "crc32c": <of the JSON of the above>}
+
+In format 2, what was merged is retired: small files which have the same rows as merged ones.
 """
 
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -20,21 +23,28 @@ class NewerFormatError(FaircopyError):
     """A newer version of faircopy made the table."""
 
 
-def format_state(retired_ms: dict[str, int]) -> bytes:
+class State(NamedTuple):
+    """The content of the file: its format, and when each retired file was taken off the list, in ms."""
+
+    format: int
+    retired_ms: dict[str, int]
+
+
+def format_state(retired_ms: dict[str, int], version: int = FORMAT) -> bytes:
     """The exact bytes of the file."""
-    state = {"format": FORMAT, "retired": retired_ms}
+    state = {"format": version, "retired": retired_ms}
     return json.dumps(state | {"crc32c": crc32c(json.dumps(state).encode())}, indent=1).encode()
 
 
-def parse_state(content: bytes, table: str) -> dict[str, int]:
-    """When each file was taken off the list, in ms. Raises NewerFormatError, or ValueError for damage."""
+def parse_state(content: bytes, table: str) -> State:
+    """The inverse of `format_state`. Raises NewerFormatError, or ValueError for damage."""
     try:
         return _parsed(content, table)
     except (KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"it is not what faircopy writes: {error!r}") from error
 
 
-def _parsed(content: bytes, table: str) -> dict[str, int]:
+def _parsed(content: bytes, table: str) -> State:
     state = json.loads(content)
     if not isinstance(state, dict) or not isinstance(state.get("format"), int):
         raise ValueError("it has no format")
@@ -44,9 +54,9 @@ def _parsed(content: bytes, table: str) -> dict[str, int]:
             f"faircopy knows up to {FORMAT}. Upgrade faircopy"
         )
     retired_ms = {str(name): int(since_ms) for name, since_ms in dict(state["retired"]).items()}
-    if content != format_state(retired_ms):
+    if content != format_state(retired_ms, state["format"]):
         raise ValueError("it does not match its checksum")
     for name in retired_ms:
         if sequence_of(name) is None:
             raise ValueError(f"{name!r} is not the name of a data file")
-    return retired_ms
+    return State(state["format"], retired_ms)

@@ -1,7 +1,6 @@
-"""The upkeep of a table at its compact entries: merging small files, deleting old ones.
+"""The upkeep of a table: merging small files for batch readers.
 
-Publishing never fails because of it: files that can't be merged stay as they are, and files that can't be
-deleted stay longer.
+Publishing never fails because of it: files that can't be merged stay as they are.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ import pyarrow as pa
 
 from faircopy.publish import compaction, names
 from faircopy.publish.checksum import is_sound
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.data_file import write_data_file
 from faircopy.publish.files import Files
 from faircopy.publish.merge import MergeError, merge
 from faircopy.publish.schema import FooterError
-from faircopy.publish.spark_log import MERGED_TIME_MS, DataFile
+from faircopy.publish.spark_log import NEVER_NEW_MS, DataFile
 
 log = logging.getLogger(__name__)
 
@@ -27,30 +25,31 @@ ENTRIES_WITHOUT_MERGES = 1024  # after a merge has failed: it may fail again, an
 
 
 class Merger:
-    """Merges settled files of the table in `directory`."""
+    """Merges small files of the table in `directory`."""
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._directory = directory
         self._paused_until_entry = 0
 
-    def merged(self, live: Sequence[DataFile], entry: int, now_ms: int, upkeep: Upkeep) -> list[DataFile]:
-        """`live`, with all due merges done that succeed; `entry` is the one that will list the merged files.
+    def merged(self, live: Sequence[DataFile], entry: int) -> list[DataFile] | None:
+        """`live`, with all due merges done that succeed; None if there is none. `entry` is the one that will
+        list the merged files.
 
         Raises only FsyncError.
         """
-        due = compaction.plan(live, now_ms, upkeep) if entry >= self._paused_until_entry else []
+        due = compaction.plan(live) if entry >= self._paused_until_entry else []
         result: list[DataFile] = []
         done = 0
         try:
             for number, (start, stop) in enumerate(due):
                 merged = self._merge(names.merged(entry, number), live[start:stop])
-                result += [*live[done:start], merged]
+                result += [*live[done:start], merged, *(file._replace(size=0) for file in live[start:stop])]
                 done = stop
         except (OSError, pa.ArrowException, FooterError, MergeError) as error:
             self._paused_until_entry = entry + ENTRIES_WITHOUT_MERGES
             log.warning("merging files in %s: %s; they stay as they are for now", self._directory, error)
-        return [*result, *live[done:]]
+        return [*result, *live[done:]] if done else None
 
     def _merge(self, name: str, inputs: Sequence[DataFile]) -> DataFile:
         for file in inputs:
@@ -60,4 +59,4 @@ class Merger:
                 )
         paths = [self._directory / file.name for file in inputs]
         path = self._directory / name
-        return write_data_file(self._files, path, MERGED_TIME_MS, lambda to: merge(self._files, paths, to))[1]
+        return write_data_file(self._files, path, NEVER_NEW_MS, lambda to: merge(self._files, paths, to)).file

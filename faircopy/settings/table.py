@@ -160,18 +160,19 @@ class Settings:
     plain_max_bytes: int = setting(
         256 << 20, "default of a topic's plain.max.bytes: publish earlier when this much is waiting", least=1
     )
-    plain_horizon_ms: int = setting(
-        86_400_000,
-        "age at which small files of plain tables are merged; no stream may lag by more",
-        least=1_000,
-    )
     plain_grace_ms: int = setting(
-        259_200_000,
-        "how long merged files of plain tables stay on disk, for readers that started before",
+        3_600_000,
+        "default of a topic's plain.grace.ms: how long files stay on disk after a table has dropped them",
         least=1_000,
     )
     plain_idle_ms: int = setting(30_000, "idle time after which the publisher's process is ended", least=100)
 
+
+REMOVED = {
+    "plain.horizon.ms": "streams may lag as far as they like now, and small files are merged for batch reads "
+    "when there are many"
+}
+"""Settings of former versions, and why they are gone."""
 
 FIELDS = {item.name.replace("_", "."): item for item in dataclasses.fields(Settings)}
 
@@ -186,6 +187,8 @@ def find(key: str, where: str) -> dataclasses.Field[Any]:
     """The field of a setting. Raises BadSetting with the nearest name."""
     if key in FIELDS:
         return FIELDS[key]
+    if key in REMOVED:
+        raise BadSetting(f"setting {key} ({where}) is gone: {REMOVED[key]}. Leave it out")
     near = difflib.get_close_matches(key, FIELDS, n=1)
     hint = f": did you mean {near[0]}?" if near else ": see faircopy settings"
     raise BadSetting(f"unknown setting {key!r} ({where}){hint}")

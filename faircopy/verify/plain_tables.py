@@ -5,7 +5,7 @@ broker's log.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -14,12 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from faircopy.errors import FaircopyError
-from faircopy.publish import names, spark_log, table_state
+from faircopy.publish import delta_log, names, spark_log, table_state
 from faircopy.publish.checksum import is_sound
+from faircopy.publish.delta_directory import read_delta_log
+from faircopy.publish.delta_log import Action
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.schema import Footer, FooterError, parse_footer
 from faircopy.publish.spark_log import DataFile, LogFormatError, is_compact
+from faircopy.publish.statistics import Statistics, statistics_of
 from faircopy.verify.child import in_child
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_rows import LogRows
@@ -51,6 +54,7 @@ class PlainTableCheck:
         self._advance = advance
         self._files = Files()
         self._listed: dict[int, list[DataFile]] = {}
+        self._added: dict[str, Action] = {}
 
     def run(self) -> Iterator[Finding]:
         """All findings."""
@@ -72,12 +76,18 @@ class PlainTableCheck:
         yield from self._read_entries()
         live = list(self._live())
         yield from self._check_state({file.name for file in live})
+        yield from self._read_delta_log(found)
         if not live:
             yield Finding(self._spark_log, None, "it lists no file, or an entry is missing or damaged")
         for file in self._listed_before(live):
             if file.name in found:
                 yield from self._check_file(file, found[file.name])[1]
                 self._advance(found[file.name])
+        yield from self._check_live([file for file in live if not file.is_covered], found)
+        yield from self._check_live([file for file in live if file.is_covered], found)
+
+    def _check_live(self, live: list[DataFile], found: Mapping[str, int]) -> Iterator[Finding]:
+        """Check files that follow each other. Batch reads take one series of them, and streams other ones."""
         reached: Held = NOTHING_HELD
         for file in live:
             footer, findings = self._check_file(file, found.get(file.name))
@@ -127,7 +137,7 @@ class PlainTableCheck:
     def _live(self) -> Iterator[DataFile]:
         """The live files, in the order of their rows; none if an entry is missing or damaged.
 
-        A merged file takes the place of the files that were merged into it, whatever its number is.
+        A merged file comes before the files that it covers, whatever its number is.
         """
         there = [spark_log.entry_of_name(name) for name in self._files.list_directory(self._spark_log)]
         newest = max((entry for entry in there if entry is not None), default=-1)
@@ -148,18 +158,32 @@ class PlainTableCheck:
     def _check_state(self, live: set[str]) -> Iterator[Finding]:
         path = self._directory / names.STATE
         try:
-            retired = table_state.parse_state(self._files.read(path), str(self._directory))
+            retired = table_state.parse_state(self._files.read(path), str(self._directory)).retired_ms
         except (FaircopyError, OSError, ValueError, TypeError, KeyError) as error:
             yield Finding(path, None, f"it is damaged, or missing ({error})")
             return
         for name in sorted(live & retired.keys()):
             yield Finding(path, None, f"it lists {name} for deletion, which is live")
 
+    # -- the Delta log ---------------------------------------------------------------------------------------
+
+    def _read_delta_log(self, found: Mapping[str, int]) -> Iterator[Finding]:
+        """Read it. A crash may have left it one step behind, so files may be missing there, or too many."""
+        path = self._directory / names.DELTA_LOG
+        if not self._files.is_directory(path):
+            return  # it is made when the table is opened
+        try:
+            self._added = read_delta_log(self._files, path)[1].adds
+        except (FaircopyError, OSError) as error:
+            yield Finding(path, None, str(error))
+        for name in self._added.keys() - found.keys():
+            yield Finding(path, None, f"it lists {name}, which is missing")
+
     # -- data files ------------------------------------------------------------------------------------------
 
     def _check_file(self, file: DataFile, size: int | None) -> tuple[Footer | None, list[Finding]]:
         path = self._directory / file.name
-        if size != file.size:
+        if size is None or (size != file.size and not file.is_covered):
             has = "it is missing" if size is None else f"it has {size:,} bytes, but {file.size:,} are listed"
             return None, [Finding(path, None if size is None else min(size, file.size), has)]
         if not is_sound(self._files, self._directory, file):
@@ -169,17 +193,27 @@ class PlainTableCheck:
             )
             return None, [Finding(path, byte, f"it does not match the checksum in its name{where}")]
         try:
-            return self._footer(path), []
+            footer, statistics = self._footer(path)
         except (FooterError, pa.ArrowException, OSError) as error:
             return None, [Finding(path, None, str(error))]
+        return footer, list(self._check_added(file, statistics))
 
-    def _footer(self, path: Path) -> Footer:
+    def _check_added(self, file: DataFile, statistics: Statistics) -> Iterator[Finding]:
+        """Check what the Delta log says of a file: readers leave files out by its statistics."""
+        added = self._added.get(file.name)
+        if added is None or file.is_covered:
+            return
+        modified_ms = added["add"].get("modificationTime")
+        if added != delta_log.add(file.name, file.size, modified_ms, statistics):
+            yield Finding(self._directory / names.DELTA_LOG, None, f"it describes {file.name} wrongly")
+
+    def _footer(self, path: Path) -> tuple[Footer, Statistics]:
         with pq.ParquetFile(path) as parquet:
             footer = parse_footer(parquet.metadata.metadata, str(path))
             rows = sum(part.rows for part in footer.slices)
             if rows != parquet.metadata.num_rows:
                 raise FooterError(f"it has {parquet.metadata.num_rows} rows, but its footer counts {rows}")
-            return footer
+            return footer, statistics_of(parquet.metadata)
 
     # -- rows ------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ SETTINGS = Settings(
     auto_create_topics=False,
     plain_enabled=False,
 )
-TABLES_SETTINGS = replace(SETTINGS, plain_enabled=True, plain_interval_ms=1_000, plain_horizon_ms=1_000)
+TABLES_SETTINGS = replace(SETTINGS, plain_enabled=True, plain_interval_ms=1_000)
 TOPICS = {"a": 1, "b": 1}
 TABLE = "both"
 PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1

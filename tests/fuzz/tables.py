@@ -51,7 +51,7 @@ SOUND_STATE = {
 }
 BESIDE = TABLE.parent / "x"
 LATE_MS = 1 << 62
-UPKEEP = Upkeep(1, 1)
+UPKEEP = Upkeep(1)
 SOUND_CUT = Cut("orders", "0f", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
 SOUND_LINES = [
     json.loads(line)
@@ -152,11 +152,15 @@ def feed_state(data: bytes) -> bool:
     retired = RetiredFiles(files, TABLE)
     with contextlib.suppress(TableDamagedError, NewerFormatError):
         retired.load()
-        retired.delete_expired(LATE_MS, UPKEEP)
+        retired.delete_expired(LATE_MS, UPKEEP.grace_ms)
         assert {BESIDE, TABLE / names.LOCK} <= files.content.keys()
-        assert table_state.format_state(table_state.parse_state(state, "orders")) == state
+        assert rewritten(table_state.parse_state(state, "orders")) == state
         return True
     return False
+
+
+def rewritten(state: table_state.State) -> bytes:
+    return table_state.format_state(state.retired_ms, state.format)
 
 
 def state_of(choices: Choices) -> bytes:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import random
-import time
 from itertools import count
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from confluent_kafka import Producer
 
-from faircopy.publish import names
+from faircopy.publish import compaction, names
 from faircopy.publish.checksum import SummedFile, is_sound
+from faircopy.publish.compaction import Upkeep
 from faircopy.publish.data_file import DataFileWriter
 from faircopy.publish.files import Files, NewFile
 from faircopy.publish.schema import SCHEMA, parse_footer
 from faircopy.publish.spark_log import DataFile, format_entry, parse_entry
+from faircopy.publish.table import Table
 from faircopy.verify.directory import DirectoryCheck
 from faircopy.verify.findings import Finding
 from faircopy.verify.parquet_damage import first_byte
 from faircopy.verify.plain_tables import PlainTableCheck
-from tests.broker_process import BrokerProcess
+from faircopy.wire.records import NewRecord
 from tests.rot.flips import Flip, flipped, flips_of
 from tests.rot.made import Made
+from tests.unit.publish.published_log import GrowingLog
 
 SAMPLES = 25
 
@@ -128,29 +129,36 @@ def rewritten(path: Path, modified_ms: int) -> Path:
     return unfinished.rename(path.with_name(names.with_checksum(base, summed.checksum)))
 
 
-def publish_until_merged(broker: BrokerProcess, table: Path, merges: int) -> None:
-    """Publish messages one at a time, to two partitions, until so many merged files were made."""
-    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0})
-    made: set[str] = set()
-    for number in count():
-        producer.produce("merged", b"message %d" % number, partition=number // 3 % 2)
-        assert producer.flush(10) == 0
-        time.sleep(0.03)
-        made |= {path.name for path in table.glob("d-*-m*.parquet")}
-        if len(made) >= merges:
-            return
+@pytest.fixture
+def merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table with merged files, and a checkpoint of its Delta log."""
+    monkeypatch.setattr(compaction, "MANY_FILES", 8)
+    log = GrowingLog(Files(), tmp_path, [("orders", 0), ("orders", 1)])
+    clock_ms = count(1_790_000_000_000, 1000)
+    table = Table(Files(), tmp_path / "plain" / "orders", lambda: next(clock_ms))
+    for number in range(80):
+        log.append(("orders", number // 3 % 2), [NewRecord(b"message %d" % number)])
+        table.publish(log.cut(), Upkeep())
+    table.close()
+    return tmp_path / "plain" / "orders"
 
 
-def test_a_table_whose_files_were_merged_is_sound(tmp_path: Path) -> None:
-    """A merged file has the newest number and the oldest rows; files that it was made of stay for a time."""
-    settings = ("plain.interval.ms=50", "plain.horizon.ms=1000", "topic.partitions=2")
-    with BrokerProcess(tmp_path, *settings) as broker:
-        data = broker.data_directory
-        table = data / "plain" / "merged"
-        publish_until_merged(broker, table, merges=1)
-        broker.restart(kill=False)
-        publish_until_merged(broker, table, merges=2)
-    assert [str(finding) for finding in DirectoryCheck(data).run()] == []
-    newest = max(table.glob("d-*-m*.parquet"))
-    with flipped(newest, Flip(newest.stat().st_size // 2, 1)):
-        assert [finding.path.name for finding in check(table)] == [newest.name]
+def test_a_table_whose_files_were_merged_is_sound(merged: Path) -> None:
+    """A merged file has the newest number and the oldest rows; the files that it was made of stay."""
+    assert check(merged) == []
+    for path in [*merged.glob("_m=*"), min(merged.glob("d-*..*"))]:
+        with flipped(path, Flip(path.stat().st_size // 2, 1)):
+            assert [finding.path.name for finding in check(merged)] == [path.name]
+
+
+def test_flips_in_the_delta_log(merged: Path, chance: random.Random) -> None:
+    """What readers take from it is found: the files, and the statistics by which they leave files out."""
+    checkpoint, *versions = sorted((merged / "_delta_log").glob("0*"))[-3:]
+    lines = versions[-1].read_bytes()
+    for word in (b"d-0", b'"size":', b"numRecords", b'"minValues', b"partition"):
+        byte = lines.index(word) + len(word) - 1
+        with flipped(versions[-1], Flip(byte, 1)):
+            assert check(merged), word
+    for flip in flips_of(chance, (), range(checkpoint.stat().st_size), SAMPLES):
+        with flipped(checkpoint, flip):
+            assert check(merged)

@@ -103,7 +103,6 @@ def settings_of(chosen: random.Random) -> Settings:
         disk_reserve_bytes=chosen.choice([0, 30_000]),
         plain_enabled=chosen.random() < TABLES_CHANCE,
         plain_interval_ms=chosen.choice([1_000, 4_000]),
-        plain_horizon_ms=chosen.choice([10_000, 86_400_000]),
         plain_grace_ms=20_000,
         producer_id_block=2,
         transactional_id_expiration_ms=chosen.choice([3_000, 604_800_000]),

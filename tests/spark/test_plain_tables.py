@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from faircopy.publish import compaction
-from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.publish.compaction import HOUR_MS, Upkeep
 from faircopy.publish.files import Files
 from faircopy.publish.relocate import relocate
 from faircopy.publish.table import Table
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 PARTITIONS: list[Partition] = [("orders", 0), ("orders", 1), ("orders", 2), ("payments", 0)]
 ROWS_OF_A_TRANSACTION = 8
 START_MS = 1_790_000_000_000
-PUBLICATION_MS = DAY_MS // 24  # as if one came each hour
-UPKEEP = Upkeep(horizon_days=2, grace_days=2)
-FURTHEST_AHEAD = 30  # publications; well within the horizon
+PUBLICATION_MS = HOUR_MS  # as if one came each hour
+UPKEEP = Upkeep(grace_ms=48 * HOUR_MS)
+FURTHEST_AHEAD = 30  # publications
 
 Row = tuple[str, int, int, str]  # topic, partition, offset, txid
 
@@ -48,9 +48,11 @@ def small_merges(monkeypatch: pytest.MonkeyPatch) -> None:
 class Publisher:
     """Publishes transactions to one table, with a clock that jumps ahead with each publication."""
 
-    def __init__(self, root: Path, name: str = "orders") -> None:
+    def __init__(self, root: Path, name: str = "orders", topic: str | None = None) -> None:
+        """`topic` is the only one, with one partition, if it is given."""
         self.directory = root / "plain" / name
-        self.log = GrowingLog(Files(), root, PARTITIONS)
+        self.partitions = [(topic, 0)] if topic else PARTITIONS
+        self.log = GrowingLog(Files(), root, self.partitions)
         self.published = 0
         self._table = self._open()
 
@@ -69,7 +71,7 @@ class Publisher:
         for _ in range(times):
             for number in range(transactions):
                 txid = f"7.0.{self.published * transactions + number}"
-                for partition in PARTITIONS:
+                for partition in self.partitions:
                     self.log.append(partition, [NewRecord(b"value", b"key", START_MS)] * 2, txid)
             self._table.publish(self.log.cut(), UPKEEP)
             self.published += 1
@@ -131,7 +133,7 @@ def check_all(rows: list[Row], publications: int | None = None) -> None:
 
 
 def merged_files(publisher: Publisher) -> int:
-    return len(list(publisher.directory.glob("d-*-m*.parquet")))
+    return len(list(publisher.directory.glob("_m=*")))
 
 
 def test_columns_and_values(spark: SparkSession, tmp_path: Path) -> None:
@@ -199,7 +201,6 @@ def test_batch_reads_while_files_are_published_and_merged(spark: SparkSession, p
     read: list[int] = [0]
 
     def not_far_ahead(published: int) -> bool:
-        # Files deleted under a read that takes longer than the grace are the user's affair.
         return published < read[-1] + FURTHEST_AHEAD
 
     publisher.publish()
@@ -275,19 +276,45 @@ def test_a_stream_restarted_while_files_are_published_and_merged(
     check_all(sink.rows, 160)
 
 
-@pytest.mark.parametrize("options", [{}, {"maxFilesPerTrigger": 5}])
-def test_new_streams_take_merged_files(
-    spark: SparkSession, publisher: Publisher, tmp_path: Path, options: dict[str, Any]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"maxFilesPerTrigger": 5},
+    {"maxBytesPerTrigger": 20_000},
+    {"maxFileAge": "1000d"},
+    {"maxFileAge": "10s", "maxFilesPerTrigger": 7},
+    {"latestFirst": "true"},
+    {"latestFirst": "true", "maxFilesPerTrigger": 5},
+]
+
+
+def test_streams_before_between_and_after_merges(
+    spark: SparkSession, publisher: Publisher, tmp_path: Path
 ) -> None:
-    """A stream that begins after merges gets each row once, and goes on over the next ones."""
-    publisher.publish(70)
-    assert merged_files(publisher) > 0
-    sink = Sink(spark, publisher, tmp_path / "checkpoint", **options)
+    """However a stream takes files, and whenever it begins: each row comes once."""
+    publisher.publish(1)
+    running = [Sink(spark, publisher, tmp_path / f"early-{n}", **chosen) for n, chosen in enumerate(OPTIONS)]
+    for publications in (17, 50):
+        publisher.publish(publications - publisher.published)
+        for sink in running:
+            sink.drain()
+            check_all(sink.rows, publications)
+    new = [Sink(spark, publisher, tmp_path / f"late-{n}", **chosen) for n, chosen in enumerate(OPTIONS)]
+    assert merged_files(publisher) > 5
+    for sink in new:
+        sink.drain()
+        check_all(sink.rows, 50)
+
+
+def test_a_stream_that_stood_still_while_all_was_merged(
+    spark: SparkSession, publisher: Publisher, tmp_path: Path
+) -> None:
+    """With the former horizon it lost rows silently: it took merged files for ones that it had read."""
+    publisher.publish(5)
+    sink = Sink(spark, publisher, tmp_path / "checkpoint")
     sink.drain()
-    check_all(sink.rows, 70)
-    publisher.publish(40)
+    publisher.publish(200)  # 8 days, and 3 hours
     sink.drain()
-    check_all(sink.rows, 110)
+    check_all(sink.rows, 205)
 
 
 def test_a_moved_table(spark: SparkSession, publisher: Publisher, tmp_path: Path) -> None:

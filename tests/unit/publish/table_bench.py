@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from faircopy.publish.compaction import DAY_MS, Upkeep
+from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Cut
 from faircopy.publish.table import Table
 from faircopy.wire.records import NewRecord
@@ -15,8 +15,9 @@ from tests.unit.publish.table_reader import read_offsets
 
 TABLE = Path("/plain/orders")
 ORDERS: Partition = ("orders", 0)
+DAY_MS = 86_400_000
 START_MS = 1_790_000_000_000
-UPKEEP = Upkeep(horizon_days=1, grace_days=2)
+UPKEEP = Upkeep(grace_ms=2 * DAY_MS)
 GOOD = [NewRecord(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
 
 

@@ -1,4 +1,6 @@
-"""Reads a plain table as Spark does, by its log, with no code of the publisher."""
+"""Reads a plain table as foreign programs do, with no code of the publisher: as a batch read of Spark, as a
+stream, and by the Delta log.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,48 @@ def listed(files: Files, directory: Path) -> list[dict[str, Any]]:
 
 
 def live_contents(files: Files, directory: Path) -> list[bytes]:
-    """The contents of the live files, in the order of the log."""
+    """The contents of the files that a batch read takes, in the order of the log."""
     contents = []
     for line in listed(files, directory):
-        assert line["path"].startswith("file:///")
-        contents.append(files.read(Path(unquote(line["path"].removeprefix("file://")))))
-        assert len(contents[-1]) == line["size"]
+        if line["size"]:
+            contents.append(_content(files, line))
+            assert len(contents[-1]) == line["size"]
+    return contents
+
+
+def streamed_contents(files: Files, directory: Path) -> list[bytes]:
+    """The contents of the files that a stream takes, in the order of the log."""
+    return [_content(files, line) for line in listed(files, directory) if line["modificationTime"] >= 0]
+
+
+def _content(files: Files, line: dict[str, Any]) -> bytes:
+    assert line["path"].startswith("file:///")
+    return files.read(Path(unquote(line["path"].removeprefix("file://"))))
+
+
+def delta_contents(files: Files, directory: Path) -> list[bytes]:
+    """The contents of the files that the Delta log lists, in any order."""
+    log = directory / "_delta_log"
+    found = sorted(name for name in files.list_directory(log) if not name.startswith((".", "_")))
+    checkpoints = [name for name in found if name.endswith(".checkpoint.parquet")]
+    actions: list[dict[str, Any]] = []
+    first = 0
+    if checkpoints:
+        rows = pq.read_table(io.BytesIO(files.read(log / checkpoints[-1]))).to_pylist()
+        actions = [{kind: value for kind, value in row.items() if value is not None} for row in rows]
+        first = int(checkpoints[-1][:20]) + 1
+    versions = [name for name in found if name.endswith(".json") and int(name[:20]) >= first]
+    assert [int(name[:20]) for name in versions] == list(range(first, first + len(versions)))
+    for name in versions:
+        actions += [json.loads(line) for line in files.read(log / name).decode().split("\n")]
+    sizes: dict[str, int] = {}
+    for action in actions:
+        if "add" in action:
+            sizes[unquote(action["add"]["path"])] = action["add"]["size"]
+        elif "remove" in action:
+            del sizes[unquote(action["remove"]["path"])]
+    contents = [files.read(directory / name) for name in sizes]
+    assert [len(content) for content in contents] == list(sizes.values())
     return contents
 
 
@@ -57,9 +95,16 @@ def read_table(files: Files, directory: Path) -> pa.Table:
 
 
 def read_offsets(files: Files, directory: Path) -> dict[tuple[str, int], list[int]]:
-    """The offsets of each partition, in the order of the log."""
+    """The offsets of each partition, in the order of the log; the same for batch reads and streams."""
+    found = offsets_in(live_contents(files, directory))
+    assert found == offsets_in(streamed_contents(files, directory))
+    return found
+
+
+def offsets_in(contents: list[bytes]) -> dict[tuple[str, int], list[int]]:
+    """The offsets of each partition, in the order of the files."""
     found: dict[tuple[str, int], list[int]] = {}
-    for content in live_contents(files, directory):
+    for content in contents:
         for topic, partition, offset in _offsets_in(content):
             found.setdefault((topic, partition), []).append(offset)
     return found

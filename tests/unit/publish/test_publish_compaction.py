@@ -1,4 +1,4 @@
-"""The plan of merges: never what a stream may still need, and few files in the long run at little cost."""
+"""The plan of merges: what is merged is never merged again, and few files are left for batch reads."""
 
 from __future__ import annotations
 
@@ -9,95 +9,86 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.publish import compaction
-from faircopy.publish.compaction import DAY_MS, MEBIBYTE, Merge, Upkeep, expired, pace_ms, plan
-from faircopy.publish.spark_log import DataFile
+from faircopy.publish import names
+from faircopy.publish.compaction import LARGE_BYTES, MANY_FILES, MEBIBYTE, MERGED_BYTES, Merge, plan
+from faircopy.publish.spark_log import NEVER_NEW_MS, DataFile
 from tests.many import many
 
 NOW_MS = 1_790_000_000_000
-UPKEEP = Upkeep(horizon_days=1, grace_days=3, files_at_most=1000)
 
 sizes = st.one_of(st.integers(1, 5000), st.integers(1, 300 * MEBIBYTE))
 
 
-def aged(sizes_and_ages: list[tuple[int, float]]) -> list[DataFile]:
-    """Files of these sizes and ages in days."""
+def published(sizes_of_files: list[int]) -> list[DataFile]:
     return [
-        DataFile(f"f{i}", size, NOW_MS - int(age * DAY_MS)) for i, (size, age) in enumerate(sizes_and_ages)
+        DataFile(names.published(number, [(0, 1)]), size, NOW_MS)
+        for number, size in enumerate(sizes_of_files)
     ]
 
 
-@given(many(st.tuples(sizes, st.floats(0, 3)), 300))
-def test_merges_are_of_neighbours_older_than_the_horizon(files: list[tuple[int, float]]) -> None:
-    listed = aged(sorted(files, key=lambda file: -file[1]))
-    merges = plan(listed, NOW_MS, UPKEEP)
+def merged(live: list[DataFile], number: int) -> list[DataFile]:
+    """The files after all merges that are due."""
+    for start, stop in reversed(plan(live)):
+        size = sum(file.size for file in live[start:stop])
+        covered = [file._replace(size=0) for file in live[start:stop]]
+        live = [*live[:start], DataFile(names.merged(number, 0), size, NEVER_NEW_MS), *covered, *live[stop:]]
+    return live
+
+
+@given(many(sizes, 300))
+def test_merges_are_of_small_neighbours(sizes_of_files: list[int]) -> None:
+    listed = published(sizes_of_files)
+    merges = plan(listed)
     for merge in merges:
-        assert merge.stop - merge.start >= 2
-        assert all(file.modified_ms < NOW_MS - DAY_MS for file in listed[merge.start : merge.stop])
-        assert sum(file.size for file in listed[merge.start : merge.stop]) < 2 * compaction.TIER_BYTES[-1]
+        files = listed[merge.start : merge.stop]
+        assert 2 <= len(files) <= MANY_FILES
+        assert all(file.size < LARGE_BYTES for file in files)
+        assert sum(file.size for file in files) < MERGED_BYTES + LARGE_BYTES
     assert all(one.stop <= other.start for one, other in pairwise(merges))
 
 
+@given(many(sizes, 300), st.integers(1, 40))
+def test_no_row_is_merged_twice(sizes_of_files: list[int], at_once: int) -> None:
+    files = published(sizes_of_files)
+    live: list[DataFile] = []
+    for number in range(0, len(files), at_once):
+        before = {file.name: file.size for file in live if names.is_merged(file.name) or file.is_covered}
+        live = merged([*live, *files[number : number + at_once]], number)
+        assert before.items() <= {file.name: file.size for file in live}.items()
+    assert [file.name for file in live if not names.is_merged(file.name)] == [file.name for file in files]
+    assert plan(live) == []
+
+
 def test_few_small_files_wait_for_more() -> None:
-    assert plan(aged([(1000, 2)] * (compaction.MANY_FILES - 1)), NOW_MS, UPKEEP) == []
-    assert plan(aged([(1000, 2)] * compaction.MANY_FILES), NOW_MS, UPKEEP) == [
-        Merge(0, compaction.MANY_FILES)
-    ]
+    assert plan(published([1000] * (MANY_FILES - 1))) == []
+    assert plan(published([1000] * MANY_FILES)) == [Merge(0, MANY_FILES)]
 
 
-def test_files_that_reach_the_next_tier_are_merged() -> None:
-    assert plan(aged([(MEBIBYTE // 2, 2)] * 2), NOW_MS, UPKEEP) == [Merge(0, 2)]
+def test_files_that_are_large_together_are_merged() -> None:
+    assert plan(published([MERGED_BYTES // 4] * 9)) == [Merge(0, 4), Merge(4, 8)]
 
 
 def test_large_files_are_left_and_what_lies_between_them_is_merged() -> None:
-    large, small = (200 * MEBIBYTE, 2.0), (1000, 2.0)
-    assert plan(aged([large, large]), NOW_MS, UPKEEP) == []
-    assert plan(aged([large, small, small, large, small, small]), NOW_MS, UPKEEP) == [Merge(1, 3)]
+    large, small = LARGE_BYTES, 1000
+    assert plan(published([large, large])) == []
+    assert plan(published([large, small, small, large, small, small])) == [Merge(1, 3)]
 
 
-def test_work_at_once_is_bounded() -> None:
-    merges = plan(aged([(15 * MEBIBYTE, 2)] * 200), NOW_MS, UPKEEP)
-    assert 1 < len(merges) <= 4
+def test_the_file_without_rows_is_left() -> None:
+    schema = DataFile(names.schema(32), 100, NOW_MS)
+    assert plan([schema, *published([1000] * MANY_FILES)]) == [Merge(1, MANY_FILES + 1)]
 
 
 @pytest.mark.parametrize("largest", [2_000, 200_000, 20_000_000])
-def test_in_the_long_run_files_are_few_and_bytes_are_rewritten_seldom(largest: int) -> None:
+def test_in_the_long_run_batch_reads_take_few_files(largest: int) -> None:
     rng = random.Random(largest)
     live: list[DataFile] = []
-    written = rewritten = 0
-    most = 0
-    now_ms = NOW_MS
-    for number in range(20_000):
-        now_ms += DAY_MS // 500
-        live.append(DataFile(f"{number}", rng.randint(1, largest), now_ms))
-        written += live[-1].size
+    written = 0
+    for number in range(3_000):
+        size = rng.randint(1, largest)
+        live.append(DataFile(names.published(number, [(0, 1)]), size, NOW_MS))
+        written += size
         if number % 16 == 15:
-            for start, stop in reversed(plan(live, now_ms, UPKEEP)):
-                size = sum(file.size for file in live[start:stop])
-                rewritten += size
-                live[start:stop] = [DataFile("m", size, 1)]
-        most = max(most, len(live) - written // compaction.TIER_BYTES[-1])
-    assert most < 500 + 16 + 3 * compaction.MANY_FILES
-    assert rewritten < 12 * written
-
-
-def test_retired_files_are_deleted_after_the_grace() -> None:
-    retired_ms = {"old": NOW_MS - 3 * DAY_MS, "young": NOW_MS - 3 * DAY_MS + 1}
-    assert expired(retired_ms, NOW_MS, UPKEEP) == ["old"]
-
-
-def test_the_pace_keeps_live_files_below_the_limit() -> None:
-    now_ms = NOW_MS
-    live: list[DataFile] = []
-    for number in range(20_000):
-        live.append(DataFile(f"{number}", 10_000, now_ms))
-        if number % 16 == 15:
-            for start, stop in reversed(plan(live, now_ms, UPKEEP)):
-                live[start:stop] = [DataFile("m", 10_000 * (stop - start), 1)]
-        assert len(live) <= UPKEEP.files_at_most
-        now_ms += max(1000, pace_ms(len(live), UPKEEP))
-
-
-def test_no_pace_is_asked_of_tables_with_few_files() -> None:
-    assert pace_ms(499, UPKEEP) == 0
-    assert pace_ms(500, UPKEEP) == DAY_MS // 400
+            live = merged(live, number)
+    taken = len([file for file in live if not file.is_covered])
+    assert taken <= MANY_FILES + 16 + number / MANY_FILES + written / MERGED_BYTES

@@ -11,15 +11,25 @@ from hypothesis import strategies as st
 
 from faircopy.publish import names, spark_log
 from faircopy.publish.offsets import Held
-from faircopy.publish.schema import Footer, FooterError, Slice, footer_metadata, parse_footer
-from faircopy.publish.spark_log import DataFile, Listed, LogFormatError, format_entry, parse_entry
-from faircopy.publish.table_state import NewerFormatError, format_state, parse_state
+from faircopy.publish.schema import FORMAT, Footer, FooterError, Slice, footer_metadata, parse_footer
+from faircopy.publish.spark_log import (
+    NEVER_NEW_MS,
+    DataFile,
+    Listed,
+    LogFormatError,
+    format_entry,
+    parse_entry,
+)
+from faircopy.publish.table_state import NewerFormatError, State, format_state, parse_state
 
 directories = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20).filter(
     lambda name: name not in (".", "..")
 )
 data_files = st.builds(
-    DataFile, st.just("d-0000000040-0..9.parquet"), st.integers(0, 2**50), st.integers(1, 2**45)
+    DataFile,
+    st.sampled_from(["d-0000000040-0..9.parquet", "_m=0000000047-0.1f2e3d4c._COPYING_"]),
+    st.integers(0, 2**50),
+    st.integers(1, 2**45) | st.just(NEVER_NEW_MS),
 )
 
 
@@ -107,7 +117,10 @@ def test_names_of_data_files() -> None:
         assert names.sequence_of(names.temporary(name)) is None
         assert names.is_temporary(names.temporary(name)) and not names.is_temporary(name)
         named = names.with_checksum(name, 0x1F2E)
-        assert named == name.removesuffix("parquet") + "00001f2e.parquet"
+        stem, ending = name.rsplit(".", 1)
+        assert named == f"{stem}.00001f2e.{ending}"
+        assert names.is_merged(named) == (name == names.merged(40, 3))
+        assert names.is_schema(named) == (name == names.schema(40))
         assert (names.sequence_of(named), names.checksum_of(named), names.checksum_of(name)) == (
             40,
             0x1F2E,
@@ -118,7 +131,8 @@ def test_names_of_data_files() -> None:
 
 @given(st.dictionaries(st.from_regex(r"d-\d{10}-[^/]{0,5}\.parquet", fullmatch=True), st.integers(0, 2**45)))
 def test_the_state_comes_back(retired_ms: dict[str, int]) -> None:
-    assert parse_state(format_state(retired_ms), "/t") == retired_ms
+    assert parse_state(format_state(retired_ms), "/t") == State(FORMAT, retired_ms)
+    assert parse_state(format_state(retired_ms, 2), "/t") == State(2, retired_ms)
 
 
 @pytest.mark.parametrize("name", ["../d-0000000001-m0.parquet", "_spark_metadata", ""])
@@ -128,8 +142,8 @@ def test_only_data_files_may_be_deleted(name: str) -> None:
 
 
 def test_states_that_are_refused() -> None:
-    with pytest.raises(NewerFormatError, match=r"format 3.*Upgrade"):
-        parse_state(b'{"format": 3, "anything": 0}', "/t")
+    with pytest.raises(NewerFormatError, match=r"format 4.*Upgrade"):
+        parse_state(b'{"format": 4, "anything": 0}', "/t")
     for damaged in (b"", b"[]", b"{}", b'{"format": "1"}', b'{"format": 2, "retired": 5}'):
         with pytest.raises((ValueError, TypeError, KeyError)):
             parse_state(damaged, "/t")

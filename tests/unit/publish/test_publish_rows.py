@@ -65,7 +65,7 @@ def test_how_files_are_encoded(place: Place) -> None:
     dictionary = {name for name, column in columns.items() if column.has_dictionary_page}
     assert dictionary == {"topic", "partition", "timestampType", "txid"}
     statistics = {name for name, column in columns.items() if column.is_stats_set}
-    assert statistics == {"partition", "offset", "timestamp"}
+    assert statistics == {"topic", "partition", "offset", "timestamp"}
     for name in ("offset", "timestamp"):
         assert "DELTA_BINARY_PACKED" in columns[name].encodings
 
