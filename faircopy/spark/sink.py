@@ -51,7 +51,7 @@ class JointKey:
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskWrote(WriterCommitMessage):
     """What a task has written; `producer_id` is None if the key was committed already."""
 
     key: JointKey
@@ -100,7 +100,7 @@ class SinkWriter:
         """The client of this process."""
         return client_of(self._options.servers, self._options.client_id)
 
-    def write_for(self, key: JointKey, rows: Iterator[pa.RecordBatch]) -> Written:
+    def write_for(self, key: JointKey, rows: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Write a task's rows as drafts of a member of its own."""
         context = TaskContext.get()
         assert context is not None
@@ -113,14 +113,14 @@ class SinkWriter:
             transaction_timeout_ms=self._options.timeout_ms,
         )
         if member is None:
-            return Written(key, None)
+            return TaskWrote(key, None)
         try:
             self._write_rows(member, context.partitionId(), rows)
         except BaseException:
             with contextlib.suppress(RequestFailed, OutcomeUnknown):
                 member.abort()
             raise
-        return Written(key, member.producer_id)
+        return TaskWrote(key, member.producer_id)
 
     def _write_rows(self, member: BlockingMember, task: int, rows: Iterator[pa.RecordBatch]) -> None:
         grouping = Grouping(self._options.topic, member.partitions_of, task)
@@ -139,7 +139,7 @@ class SinkWriter:
 
     def commit_all(self, key: JointKey, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what the tasks have written."""
-        written = [message for message in messages if isinstance(message, Written)]
+        written = [message for message in messages if isinstance(message, TaskWrote)]
         if any(message.producer_id is None for message in written):
             return  # the key is committed
         producer_ids = [message.producer_id for message in written if message.producer_id is not None]
@@ -160,7 +160,7 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
         self._is_named = options.job is not None
         self._key = JointKey(options.job or f"spark-{run}", run, options.batch or 0)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         return self.write_for(self._key, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -182,7 +182,7 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
 class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
     """The writer of a streaming query. Only tasks are told which query and batch it is."""
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         return self.write_for(self._key_of_task(), iterator)
 
     def _key_of_task(self) -> JointKey:
@@ -209,4 +209,4 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
 
 def key_of(messages: list[WriterCommitMessage | None]) -> JointKey | None:
     """What the tasks have written under; None if no task has written anything."""
-    return next((message.key for message in messages if isinstance(message, Written)), None)
+    return next((message.key for message in messages if isinstance(message, TaskWrote)), None)

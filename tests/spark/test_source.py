@@ -23,6 +23,8 @@ PARTITIONS = 2
 TRANSACTIONS = 40
 PER_PARTITION = 3
 
+pytestmark = pytest.mark.timeout(400)  # each action of Spark starts processes
+
 
 @pytest.fixture
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
