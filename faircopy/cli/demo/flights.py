@@ -19,6 +19,7 @@ from faircopy.errors import FaircopyError
 SOURCE = "flights"
 DEPARTURES = "departures"
 ARRIVALS = "arrivals"
+JOINED = "joined"
 COUNT = 336_776
 WORKERS = 3
 PARTITIONS = 3

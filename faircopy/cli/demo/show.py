@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
+from faircopy.cli.demo.exactly_once import spark
 from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
 from faircopy.cli.demo.java import java_home
 from faircopy.cli.demo.process import DemoFailed, DemoProcess
@@ -32,7 +33,7 @@ SECONDS_MAX = 240.0
 READY_SECONDS = 20.0
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -44,13 +45,18 @@ READY_SECONDS = 20.0
 )
 @click.option("--no-spark", is_flag=True, help="Leave the Spark job out.")
 @json_option
-def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as_json: bool) -> None:
+@click.pass_context
+def demo(
+    context: click.Context, data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as_json: bool
+) -> None:
     """Stream 336,776 real flights through transactions, crash some producers, and check every claim.
 
     Three workers read flights and write each one's departure and arrival, many flights to a transaction, with
     their own offsets in it. They abort some transactions on purpose and are killed now and then. A plain
     read_uncommitted consumer and an unmodified Spark read the result meanwhile.
     """
+    if context.invoked_subcommand is not None:
+        return
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
         directory = data_dir or Path(temporary)
@@ -63,6 +69,9 @@ def demo(data_dir: Path | None, seed: int | None, count: int, no_spark: bool, as
         console.print()
         console.print(table_of(rows))
     sys.exit(0 if all(row.is_right for row in rows) else 1)
+
+
+demo.add_command(spark)
 
 
 class Demo:
