@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from faircopy.client.brokers import Brokers, TopicPartition
-from faircopy.client.errors import DataLost, RequestFailed
+from faircopy.client.brokers import PAUSE_SECONDS, Brokers, TopicPartition
+from faircopy.client.errors import DataLost, OutcomeUnknown, RequestFailed
 from faircopy.client.protocol import CUT, FETCH, LIST_OFFSETS, SPANS, Request
 from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, read_header
 from faircopy.wire.codec import Message
@@ -113,6 +113,7 @@ class Reading:
         """See `Client.spans`."""
         found: list[TransactionSpan] = []
         at = start
+        until = asyncio.get_running_loop().time() + self._timeout_seconds
         while at < end:
             answer = await self._of_partition(
                 topic,
@@ -131,9 +132,17 @@ class Reading:
                 for span in answer.spans
             ]
             if answer.next_offset <= at:
-                break
+                await self._pause(topic, partition, at, until)
             at = answer.next_offset
         return found
+
+    async def _pause(self, topic: str, partition: int, offset: int, until: float) -> None:
+        """Wait for what is committed and about to be visible. Raises OutcomeUnknown."""
+        if asyncio.get_running_loop().time() > until:
+            raise OutcomeUnknown(
+                f"{topic}-{partition} has nothing at offset {offset} after {self._timeout_seconds:g} s"
+            )
+        await asyncio.sleep(PAUSE_SECONDS)
 
     # -- what ------------------------------------------------------------------------------------------------
 
@@ -141,14 +150,18 @@ class Reading:
         """See `Client.read_pieces`. While one is being used, the next is on its way."""
         loop = asyncio.get_running_loop()
         fetching = loop.create_task(self._fetch(topic, partition, start)) if start < end else None
+        until = loop.time() + self._timeout_seconds
         try:
             while fetching is not None:
                 piece = await fetching
                 fetching = None
+                if not piece.data:
+                    await self._pause(topic, partition, piece.next_offset, until)
                 if piece.next_offset < end:
                     fetching = loop.create_task(self._fetch(topic, partition, piece.next_offset))
                 if piece.data:
                     yield piece
+                    until = loop.time() + self._timeout_seconds
         finally:
             if fetching is not None:
                 fetching.cancel()
