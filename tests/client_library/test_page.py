@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from faircopy.client import Client
+from faircopy.client import BlockingClient, Client
 from tests.broker_process import BrokerProcess, environment
 from tests.joint.asking import TOPIC
 
@@ -48,5 +48,17 @@ def test_many_transactions_are_open_at_once(
     assert sorted(seen()) == sorted([b"%d" % number for number in range(5)] * 2)
 
 
+def test_a_cut_is_read(own_broker: BrokerProcess) -> None:
+    names: dict[str, object] = {}
+    example = EXAMPLES[2].replace('"orders"', f'"{TOPIC}"').replace('("payments", 0)', f'("{TOPIC}", 2)')
+    exec(example, names)
+    totals = names["totals"]
+    assert callable(totals)
+    with BlockingClient(own_broker.address) as client:
+        with client.begin() as transaction:
+            transaction.send(TOPIC, b"12345", partition=2)
+        assert totals(client) == 5
+
+
 def test_all_examples_are_tried() -> None:
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 3
