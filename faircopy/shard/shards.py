@@ -18,11 +18,15 @@ from faircopy.partition.partition import Partition, participant
 from faircopy.shard.leader_epochs import LeaderEpochs
 from faircopy.shard.placement import Placement
 from faircopy.shard.shard import Resources, Shard
+from faircopy.transactions.commits import Commit
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
-from faircopy.transactions.settlement import settle, settle_unknown
+from faircopy.transactions.settlement import NOTHING_FINISHED, settle, settle_unknown
 from faircopy.transactions.transaction import Transaction
+
+Row = tuple[str, int, tuple[Commit, Callable[[], None]]]
+"""A group, a rank, and a commit with what applies it."""
 
 
 class NotClosed(FaircopyError):
@@ -38,6 +42,7 @@ class Shards:
         self._resources = resources
         self._catalog: Catalog = resources.catalog
         self._changing = asyncio.Lock()
+        self._half_applied: dict[int, list[Commit]] = {}
         self._shards = [self._shard(number) for number in range(placement.shards)]
         self._catalog.ensure_led = self._ensure_all_led
 
@@ -176,7 +181,15 @@ class Shards:
         Raises StorageFailure.
         """
         async with self._change():
-            await self._shards[number].close()
+            await self._close(number)
+
+    async def _close(self, number: int) -> None:
+        """Close a shard. What its coordinator may have applied in some participants only, others must be
+        told before they apply anything else, even if they are led again before the coordinator (G0).
+        """
+        shard = self._shards[number]
+        await shard.close()
+        self._half_applied[number] = shard.coordinator.unapplied()
 
     async def prepare_to_stop(self) -> None:
         """Make durable what the last checkpoints leave out. Raises NotClosed, JournalFull."""
@@ -191,7 +204,7 @@ class Shards:
             async with asyncio.timeout(FULL_DISK_PATIENCE_MS / 1000), self._change():
                 for shard in self._shards:
                     if not shard.is_led:
-                        await shard.close()
+                        await self._close(shard.number)
         except TimeoutError:
             raise NotClosed("a shard is still being closed") from None
 
@@ -200,7 +213,7 @@ class Shards:
         async with self._change():
             if self._shards[number].is_led:
                 return
-            await self._shards[number].close()
+            await self._close(number)
             await self._epochs.raise_one(number)
             shard = self._shard(number)
             await shard.open()
@@ -215,6 +228,15 @@ class Shards:
 
     def _is_in(self, number: int) -> Callable[[TopicIdPartition], bool]:
         return lambda partition: self.shard_of(partition) == number
+
+    def _rows_of_half_applied(self, number: int) -> Iterator[Row]:
+        """What the partitions of a shard must apply of commits whose coordinators have no successor yet."""
+        is_there = self._is_in(number)
+        for commit in (commit for commits in self._half_applied.values() for commit in commits):
+            there = list(filter(is_there, commit.transaction.participants))
+            if there:
+                tell = partial(commit.apply_in, there, self.participant, NOTHING_FINISHED)
+                yield commit.group, commit.rank, (commit, tell)
 
     def _meet(self, shard: Shard) -> None:
         """A shard is led again: it and the others tell each other what they have missed. All in one tick, so
@@ -232,7 +254,8 @@ class Shards:
             (coordinator, commit) for coordinator, reunion in reunions for commit in reunion.decide()
         ]
         # In each group, missed commits were decided before promised ones.
-        rows = [
+        rows: list[Row] = list(self._rows_of_half_applied(shard.number))
+        rows += [
             (each.commit.group, each.commit.rank, (each.commit, partial(coordinator.apply_again, each)))
             for coordinator, reunion in reunions
             for each in reunion.missed()
@@ -246,5 +269,6 @@ class Shards:
             go_on()
         if self.are_all_led:
             settle_unknown(self.metadata_journals(), self.partitions())
+        self._half_applied.pop(shard.number, None)  # its coordinator knows them again
         self._note_settled()
         shard.groups.restore()

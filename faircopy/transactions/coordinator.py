@@ -384,6 +384,10 @@ class TransactionCoordinator:
         """The reunion with partitions that are led again."""
         return Reunion(self.journals, self._find_participant, self._commits, self._endings, is_there)
 
+    def unapplied(self) -> list[Commit]:
+        """The commits that some participant may have yet to apply, even after `depose`."""
+        return self._commits.unapplied()
+
     def apply_again(self, missed: Missed) -> None:
         """Tell participants about a commit that they have missed."""
         self._commits.apply_again(*missed)

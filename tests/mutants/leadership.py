@@ -31,6 +31,15 @@ def tell_what_was_missed_in_any_order() -> Iterator[Any]:
 
 
 @mutant
+def forget_what_is_half_applied() -> Iterator[Any]:
+    """G0: a coordinator has no successor yet, and a participant that is led again does not learn what others
+    have applied.
+    """
+    with replaced(shards.Shards, "_rows_of_half_applied", lambda self, number: []):
+        yield
+
+
+@mutant
 def forget_who_is_open() -> Iterator[Any]:
     """Participants that are led again are not told which transactions are open."""
     real = Reunion._tell_of

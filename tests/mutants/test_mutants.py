@@ -48,6 +48,7 @@ BY_TESTS = {
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
     "forget_what_was_missed": "tests/simulation/test_led_anew.py",
     "tell_what_was_missed_in_any_order": "tests/simulation/test_led_anew.py",
+    "forget_what_is_half_applied": "tests/simulation/test_led_anew.py",
     "forget_who_is_open": "tests/simulation/test_led_anew.py",
     "discard_what_others_may_know": "tests/simulation/test_led_anew.py",
     "leave_nothing_behind": "tests/joint",

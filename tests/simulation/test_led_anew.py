@@ -174,6 +174,43 @@ def test_groups_are_shown_in_one_order(seed: int) -> None:
     on_spread_stage(scene)
 
 
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_ranks_do_not_fall_if_the_coordinator_is_not_led_when_a_participant_is(moment: int) -> None:
+    """A participant misses the APPLY of a transaction that another has. It is led again before the
+    transaction's coordinator, and meanwhile others commit there.
+    """
+
+    async def scene(stage: Stage) -> None:
+        shards = stage.broker.shards
+        coordinator = shards._placement.shard_of_transactions("red/1")
+        assert shards._placement.shard_of_transactions("green/1") != coordinator
+        first, second = [
+            name
+            for number, name in enumerate(PARTITIONS)
+            if shards.shard_of(stage.broker.catalog.topics[TOPIC].partitions[number].id) != coordinator
+        ]
+        missing = shards.shard_of(stage.broker.catalog.topics[TOPIC].partitions[PARTITIONS.index(first)].id)
+        await stage.producer.add_partitions([first, second])
+        for partition in (first, second):
+            await stage.producer.send(partition, [1], 0)
+        ending = asyncio.ensure_future(stage.producer.end(committed=True))
+        await asyncio.sleep(moment * STEP_SECONDS)
+        for shard in (missing, coordinator):
+            await stage.in_broker(shards.close(shard))
+        await stage.in_broker(shards.lead(missing))
+        await stage.other.add_partitions([first, second])
+        for partition in (first, second):
+            await stage.other.send(partition, [2], 0)
+        await stage.other.end(committed=True)
+        await stage.in_broker(shards.lead(coordinator))
+        await ending
+        await asyncio.sleep(1)
+        assert list(differences(stage.broker)) == []
+        assert await values_of(stage, first) == await values_of(stage, second)
+
+    on_spread_stage(scene)
+
+
 def test_members_and_offsets_stay() -> None:
     async def scene(stage: Stage) -> None:
         await stage.offsets_journals.store_group("readers", GroupMetadata(7, "consumer"))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from faircopy.api.cut import SCHEMA as CUT
 from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import BrokerConnection
@@ -150,6 +151,35 @@ def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
     assert found.verify() == []
     if found.version == 3:
         check_epochs(found, old_epochs)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_what_was_written_before_is_one_cut(tmp_path: Path, version: int) -> None:
+    """Spans were not kept for the whole log. What is committed later is divided from it."""
+    found = Found(tmp_path, "stopped", version)
+    with found.broker() as broker:
+        past = {name: len(messages) for name, messages in found.content.items()}
+        commit_more(broker.address, found, 1)
+        for _ in range(2):
+            assert cut(broker.address, dict.fromkeys(past, 0)) == past
+            assert cut(broker.address, past) == {name: end + 1 for name, end in past.items()}
+            broker.restart(kill=False)
+        broker.kill()
+
+
+def cut(address: str, starts: dict[str, int]) -> dict[str, int]:
+    """The smallest cut after `starts`."""
+    topics = [
+        {"name": topic, "partitions": [{"partition": int(number), "start_offset": offset}]}
+        for name, offset in starts.items()
+        for topic, _, number in [name.rpartition("-")]
+    ]
+    with BrokerConnection(address) as connection:
+        answer = connection.ask(CUT, 0, {"limit_rows": 1, "topics": topics})
+    assert answer.error_code == 0
+    return {
+        f"{each.name}-{one.partition}": one.end_offset for each in answer.topics for one in each.partitions
+    }
 
 
 def check_epochs(found: Found, old: dict[tuple[str, int], list[int]]) -> None:
