@@ -20,9 +20,10 @@ from faircopy.shard.placement import Placement
 from faircopy.shard.shard import Resources, Shard
 from faircopy.transactions.commits import Commit
 from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
-from faircopy.transactions.settlement import NOTHING_FINISHED, settle, settle_unknown
+from faircopy.transactions.settlement import settle, settle_unknown
 from faircopy.transactions.transaction import Transaction
 
 Row = tuple[str, int, tuple[Commit, Callable[[], None]]]
@@ -233,9 +234,9 @@ class Shards:
         """What the partitions of a shard must apply of commits whose coordinators have no successor yet."""
         is_there = self._is_in(number)
         for commit in (commit for commits in self._half_applied.values() for commit in commits):
-            there = list(filter(is_there, commit.transaction.participants))
+            there = [each for each in commit.transaction.branches if is_there(each.partition)]
             if there:
-                tell = partial(commit.apply_in, there, self.participant, NOTHING_FINISHED)
+                tell = partial(commit.apply_in, there, self.participant, FinishedNumbers())
                 yield commit.group, commit.rank, (commit, tell)
 
     def _meet(self, shard: Shard) -> None:
