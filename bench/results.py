@@ -175,7 +175,9 @@ class Growth:
 
 @dataclass(frozen=True)
 class SparkSource:
-    """What a Spark stream shows of transactions, some of which abort. `reader` is kafka or parquet."""
+    """What Spark shows of transactions, some of which abort. `reader` is kafka, faircopy or parquet; rows are
+    read in streams, and in batches.
+    """
 
     system: str
     reader: str
@@ -185,6 +187,18 @@ class SparkSource:
     aborted_shown: int
     rows_per_second: list[float]
     latency: Histogram
+    batch_rows_per_second: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SparkSink:
+    """How fast Spark writes a batch of rows. `sink` is kafka, faircopy, or faircopy without transactions."""
+
+    system: str
+    sink: str
+    rows: int
+    row_bytes: int
+    rows_per_second: list[float]
 
 
 @dataclass(frozen=True)
@@ -268,8 +282,8 @@ class Checked:
 MEASURES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, ToolProduce,
-        ToolTotals,
+        Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, SparkSink,
+        ToolProduce, ToolTotals,
         Distance, Checked,
     )
 }  # fmt: skip

@@ -11,7 +11,17 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from bench import distance, floors
-from bench.measures import abort_cost, growth, kafka_tools, latency, spark_source, stall, start, throughput
+from bench.measures import (
+    abort_cost,
+    growth,
+    kafka_tools,
+    latency,
+    spark_sink,
+    spark_source,
+    stall,
+    start,
+    throughput,
+)
 from bench.profile import Profile
 from bench.protocols.correctness import check
 from bench.results import Floor, Results, Skipped
@@ -155,6 +165,7 @@ class Run:
         place = self._directory / "spark"
         place.mkdir()
         self.results.add(*spark_source.measure(place, plan.rows, plan.live_seconds, plan.rounds, progress))
+        self.results.add(*spark_sink.measure(place / "sink", plan.rows, plan.rounds, progress))
 
     def _tools(self, progress: Progress) -> None:
         plan = self._profile.tools

@@ -1,5 +1,5 @@
-"""What a Spark stream shows of transactions, some of which abort: with Spark's Kafka source, and with plain
-Parquet.
+"""What a Spark stream shows of transactions, some of which abort: with Spark's Kafka source, with faircopy's
+source, and with plain Parquet.
 
 Every broker gets the same input. Spark's Kafka source has its defaults, which also show uncommitted messages;
 with Kafka it is run again for committed data only. faircopy publishes plain tables meanwhile.
@@ -55,10 +55,10 @@ class Reader:
             "subscribe": topic,
             "startingOffsets": "earliest",
         }
-        return {"format": "kafka", "options": {**options, **self.options}}
+        return {"format": self.name, "options": {**options, **self.options}}
 
 
-OF_FAIRCOPY = [Reader("kafka", {}), Reader("parquet", {})]
+OF_FAIRCOPY = [Reader("kafka", {}), Reader("faircopy", {}), Reader("parquet", {})]
 OF_KAFKA = [Reader("kafka", {}), Reader("kafka", READ_COMMITTED)]
 
 
@@ -113,6 +113,7 @@ def measure_reader(
         source = reader.source(broker, "bounded")
         counted = spark.ask("count", source)
         reads = [spark.ask("read", source) for _ in range(rounds)]
+        loads = [spark.ask("load", source) for _ in range(rounds)]
         latency = live_latency(broker, reader, spark, scratch.name, live_seconds)
     return SparkSource(
         broker.about.name,
@@ -123,6 +124,7 @@ def measure_reader(
         counted["aborted_shown"],
         [read["rows"] / read["seconds"] for read in reads],
         latency,
+        [committed / load["seconds"] for load in loads],
     )
 
 

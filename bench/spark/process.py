@@ -14,6 +14,7 @@ from bench.systems.maven import java
 from faircopy.cli.demo.java import java_home
 
 SCRIPT = Path(__file__).parent / "stream.py"
+ROOT = Path(__file__).parents[2]
 END_SECONDS = 30.0
 
 
@@ -75,4 +76,5 @@ def environment(directory: Path) -> dict[str, str]:
         "JAVA_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),  # the script and its tasks import from bench
     }

@@ -5,10 +5,13 @@ a line.
 
 {"count": SOURCE}            -> {"shown": rows, "aborted_shown": rows}
 {"read": SOURCE}             -> {"rows": rows, "seconds": seconds}
+{"load": SOURCE}             -> {"seconds": seconds}, for a batch
+{"write": SINK}              -> {"seconds": seconds}, for a batch of rows
 {"watch": SOURCE}            -> {}, while a stream keeps running
 {"until": committed rows}    -> {"arrivals": [[nanoseconds of arrival, [nanoseconds of each send]]]}, and ends
 
-A SOURCE is {"format": "kafka" or "parquet", "options": {...}}. A value begins with one letter, c for a
+A SOURCE is {"format": "kafka", "faircopy" or "parquet", "options": {...}}, a SINK the same with "rows" and
+"row_bytes". A value begins with one letter, c for a
 message of a transaction that commits and a for one that aborts, and 19 digits, the nanoseconds of its send:
 on the monotonic clock, which is the same for all processes of a machine.
 """
@@ -22,6 +25,9 @@ import time
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from bench.spark.plain_sink import PlainDataSource
+from faircopy.spark.data_source import FaircopyDataSource
 
 UNTIL_SECONDS = 60.0
 
@@ -39,6 +45,7 @@ class Job:
         self._spark = spark
         self._scratch = scratch
         self._query: Any = None
+        self._kept: Any = None
         self._arrivals: list[tuple[int, list[int]]] = []
 
     def _stream(self, source: dict[str, Any]) -> Any:
@@ -70,6 +77,30 @@ class Job:
         batches = query.recentProgress
         milliseconds = sum(batch["durationMs"]["triggerExecution"] for batch in batches)
         return {"rows": sum(batch["numInputRows"] for batch in batches), "seconds": milliseconds / 1000}
+
+    def load(self, source: dict[str, Any]) -> dict[str, float]:
+        """Read all columns of all rows in a batch, and drop them."""
+        reader = self._spark.read.format(source["format"]).options(**source["options"])
+        if source["format"] == "parquet":
+            reader = reader.schema(COLUMNS)
+        began = time.monotonic()
+        reader.load().write.format("noop").mode("overwrite").save()
+        return {"seconds": time.monotonic() - began}
+
+    def write(self, sink: dict[str, Any]) -> dict[str, float]:
+        """Write rows in a batch. They are made before, and kept in memory."""
+        rows = self._rows(sink["rows"], sink["row_bytes"])
+        began = time.monotonic()
+        rows.write.format(sink["format"]).mode("append").options(**sink["options"]).save()
+        return {"seconds": time.monotonic() - began}
+
+    def _rows(self, count: int, row_bytes: int) -> Any:
+        if self._kept is None:
+            text = f"rpad(cast(id as string), {row_bytes}, '.')"
+            made = self._spark.range(0, count, 1, 2).selectExpr("cast(id as string) key", f"{text} value")
+            self._kept = made.persist()
+            self._kept.count()
+        return self._kept
 
     def watch(self, source: dict[str, Any]) -> dict[str, Any]:
         """Note when the driver has the rows of each micro-batch."""
@@ -109,6 +140,8 @@ def main(scratch: str, jars: str) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    for source in (FaircopyDataSource, PlainDataSource):
+        spark.dataSource.register(source)
     job = Job(spark, scratch)
     for line in sys.stdin:
         [(command, argument)] = json.loads(line).items()

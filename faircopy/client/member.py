@@ -169,7 +169,7 @@ class JointMember:
                 raise ConnectionFailed(str(message))
             raise request_failed(code, message, doing)
 
-    def _produce(self, topic: str, partition: int, payload: bytes) -> dict[str, object]:
+    def _produce(self, topic: str, partition: int, payload: bytes | bytearray) -> dict[str, object]:
         return {
             "transactional_id": self._transactional_id,
             "acks": ACKS_ALL,

@@ -26,7 +26,7 @@ class ProducerIdentity(NamedTuple):
     epoch: int
 
 
-Encode = Callable[[ProducerIdentity, int], bytes]
+Encode = Callable[[ProducerIdentity, int], bytes | bytearray]
 """Makes a transactional batch of a producer; the second argument is its first sequence number."""
 
 
@@ -35,7 +35,7 @@ class Batch:
 
     __slots__ = ("is_written", "payload", "place")
 
-    def __init__(self, payload: bytes, place: str) -> None:
+    def __init__(self, payload: bytes | bytearray, place: str) -> None:
         self.payload = payload
         self.place = place
         self.is_written = False

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from faircopy.spark.record_batches import lengths
 from faircopy.spark.varints import Integers
 from faircopy.wire.murmur2 import partition_for
 
@@ -23,21 +22,22 @@ LONG_KEY_BYTES = 256
 Words = npt.NDArray[np.uint32]
 
 
-def partitions_of_keys(keys: Any, partitions: int) -> Integers:
-    """The partition of each key, out of so many; -1 where the key is null. `keys` is a binary array."""
-    sizes = lengths(keys)
+def partitions_of_keys(keys: Any, sizes: Integers, partitions: int) -> Integers:
+    """The partition of each key, out of so many; -1 where the key is null. `keys` is a binary array, `sizes`
+    are its lengths.
+    """
     found = np.full(len(sizes), -1, np.int64)
     short = (sizes >= 0) & (sizes <= LONG_KEY_BYTES)
     if short.any():
-        found[short] = (hashes(keys.filter(short)) & _POSITIVE) % np.uint32(partitions)
+        chosen = keys if short.all() else keys.filter(short)
+        found[short] = (hashes(chosen, sizes[short]) & _POSITIVE) % np.uint32(partitions)
     for row in np.flatnonzero(sizes > LONG_KEY_BYTES):
         found[row] = partition_for(keys[int(row)].as_py(), partitions)
     return found
 
 
-def hashes(keys: Any) -> Words:
+def hashes(keys: Any, sizes: Integers) -> Words:
     """The murmur2 hashes of short keys, none of which is null."""
-    sizes = lengths(keys)
     table = padded(keys, sizes)
     value = _SEED ^ sizes.astype(np.uint32)
     words = table.view("<u4").astype(np.uint32)

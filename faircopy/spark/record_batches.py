@@ -6,11 +6,12 @@ rows are made by numpy, and Arrow concatenates them with the columns. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from typing import Any, NamedTuple
 
 import cramjam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import zstandard
@@ -40,26 +41,9 @@ class Columns(NamedTuple):
     value: Any
     headers: Any | None
 
-    def slice(self, start: int, rows: int) -> Columns:
-        """Some of the rows."""
-        return Columns(*(each.slice(start, rows) if each is not None else None for each in self))
-
     def take(self, indices: Any) -> Columns:
         """These rows."""
         return Columns(*(each.take(indices) if each is not None else None for each in self))
-
-
-def pieces(columns: Columns) -> Iterator[tuple[int, int]]:
-    """Where to divide rows into batches: the first row and the number of rows of each."""
-    sizes = lengths(columns.key).clip(0) + lengths(columns.value).clip(0) + ROW_OVERHEAD_BYTES
-    ends = np.cumsum(sizes)
-    start = 0
-    while start < len(sizes):
-        before = int(ends[start - 1]) if start else 0
-        end = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
-        end = min(max(end, start + 1), start + ROWS_AT_MOST)
-        yield start, end - start
-        start = end
 
 
 def lengths(column: Any) -> Integers:
@@ -68,22 +52,47 @@ def lengths(column: Any) -> Integers:
     return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
 
-def records(columns: Columns) -> Any:
-    """The records of some rows, as the bytes of a batch's records section; all have the same time."""
-    rows = len(columns.value)
-    key_lengths, value_lengths = lengths(columns.key), lengths(columns.value)
+def divisions(partitions: Integers, sizes: Integers) -> list[tuple[int, int]]:
+    """Where to divide rows into batches: the first row of each, and the one after its last. `partitions` are
+    those of the rows, equal ones in a row; `sizes` are the bytes of their keys and values.
+    """
+    starts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+    ends = np.cumsum(sizes + ROW_OVERHEAD_BYTES)
+    found = []
+    for start, stop in itertools.pairwise(starts):
+        while start < stop:
+            before = int(ends[start - 1]) if start else 0
+            end = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+            end = min(max(end, start + 1), start + ROWS_AT_MOST, stop)
+            found.append((start, end))
+            start = end
+    return found
+
+
+class Records(NamedTuple):
+    """Encoded records, one after the other; record i ends at `ends[i + 1]`."""
+
+    data: memoryview
+    ends: npt.NDArray[np.int32]
+
+    def section(self, start: int, end: int) -> memoryview:
+        """The records section of a batch of some of them."""
+        return self.data[int(self.ends[start]) : int(self.ends[end])]
+
+
+def records(columns: Columns, deltas: Integers, key_lengths: Integers, value_lengths: Integers) -> Records:
+    """The records of some rows, all of one time. `deltas` are their numbers in their batches."""
+    rows = len(deltas)
     tail = header_bytes(columns.headers, rows)
-    offsets, key_sizes, value_sizes = (
-        varints(each) for each in (np.arange(rows, dtype=np.int64), key_lengths, value_lengths)
-    )
+    offsets, key_sizes, value_sizes = map(varints, (deltas, key_lengths, value_lengths))
     one = constant(0, rows)  # attributes, and the difference of the timestamp
-    body = 2 + offsets.sizes + key_sizes.sizes + value_sizes.sizes
-    body += key_lengths.clip(0) + value_lengths.clip(0) + lengths(tail)
+    body = 2 + offsets.sizes + key_sizes.sizes + value_sizes.sizes + lengths(tail)
+    body += key_lengths.clip(0) + value_lengths.clip(0)
     prefix = joined(varints(body), one, one, offsets, key_sizes)
-    filled = [pc.fill_null(column, EMPTY) for column in (columns.key, columns.value)]
-    found = pc.binary_join_element_wise(prefix, filled[0], joined(value_sizes), filled[1], tail, EMPTY)
+    key, value = (pc.fill_null(each, EMPTY) if each.null_count else each for each in columns[:2])
+    found = pc.binary_join_element_wise(prefix, key, joined(value_sizes), value, tail, EMPTY)
     ends = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + rows + 1]
-    return memoryview(found.buffers()[2])[int(ends[0]) : int(ends[-1])]
+    return Records(memoryview(found.buffers()[2]), ends)
 
 
 def header_bytes(headers: Any | None, rows: int) -> Any:
@@ -115,7 +124,7 @@ def compressed(codec: int, section: Any) -> Any:
 
 def batch(
     producer: ProducerIdentity, sequence: int, section: Any, rows: int, codec: int, time_ms: int
-) -> bytes:
+) -> bytearray:
     """A transactional batch around a records section."""
     header = HEADER.pack(
         0, HEADER_BYTES - LENGTH_OVERHEAD_BYTES + len(section), 0, 2, 0, TRANSACTIONAL | codec, rows - 1,
@@ -124,4 +133,4 @@ def batch(
     made = bytearray(header)
     made += section
     made[_CRC_AT:CRC_START] = crc32c(memoryview(made)[CRC_START:]).to_bytes(4, "big")
-    return bytes(made)
+    return made

@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, Stri
 
 from faircopy.errors import FaircopyError
 from faircopy.spark.partitioning import partitions_of_keys
-from faircopy.spark.record_batches import Columns
+from faircopy.spark.record_batches import Columns, divisions, lengths, records
 from faircopy.spark.schema import HEADERS_TYPE
 from faircopy.spark.varints import Integers
 
@@ -37,13 +37,14 @@ class BadColumns(FaircopyError):
     """The columns of a DataFrame can't be written."""
 
 
-class PartitionRows(NamedTuple):
-    """Rows of one partition, in order; `rows` are their numbers in the input of their task."""
+class EncodedRows(NamedTuple):
+    """Rows of one partition, as the records section of a batch. `place` says where they were."""
 
     topic: str
     partition: int
-    columns: Columns
-    rows: Integers
+    section: memoryview
+    rows: int
+    place: str
 
 
 def ensure_columns(schema: StructType, topic: str | None) -> None:
@@ -68,8 +69,12 @@ def ensure_columns(schema: StructType, topic: str | None) -> None:
 HEADERS = "array<struct<key:string,value:binary>>"
 
 
-class Grouping:
-    """Divides the rows of a task by topic and partition. `topic` is that of all rows, or None."""
+class Encoding:
+    """Turns the rows of a task into batches, by topic and partition. `topic` is that of all rows, or None.
+
+    Rows without key and partition share the partition of their Arrow batch; `first_keyless` says whose turn
+    it is.
+    """
 
     def __init__(self, topic: str | None, count_partitions: CountPartitions, first_keyless: int) -> None:
         self._topic = topic
@@ -77,8 +82,8 @@ class Grouping:
         self._keyless = first_keyless
         self._rows = 0
 
-    def groups(self, rows: pa.RecordBatch) -> Iterator[PartitionRows]:
-        """The rows of a batch, by topic and partition. Raises BadRow."""
+    def encode(self, rows: pa.RecordBatch) -> Iterator[EncodedRows]:
+        """The batches of some rows. Raises BadRow."""
         names = [name.lower() for name in rows.schema.names]
         found = {name: rows.column(names.index(name)) for name in KINDS if name in names}
         count = rows.num_rows
@@ -87,8 +92,10 @@ class Grouping:
             as_binary(found["value"], count),
             as_headers(found.get("headers")),
         )
-        for topic, of_topic in self._by_topic(found.get("topic"), count):
-            yield from self._by_partition(topic, columns, found.get("partition"), of_topic)
+        for topic, numbers in self._by_topic(found.get("topic"), count):
+            if len(numbers):
+                of_topic = columns if len(numbers) == count else columns.take(pa.array(numbers))
+                yield from self._of_topic(topic, of_topic, found.get("partition"), numbers)
         self._rows += count
 
     def _by_topic(self, column: Any | None, count: int) -> Iterator[tuple[str, Integers]]:
@@ -105,25 +112,38 @@ class Grouping:
         for code, topic in enumerate(encoded.dictionary.to_pylist()):
             yield topic, everything[codes == code]
 
-    def _by_partition(
-        self, topic: str, columns: Columns, partitions: Any | None, rows: Integers
-    ) -> Iterator[PartitionRows]:
-        if not len(rows):
-            return
-        if len(rows) < len(columns.value):
-            columns = columns.take(pa.array(rows))
+    def _of_topic(
+        self, topic: str, columns: Columns, given: Any | None, numbers: Integers
+    ) -> Iterator[EncodedRows]:
+        """The batches of the rows of one topic; `numbers` are those of the rows in the task's Arrow batch."""
+        key_lengths, value_lengths = lengths(columns.key), lengths(columns.value)
+        partitions = self._partitions(topic, columns.key, key_lengths, given, numbers)
+        order = np.argsort(partitions, kind="stable")
+        if (np.diff(partitions) < 0).any():
+            columns = columns.take(pa.array(order))
+            numbers, partitions = numbers[order], partitions[order]
+            key_lengths, value_lengths = key_lengths[order], value_lengths[order]
+        divided = divisions(partitions, key_lengths.clip(0) + value_lengths.clip(0))
+        deltas = np.concatenate([np.arange(end - start, dtype=np.int64) for start, end in divided])
+        encoded = records(columns, deltas, key_lengths, value_lengths)
+        for start, end in divided:
+            place = place_of(self._rows + int(numbers[start]), self._rows + int(numbers[end - 1]))
+            section = encoded.section(start, end)
+            yield EncodedRows(topic, int(partitions[start]), section, end - start, place)
+
+    def _partitions(
+        self, topic: str, key: Any, key_lengths: Integers, given: Any | None, numbers: Integers
+    ) -> Integers:
+        """The partition of each row. Raises BadRow."""
         count = self._count_partitions(topic)
-        chosen = partitions_of_keys(columns.key, count)
+        chosen = partitions_of_keys(key, key_lengths, count)
         chosen[chosen < 0] = self._keyless % count
         self._keyless += 1
-        if partitions is not None:
-            given = pc.fill_null(partitions.take(pa.array(rows)), -1).to_numpy(zero_copy_only=False)
-            self._ensure_there(topic, count, given, rows)
-            chosen = np.where(given >= 0, given, chosen)
-        for partition in np.unique(chosen):
-            numbers = np.flatnonzero(chosen == partition)
-            part = columns if len(numbers) == len(chosen) else columns.take(pa.array(numbers))
-            yield PartitionRows(topic, int(partition), part, self._rows + rows[numbers])
+        if given is None:
+            return chosen
+        wanted = pc.fill_null(given.take(pa.array(numbers)), -1).to_numpy(zero_copy_only=False)
+        self._ensure_there(topic, count, wanted, numbers)
+        return np.where(wanted >= 0, wanted, chosen).astype(np.int64)
 
     def _ensure_there(self, topic: str, count: int, given: Any, rows: Integers) -> None:
         outside = np.flatnonzero((given >= count) | (given < -1))

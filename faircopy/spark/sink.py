@@ -25,8 +25,8 @@ from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
 from faircopy.spark.options import BadOption, Options
-from faircopy.spark.record_batches import CODECS, batch, compressed, pieces, records
-from faircopy.spark.rows import Grouping, PartitionRows, ensure_columns, place_of
+from faircopy.spark.record_batches import CODECS, batch, compressed
+from faircopy.spark.rows import EncodedRows, Encoding, ensure_columns
 
 TRANSACTION_TIMEOUT_MS = 900_000
 NAMES = (
@@ -123,19 +123,17 @@ class SinkWriter:
         return TaskWrote(key, member.producer_id)
 
     def _write_rows(self, member: BlockingMember, task: int, rows: Iterator[pa.RecordBatch]) -> None:
-        grouping = Grouping(self._options.topic, member.partitions_of, task)
+        encoding = Encoding(self._options.topic, member.partitions_of, task)
         for each in rows:
-            for group in grouping.groups(each):
-                self._send(member, group)
+            for encoded in encoding.encode(each):
+                self._send(member, encoded)
         member.flush()
 
-    def _send(self, member: BlockingMember, group: PartitionRows) -> None:
+    def _send(self, member: BlockingMember, rows: EncodedRows) -> None:
         codec, now_ms = self._options.codec, time.time_ns() // 1_000_000
-        for start, count in pieces(group.columns):
-            section = compressed(codec, records(group.columns.slice(start, count)))
-            encode = partial(batch, section=section, rows=count, codec=codec, time_ms=now_ms)
-            place = place_of(int(group.rows[start]), int(group.rows[start + count - 1]))
-            member.send_batch(group.topic, group.partition, count, encode, place)
+        section = compressed(codec, rows.section)
+        encode = partial(batch, section=section, rows=rows.rows, codec=codec, time_ms=now_ms)
+        member.send_batch(rows.topic, rows.partition, rows.rows, encode, rows.place)
 
     def commit_all(self, key: JointKey, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what the tasks have written."""

@@ -22,7 +22,7 @@ class Varints(NamedTuple):
     sizes: Integers
 
 
-def varints(values: Integers) -> Varints:
+def computed(values: Integers) -> Varints:
     """The zigzag varints of some integers."""
     zigzag = ((values << 1) ^ (values >> 63)).astype(np.uint64)
     widest = int(zigzag.max(initial=0)).bit_length()
@@ -36,6 +36,19 @@ def varints(values: Integers) -> Varints:
     return Varints(cells, sizes)
 
 
+LEAST, MOST = -1, 50_000
+TABLE = computed(np.arange(LEAST, MOST + 1, dtype=np.int64))
+"""Those of the lengths and offsets that nearly all records have."""
+
+
+def varints(values: Integers) -> Varints:
+    """The zigzag varints of some integers; looked up if all are small."""
+    if len(values) and values.min() >= LEAST and values.max() <= MOST:
+        places = values - LEAST
+        return Varints(TABLE.cells[places], TABLE.sizes[places])
+    return computed(values)
+
+
 def constant(byte: int, rows: int) -> Varints:
     """One byte, the same in each row."""
     return Varints(np.full((rows, 1), byte, np.uint8), np.ones(rows, np.int64))
@@ -43,11 +56,15 @@ def constant(byte: int, rows: int) -> Varints:
 
 def joined(*columns: Varints) -> Any:
     """The varints of each row, one after the other, as an Arrow array of binaries."""
-    cells = np.concatenate([column.cells for column in columns], axis=1)
-    used = np.concatenate(
-        [np.arange(column.cells.shape[1]) < column.sizes[:, None] for column in columns], axis=1
-    )
-    offsets = np.zeros(len(cells) + 1, np.int32)
-    np.cumsum(used.sum(axis=1), out=offsets[1:])
-    data = cells[used]
-    return pa.Array.from_buffers(pa.binary(), len(cells), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    rows = len(columns[0].cells)
+    ends = np.zeros(rows + 1, np.int32)
+    np.cumsum(sum(column.sizes for column in columns), out=ends[1:])
+    data = np.empty(int(ends[-1]), np.uint8)
+    at = ends[:-1].astype(np.int64)
+    for cells, sizes in columns:
+        data[at] = cells[:, 0]
+        for place in range(1, cells.shape[1]):
+            longer = sizes > place
+            data[at[longer] + place] = cells[longer, place]
+        at = at + sizes
+    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(ends), pa.py_buffer(data)])

@@ -20,6 +20,7 @@ from bench.results import (
     PlainLatency,
     Results,
     Skipped,
+    SparkSink,
     SparkSource,
     Stall,
     Start,
@@ -228,7 +229,9 @@ def add_aborts(results: Results, rng: random.Random, each: Character) -> None:
         wire, log = int(sent * KIB * 1.07), int(sent * KIB * 1.07)
         disk = log if each.is_kafka else int(log + messages * KIB * 0.4)
         results.add(AbortCost(each.name, percent, messages, KIB, delivered, seconds, wire, log, disk))
-    for reader in ("kafka", "parquet"):
+    for sink in ("kafka", "faircopy"):
+        results.add(SparkSink(each.name, sink, 80_000, 100, rounds(rng, 40_000.0, 3)))
+    for reader in ("kafka", "faircopy", "parquet"):
         if reader == "kafka" or not each.is_kafka:
             wrong = 21_000 if each.stalls and reader == "kafka" else 0
             options = {"isolation.level": "read_uncommitted"} if reader == "kafka" else {}
@@ -243,6 +246,7 @@ def add_aborts(results: Results, rng: random.Random, each: Character) -> None:
                     wrong,
                     rounds(rng, 61_000.0, 3),
                     latency,
+                    rounds(rng, 161_000.0, 3),
                 )
             )
 

@@ -18,7 +18,7 @@ class OneLog:
     def __init__(self) -> None:
         self.values: list[bytes] = []
 
-    def take(self, payload: bytes) -> int:
+    def take(self, payload: bytes | bytearray) -> int:
         header = read_header(payload)
         if header.base_sequence < len(self.values):
             return ErrorCode.DUPLICATE_SEQUENCE_NUMBER

@@ -6,7 +6,7 @@ import statistics
 
 from bench.page.document import Cell, Section, Table, number, system
 from bench.page.palette import in_order
-from bench.results import Results, SparkSource
+from bench.results import Results, SparkSink, SparkSource
 
 
 def spark(results: Results) -> Section:
@@ -14,9 +14,8 @@ def spark(results: Results) -> Section:
     rows: list[SparkSource] = results.of(SparkSource)
     order = in_order(row.system for row in rows)
     columns = [
-        "System", "Reader", "Committed", "Shown", "Aborted shown", "Verdict", "Rows/s", "Latency p50, ms",
-        "p99",
-        "Options",
+        "System", "Reader", "Committed", "Shown", "Aborted shown", "Verdict", "Rows/s in a stream",
+        "in a batch", "Latency p50, ms", "p99", "Options",
     ]  # fmt: skip
     caption = (
         "A reader should show all committed rows, and no aborted ones. Options are those that a user of the "
@@ -27,13 +26,35 @@ def spark(results: Results) -> Section:
         "spark",
         "Spark",
         [
-            "A Spark stream reads the same transactions, some of which abort: from the broker, or from plain "
-            "Parquet files."
+            "Spark reads the same transactions, some of which abort: from the broker, with its Kafka source "
+            "or with faircopy's, or from plain Parquet files. And it writes the same rows, with its Kafka "
+            "sink or with faircopy's, which writes each batch as one transaction."
         ],
-        [Table(caption, columns, [line(row) for row in ordered])] if rows else [],
+        [*([Table(caption, columns, [line(row) for row in ordered])] if rows else []), *sinks(results)],
         order,
         ("Spark",),
     )
+
+
+def sinks(results: Results) -> list[Table]:
+    """A line for each system and sink."""
+    rows: list[SparkSink] = results.of(SparkSink)
+    if not rows:
+        return []
+    caption = (
+        f"Batches of {rows[0].rows:,} rows of {rows[0].row_bytes} bytes, from memory to the broker's answer."
+    )
+    lines = [
+        [
+            system(row.system),
+            Cell(row.sink),
+            number(statistics.median(row.rows_per_second)),
+            number(min(row.rows_per_second)),
+            number(max(row.rows_per_second)),
+        ]
+        for row in rows
+    ]
+    return [Table(caption, ["System", "Sink", "Rows/s, median", "least", "most"], lines)]
 
 
 def line(row: SparkSource) -> list[Cell]:
@@ -47,6 +68,7 @@ def line(row: SparkSource) -> list[Cell]:
         Cell(f"{row.aborted_shown:,}", "number"),
         Cell("right", "good") if is_right else Cell("wrong", "bad"),
         number(statistics.median(row.rows_per_second)),
+        number(statistics.median(row.batch_rows_per_second)) if row.batch_rows_per_second else Cell("-"),
         number(row.latency.p50_ms),
         number(row.latency.p99_ms),
         Cell(", ".join(f"{key}={value}" for key, value in row.options.items()), "code"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -9,10 +10,21 @@ from hypothesis import strategies as st
 
 from faircopy.client.outgoing import ProducerIdentity
 from faircopy.spark.partitioning import LONG_KEY_BYTES, partitions_of_keys
-from faircopy.spark.record_batches import BATCH_BYTES, CODECS, Columns, batch, compressed, pieces, records
+from faircopy.spark.record_batches import (
+    BATCH_BYTES,
+    CODECS,
+    Columns,
+    batch,
+    compressed,
+    divisions,
+    lengths,
+    records,
+)
+from faircopy.spark.rows import Encoding
 from faircopy.spark.schema import HEADERS_TYPE
+from faircopy.spark.varints import constant, joined, varints
 from faircopy.wire.murmur2 import partition_for
-from faircopy.wire.records import NewRecord, build_batch, decode_records
+from faircopy.wire.records import NewRecord, build_batch, decode_records, varint
 from tests.many import many
 
 BYTES = st.none() | st.binary(max_size=300)
@@ -33,11 +45,17 @@ def columns(rows: list[RowOfColumns]) -> Columns:
     )
 
 
+def section_of(made: Columns) -> memoryview:
+    """The records section of one batch of all rows."""
+    rows = len(made.value)
+    return records(made, np.arange(rows), lengths(made.key), lengths(made.value)).section(0, rows)
+
+
 @given(many(ROW, 300).filter(bool), st.integers(0, 10))
 def test_batches_are_those_of_the_slow_way(rows: list[RowOfColumns], skipped: int) -> None:
     padding: list[RowOfColumns] = [(b"skipped", b"skipped", None)] * skipped
-    made = columns(padding + rows).slice(skipped, len(rows))
-    section = records(made)
+    made = Columns(*(each.slice(skipped) for each in columns(padding + rows) if each is not None))
+    section = section_of(made)
     expected = build_batch(
         [NewRecord(value, key, TIME_MS, tuple(headers or ())) for key, value, headers in rows],
         producer_id=7,
@@ -51,21 +69,57 @@ def test_batches_are_those_of_the_slow_way(rows: list[RowOfColumns], skipped: in
 @pytest.mark.parametrize("name", CODECS)
 def test_compressed_batches_are_read_again(name: str) -> None:
     rows: list[RowOfColumns] = [(b"%d" % n, b"value" * n, None) for n in range(200)]
-    section = compressed(CODECS[name], records(columns(rows)))
+    section = compressed(CODECS[name], section_of(columns(rows)))
     made = batch(ProducerIdentity(7, 1), 0, section, len(rows), CODECS[name], TIME_MS)
     assert [(record.key, record.value, None) for record in decode_records(made)] == rows
 
 
 @given(many(st.none() | st.binary(max_size=2 * LONG_KEY_BYTES), 200), st.integers(1, 50))
 def test_partitions_are_kafkas(keys: list[bytes | None], partitions: int) -> None:
-    found = partitions_of_keys(pa.array([b"skipped", *keys], pa.binary()).slice(1), partitions)
+    column = pa.array([b"skipped", *keys], pa.binary()).slice(1)
+    found = partitions_of_keys(column, lengths(column), partitions)
     assert found.tolist() == [-1 if key is None else partition_for(key, partitions) for key in keys]
 
 
-@given(many(st.integers(0, BATCH_BYTES * 2), 30))
-def test_pieces_hold_every_row_once_and_are_small(sizes: list[int]) -> None:
-    values = pa.array([bytes(size) for size in sizes], pa.binary())
-    found = list(pieces(Columns(pa.nulls(len(sizes), pa.binary()), values, None)))
-    assert [row for start, rows in found for row in range(start, start + rows)] == list(range(len(sizes)))
-    for start, rows in found:
-        assert rows == 1 or sum(sizes[start : start + rows]) <= BATCH_BYTES
+@given(many(st.tuples(st.integers(0, 3), st.integers(0, BATCH_BYTES * 2)), 30))
+def test_batches_are_small_and_of_one_partition(rows: list[tuple[int, int]]) -> None:
+    partitions, sizes = np.array(sorted(rows), np.int64).reshape(-1, 2).T
+    found = divisions(partitions, sizes)
+    assert [row for start, end in found for row in range(start, end)] == list(range(len(rows)))
+    for start, end in found:
+        assert len(set(partitions[start:end])) == 1
+        assert end == start + 1 or sizes[start:end].sum() <= BATCH_BYTES
+
+
+@given(many(st.integers(-(1 << 62), 1 << 62) | st.integers(-5, 70_000), 50))
+def test_varints_are_those_of_the_slow_way(values: list[int]) -> None:
+    column = joined(varints(np.array(values, np.int64)), constant(7, len(values)))
+    assert column.to_pylist() == [varint(value) + b"\7" for value in values]
+
+
+@given(many(st.tuples(st.sampled_from("ab"), st.none() | st.binary(max_size=8)), 60))
+def test_rows_are_encoded_by_topic_and_partition(rows: list[tuple[str, bytes | None]]) -> None:
+    values = [b"%d" % number for number in range(len(rows))]
+    table = pa.record_batch(
+        [
+            pa.array([topic for topic, _ in rows], pa.string()),
+            pa.array([key for _, key in rows], pa.binary()),
+            pa.array(values, pa.binary()),
+        ],
+        names=["topic", "Key", "VALUE"],
+    )
+    encoding = Encoding(None, lambda topic: {"a": 3, "b": 5}[topic], 4)
+    found: dict[tuple[str, int], list[bytes | None]] = {}
+    for encoded in encoding.encode(table):
+        made = batch(ProducerIdentity(7, 1), 0, encoded.section, encoded.rows, 0, TIME_MS)
+        got = [record.value for record in decode_records(made)]
+        found.setdefault((encoded.topic, encoded.partition), []).extend(got)
+    keyed = [
+        (topic, partition_for(key, {"a": 3, "b": 5}[topic]), value)
+        for (topic, key), value in zip(rows, values, strict=True)
+        if key is not None
+    ]
+    assert sorted(value or b"" for got in found.values() for value in got) == sorted(values)
+    for topic, partition, value in keyed:
+        assert value in found[topic, partition]
+    assert all(got == sorted(got, key=lambda value: int(value or b"")) for got in found.values())
