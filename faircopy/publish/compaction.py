@@ -14,17 +14,10 @@ from faircopy.publish import names
 from faircopy.publish.spark_log import DataFile
 
 MEBIBYTE = 1024 * 1024
-HOUR_MS = 3_600_000
 
 MANY_FILES = 512  # at one publication in ten seconds they are those of 85 minutes
 LARGE_BYTES = 64 * MEBIBYTE  # a file as large as this is left alone
 MERGED_BYTES = 128 * MEBIBYTE
-
-
-class Upkeep(NamedTuple):
-    """Settings of a table's upkeep. The grace must exceed the duration of any batch query."""
-
-    grace_ms: int = HOUR_MS
 
 
 class Merge(NamedTuple):

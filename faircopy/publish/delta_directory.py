@@ -11,9 +11,10 @@ from crc32c import crc32c
 from faircopy.publish import delta_log, names
 from faircopy.publish.data_file import Written
 from faircopy.publish.delta_log import Action, DeltaFormatError, LastCheckpoint, Snapshot
+from faircopy.publish.file_content import content_in
 from faircopy.publish.files import Files, delete_tree, rename_durably, write_durably
+from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.spark_log import DataFile
-from faircopy.publish.statistics import statistics_in
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +49,14 @@ class DeltaDirectory:
             self._make(live, now_ms)
         self.follow(live, now_ms, is_gone=False)
 
+    def ends(self, name: str) -> NextOffsets:
+        """Up to which offset a listed file goes, in each partition that it has rows of."""
+        return delta_log.ends_of(self._snapshot.adds[name])
+
     def publish(self, written: Written, now_ms: int) -> None:
         """Add a file with new rows. Raises FsyncError or OSError."""
         file = written.file
-        self._commit([delta_log.add(file.name, file.size, now_ms, written.statistics)])
+        self._commit([delta_log.add(file.name, file.size, now_ms, written.content)])
 
     def follow(self, live: Sequence[DataFile], now_ms: int, *, is_gone: bool) -> None:
         """List what batch reads of `live` find; `is_gone` says whether rows went with the files that went.
@@ -70,8 +75,8 @@ class DeltaDirectory:
             self._commit(actions)
 
     def _add(self, file: DataFile, now_ms: int) -> Action:
-        statistics = statistics_in(self._files, self._table / file.name)
-        return delta_log.add(file.name, file.size, now_ms, statistics)
+        content = content_in(self._files, self._table / file.name)
+        return delta_log.add(file.name, file.size, now_ms, content)
 
     def _make(self, live: Sequence[DataFile], now_ms: int) -> None:
         """Make the log with its first version, in one step."""

@@ -19,17 +19,17 @@ from pathlib import Path
 from faircopy.errors import FaircopyError
 from faircopy.publish import names, spark_log
 from faircopy.publish.columns import decode
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
 from faircopy.publish.delta_directory import DeltaDirectory
 from faircopy.publish.files import Files, make_directories
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
 from faircopy.publish.offsets import Held
-from faircopy.publish.recovery import recover
-from faircopy.publish.requests import Cut, Published
+from faircopy.publish.recovery import newest_published, recover
+from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.spark_log import DataFile
+from faircopy.publish.trimming import Unit, Upkeep, is_past_keeping, units
 from faircopy.publish.upkeep import Merger
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Table:
         """The live files, oldest first."""
         return self._log.live
 
-    def publish(self, cuts: Sequence[Cut], upkeep: Upkeep) -> Published:
+    def publish(self, cuts: Sequence[Cut]) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
 
         Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the last two the rows may have
@@ -84,7 +84,7 @@ class Table:
         if not new:
             return self._reply(self._log.next_entry - 1)
         expected = sum(cut.end_offset - self._begin(cut) for cut in new)
-        missed = sum(self._begin(cut) - self._next(cut) for cut in new)
+        missed = sum(self._begin(cut) - self._next(cut) for cut in new if self._has_begun(cut))
         held = self._held_after(new)
         entry = self._log.next_entry
         written = self._write(entry, new, held)
@@ -93,9 +93,48 @@ class Table:
         self._delta.publish(written, self._clock_ms())
         if spark_log.is_compact(entry):
             self._merge()
-            self._delete_old(upkeep)
-        rows = written.statistics["numRecords"]
+            self._delete_superseded()
+        rows = written.content.rows
         return self._reply(entry, rows, written.file.size, expected - rows, missed)
+
+    def tidy(self, upkeep: Upkeep) -> Tidied:
+        """Drop what is not kept, and delete what was dropped before the grace.
+
+        Raises DeltaFormatError, FsyncError or OSError.
+        """
+        now_ms = self._now_ms()
+        dropped = self._past_keeping(upkeep, now_ms)
+        if dropped:
+            self._drop(dropped, now_ms)
+        self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
+        self._retired.save()
+        return Tidied(len(dropped), self._retired.count)
+
+    def _past_keeping(self, upkeep: Upkeep, now_ms: int) -> list[Unit]:
+        keeps = {keep.topic: keep for keep in upkeep.keeps}
+        found = units(self.live)
+        # The newest file says what the table holds. It stays if it has no rows, and is replaced otherwise.
+        if found and not self._delta.ends(found[-1].name):
+            found.pop()
+        return [unit for unit in found if is_past_keeping(self._delta.ends(unit.name), unit, keeps, now_ms)]
+
+    def _drop(self, dropped: Sequence[Unit], now_ms: int) -> None:
+        gone = {file.name for unit in dropped for file in unit.files}
+        if newest_published(self.live).name in gone:
+            self._publish_nothing()
+        live = [file for file in self.live if file.name not in gone]
+        self._log.replace(live)
+        self._delta.follow(live, self._clock_ms(), is_gone=True)
+        self._retired.add(gone, now_ms)
+        self._retired.save()
+
+    def _publish_nothing(self) -> None:
+        """Publish a file without rows, which says what the table holds."""
+        name = names.published(self._log.next_entry, [])
+        path = self._directory / name
+        written = write_data_file(self._files, path, self._now_ms(), lambda writer: self.held)
+        self._log.append(written.file)
+        self._delta.publish(written, self._clock_ms())
 
     def _ensure_same_topics(self, cuts: Sequence[Cut]) -> None:
         for cut in cuts:
@@ -107,6 +146,10 @@ class Table:
 
     def _next(self, cut: Cut) -> int:
         return self.held.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
+
+    def _has_begun(self, cut: Cut) -> bool:
+        """Whether the table has been given any offsets of this partition."""
+        return cut.partition in self.held.next_offsets.get(cut.topic, {})
 
     def _begin(self, cut: Cut) -> int:
         """The first offset to publish: the table's next one, though a repeated request starts earlier."""
@@ -141,14 +184,12 @@ class Table:
             self._log.replace(live)
             self._delta.follow(live, self._clock_ms(), is_gone=False)
 
-    def _delete_old(self, upkeep: Upkeep) -> None:
-        """Delete files that no reader needs any more. If that fails, the publication is still valid."""
+    def _delete_superseded(self) -> None:
+        """Delete entries that no reader needs any more. If that fails, the publication is still valid."""
         try:
             self._log.delete_superseded()
-            self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
-            self._retired.save()
         except OSError as error:
-            log.warning("deleting old files in %s: %s", self._directory, error)
+            log.warning("deleting old entries in %s: %s", self._directory, error)
 
     def _reply(
         self, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0
