@@ -135,7 +135,7 @@ _ROWS: Sequence[TopicConfig] = (
     TopicConfig("plain.table", ConfigType.STRING, "",
                 "plain table to publish to; empty: one named as the topic",
                 pattern(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{0,200}", "a name")),
-    TopicConfig("plain.interval.ms", ConfigType.LONG, "1000", "time between publications", whole_number(50)),
+    TopicConfig("plain.interval.ms", ConfigType.LONG, "10000", "time between publications", whole_number(50)),
     TopicConfig("plain.max.bytes", ConfigType.LONG, "268435456", "publish earlier when so much is waiting",
                 whole_number(1)),
     TopicConfig("plain.retention.ms", ConfigType.LONG, "-2",

@@ -34,6 +34,7 @@ from faircopy.storage.space_watch import SpaceWatch
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
+TABLES_AT_ONCE = 8
 VISIBLE_POLL_SECONDS = 0.002
 RETRY_MS = 2_000
 BROKEN_RETRY_MS = 60_000
@@ -128,6 +129,7 @@ class PlainTables:
         self._is_whole = is_whole
         self._must_sync = durability is Durability.OS
         self._publisher = publisher
+        self._turns = asyncio.Semaphore(TABLES_AT_ONCE)
         self.tables: dict[str, PlainTable] = {}
         catalog.on_change = self._topic_changed
         for hosted in catalog.topics.values():
@@ -182,12 +184,18 @@ class PlainTables:
             except PublishError as error:
                 log.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
-            for table in list(self.tables.values()) if self._is_whole() else ():
-                # On a full disk, publishing waits: the remaining space is for what frees more.
-                if table.topics and self._space.shortage is None and self._is_due(table):
-                    await self._guarded(table, self._bring_up_to_date)
-                if table.topics and table.is_open and self._has_to_tidy(table):
-                    await self._guarded(table, self._tidy)
+            # On a full disk, publishing waits: the remaining space is for what frees more.
+            if self._is_whole() and self._space.shortage is None:
+                await self._do(self._bring_up_to_date, self._is_due)
+            if self._is_whole():
+                await self._do(self._tidy, self._has_to_tidy)
+
+    async def _do(
+        self, step: Callable[[PlainTable], Awaitable[None]], is_due: Callable[[PlainTable], bool]
+    ) -> None:
+        """Do a step for all tables that need it. While the publisher works on one, others are prepared."""
+        due = [table for table in self.tables.values() if table.topics and is_due(table)]
+        await asyncio.gather(*(self._guarded(table, step) for table in due))
 
     def _is_due(self, table: PlainTable) -> bool:
         if not table.is_open:
@@ -201,16 +209,17 @@ class PlainTables:
         return is_time or table.shown_bytes - table.published_bytes >= table.max_bytes
 
     async def _bring_up_to_date(self, table: PlainTable) -> None:
-        table.due_ms = self._clock.monotonic_ms() + table.interval_ms
         if not table.is_open:
             await self._open(table)
         if table.topics and table.has_news:
+            table.due_ms = self._clock.monotonic_ms() + table.interval_ms
             await self._publish(table)
 
     async def _guarded(self, table: PlainTable, step: Callable[[PlainTable], Awaitable[None]]) -> None:
         now_ms = self._clock.monotonic_ms()
         try:
-            await step(table)
+            async with self._turns:
+                await step(table)
         except (FaircopyError, OSError) as error:
             # Whatever went wrong, ask the table itself how far it is before sending anything again.
             table.is_open = False
@@ -271,12 +280,14 @@ class PlainTables:
 
     def _has_to_tidy(self, table: PlainTable) -> bool:
         now_ms = self._clock.monotonic_ms()
-        if now_ms < table.tidy_check_due_ms:
+        if not table.is_open or now_ms < table.tidy_check_due_ms:
             return False
         table.tidy_check_due_ms = now_ms + TIDY_CHECK_MS
         return now_ms >= table.tidy_due_ms or self._upkeep(table) != table.tidied
 
     async def _tidy(self, table: PlainTable) -> None:
+        if not table.topics:
+            return
         upkeep = self._upkeep(table)
         tidied = await self._publisher.tidy(Tidy(table.name, str(table.directory), upkeep))
         is_waiting = tidied.retired_files or any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)

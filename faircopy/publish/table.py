@@ -34,6 +34,8 @@ from faircopy.publish.upkeep import Merger
 
 log = logging.getLogger(__name__)
 
+MANY_LISTED_FILES = 200_000
+
 
 class MixedTopicsError(FaircopyError):
     """A topic has the name of another one whose rows the table holds; nothing was published."""
@@ -51,6 +53,7 @@ class Table:
         self._files = files
         self._directory = directory
         self._clock_ms = clock_ms
+        self._has_warned = False
         self._log = LogDirectory(files, directory)
         self._retired = RetiredFiles(files, directory)
         self._delta = DeltaDirectory(files, directory)
@@ -94,6 +97,7 @@ class Table:
         if spark_log.is_compact(entry):
             self._merge()
             self._delete_superseded()
+            self._warn_if_large()
         rows = written.content.rows
         return self._reply(entry, rows, written.file.size, expected - rows, missed)
 
@@ -190,6 +194,16 @@ class Table:
             self._log.delete_superseded()
         except OSError as error:
             log.warning("deleting old entries in %s: %s", self._directory, error)
+
+    def _warn_if_large(self) -> None:
+        if len(self.live) >= MANY_LISTED_FILES and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows for "
+                "a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
+                self._directory,
+                len(self.live),
+            )
 
     def _reply(
         self, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0

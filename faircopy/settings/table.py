@@ -156,7 +156,7 @@ class Settings:
         "who may read plain tables: only the broker's own user, the group of the data directory, or everyone",
         choices=("owner", "group", "everyone"),
     )
-    plain_interval_ms: int = setting(1_000, "default of a topic's plain.interval.ms", least=50)
+    plain_interval_ms: int = setting(10_000, "default of a topic's plain.interval.ms", least=50)
     plain_max_bytes: int = setting(
         256 << 20, "default of a topic's plain.max.bytes: publish earlier when this much is waiting", least=1
     )
