@@ -294,7 +294,7 @@ class PlainTables:
         wait_ms = min(TIDY_INTERVAL_MS, upkeep.grace_ms) if is_waiting else math.inf
         table.tidy_due_ms = self._clock.monotonic_ms() + wait_ms
         table.tidied = upkeep
-        if tidied.units:
+        if tidied.dropped_files:
             log.info("plain table %s: rows that are not kept any more are gone", table.name)
 
     def _upkeep(self, table: PlainTable) -> Upkeep:

@@ -34,7 +34,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from faircopy.errors import FaircopyError
-from faircopy.publish import names
 from faircopy.publish.file_content import Content
 from faircopy.publish.offsets import NextOffsets, offsets_from_json
 from faircopy.publish.schema import HEADERS_TYPE, SCHEMA, TIMESTAMP_TYPE
@@ -211,15 +210,15 @@ def _schema() -> Action:
     return {"type": "struct", "fields": fields}
 
 
-def add(name: str, size: int, now_ms: int, content: Content) -> Action:
-    """A file comes. Merged files bring no rows that were not there before."""
+def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) -> Action:
+    """A file comes; `is_new` says whether with rows that were not there before."""
     return {
         "add": {
             "path": quote(name),
             "partitionValues": {},
             "size": size,
             "modificationTime": now_ms,
-            "dataChange": not names.is_merged(name),
+            "dataChange": is_new,
             "stats": json.dumps(content.statistics, separators=(",", ":")),
             "tags": {_ENDS: json.dumps(content.ends, separators=(",", ":"))},
         }

@@ -13,7 +13,7 @@
     {"id": 4, "now_ms": 1790000002000, "tidy": {"table": "orders", "directory": "/plain/orders",
          "upkeep": {"grace_ms": 3600000,
                     "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1}]}}}
-        -> {"id": 4, "tidied": {"units": 1, "retired_files": 3}}
+        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
 `now_ms` is the broker's steady clock, which measures the age of tables' files. Chunks are whole batches of
@@ -111,9 +111,9 @@ class Published(NamedTuple):
 
 
 class Tidied(NamedTuple):
-    """What a table dropped: units of files. `retired_files` wait for the end of their grace."""
+    """How many files a table dropped. `retired_files` wait for the end of their grace."""
 
-    units: int
+    dropped_files: int
     retired_files: int
 
 

@@ -29,7 +29,8 @@ from faircopy.publish.recovery import newest_published, recover
 from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.spark_log import DataFile
-from faircopy.publish.trimming import Unit, Upkeep, is_past_keeping, units
+from faircopy.publish.trimmer import Trimmer
+from faircopy.publish.trimming import Upkeep
 from faircopy.publish.upkeep import Merger
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Table:
         self._retired = RetiredFiles(files, directory)
         self._delta = DeltaDirectory(files, directory)
         self._merger = Merger(files, directory)
+        self._trimmer = Trimmer(files, directory, self._delta.ends)
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
@@ -107,29 +109,21 @@ class Table:
         Raises DeltaFormatError, FsyncError or OSError.
         """
         now_ms = self._now_ms()
-        dropped = self._past_keeping(upkeep, now_ms)
+        left = self._trimmer.left(self.live, upkeep, now_ms)
+        dropped = {file.name for file in self.live} - {file.name for file in left}
         if dropped:
-            self._drop(dropped, now_ms)
+            self._drop(left, dropped, now_ms)
         self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
         self._retired.save()
         return Tidied(len(dropped), self._retired.count)
 
-    def _past_keeping(self, upkeep: Upkeep, now_ms: int) -> list[Unit]:
-        keeps = {keep.topic: keep for keep in upkeep.keeps}
-        found = units(self.live)
-        # The newest file says what the table holds. It stays if it has no rows, and is replaced otherwise.
-        if found and not self._delta.ends(found[-1].name):
-            found.pop()
-        return [unit for unit in found if is_past_keeping(self._delta.ends(unit.name), unit, keeps, now_ms)]
-
-    def _drop(self, dropped: Sequence[Unit], now_ms: int) -> None:
-        gone = {file.name for unit in dropped for file in unit.files}
-        if newest_published(self.live).name in gone:
+    def _drop(self, left: list[DataFile], dropped: set[str], now_ms: int) -> None:
+        if newest_published(self.live).name in dropped:
             self._publish_nothing()
-        live = [file for file in self.live if file.name not in gone]
-        self._log.replace(live)
-        self._delta.follow(live, self._clock_ms(), is_gone=True)
-        self._retired.add(gone, now_ms)
+            left = [*left, self.live[-1]]
+        self._log.replace(left)
+        self._delta.follow(left, self._clock_ms(), is_gone=True)
+        self._retired.add(dropped, now_ms)
         self._retired.save()
 
     def _publish_nothing(self) -> None:
@@ -199,8 +193,8 @@ class Table:
         if len(self.live) >= MANY_LISTED_FILES and not self._has_warned:
             self._has_warned = True
             log.warning(
-                "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows for "
-                "a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
+                "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows "
+                "for a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
                 self._directory,
                 len(self.live),
             )

@@ -205,8 +205,8 @@ class PlainTableCheck:
         added = self._added.get(file.name)
         if added is None or file.is_covered:
             return
-        modified_ms = added["add"].get("modificationTime")
-        if added != delta_log.add(file.name, file.size, modified_ms, content):
+        modified_ms, is_new = (added["add"].get(name) for name in ("modificationTime", "dataChange"))
+        if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=is_new is True):
             yield Finding(self._directory / names.DELTA_LOG, None, f"it describes {file.name} wrongly")
 
     def _footer(self, path: Path) -> tuple[Footer, Content]:

@@ -336,7 +336,7 @@ def test_rows_that_are_not_kept(spark: SparkSession, publisher: Publisher, tmp_p
     rows = rows_of(spark.read.parquet(publisher.path))
     assert sorted(rows) == sorted(new.rows) == sorted(row for row in running.rows if row in set(rows))
     first = min(offset for _, _, offset, _ in rows)
-    assert 40 < first <= 80 and len(rows) == (160 - first) * len(PARTITIONS)
+    assert 72 < first <= 80 and len(rows) == (160 - first) * len(PARTITIONS)
     publisher.drop_below(160)
     assert spark.read.parquet(publisher.path).count() == 0
     publisher.publish(1)
