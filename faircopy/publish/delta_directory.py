@@ -14,7 +14,6 @@ from faircopy.publish.delta_log import Action, DeltaFormatError, LastCheckpoint,
 from faircopy.publish.file_content import content_in
 from faircopy.publish.files import Files, delete_tree, rename_durably, write_durably
 from faircopy.publish.offsets import NextOffsets
-from faircopy.publish.recovery import newest_published
 from faircopy.publish.spark_log import DataFile
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class DeltaDirectory:
         if not self._files.is_directory(self._directory):
             self._make(live, now_ms)
         # A crash may have come between the two logs of one publication, which is the last.
-        self.follow(live, now_ms, is_gone=False, newest=newest_published(live).name)
+        self.follow(live, now_ms, is_gone=False, newest=live[-1].name)
 
     def ends(self, name: str) -> NextOffsets:
         """Up to which offset a listed file goes, in each partition that it has rows of."""

@@ -19,13 +19,14 @@ from pathlib import Path
 from faircopy.errors import FaircopyError
 from faircopy.publish import names, spark_log
 from faircopy.publish.columns import decode
+from faircopy.publish.compaction import unmerged_in
 from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
 from faircopy.publish.delta_directory import DeltaDirectory
 from faircopy.publish.files import Files, make_directories
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
 from faircopy.publish.offsets import Held
-from faircopy.publish.recovery import newest_published, recover
+from faircopy.publish.recovery import recover
 from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.spark_log import DataFile
@@ -63,8 +64,9 @@ class Table:
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
-            self.held = recover(files, directory, self._log, self._retired, clock_ms())
-            self._delta.open(self._log.live, clock_ms())
+            self.held, live = recover(files, directory, self._log, self._retired, clock_ms())
+            self._delta.open(live, clock_ms())
+            self._unmerged = unmerged_in(live)
         except BaseException:
             self.close()
             raise
@@ -75,8 +77,8 @@ class Table:
 
     @property
     def live(self) -> Sequence[DataFile]:
-        """The live files, oldest first."""
-        return self._log.live
+        """The live files, oldest first, read from disk."""
+        return self._log.live()
 
     def publish(self, cuts: Sequence[Cut]) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
@@ -94,6 +96,7 @@ class Table:
         entry = self._log.next_entry
         written = self._write(entry, new, held)
         self._log.append(written.file)
+        self._unmerged = self._unmerged.with_file(written.file)
         self.held = held
         self._delta.publish(written, self._clock_ms())
         if spark_log.is_compact(entry):
@@ -109,8 +112,9 @@ class Table:
         Raises DeltaFormatError, FsyncError or OSError.
         """
         now_ms = self._now_ms()
-        left = self._trimmer.left(self.live, upkeep, now_ms)
-        dropped = {file.name for file in self.live} - {file.name for file in left}
+        live = self._log.live()
+        left = self._trimmer.left(live, upkeep, now_ms)
+        dropped = {file.name for file in live} - {file.name for file in left}
         if dropped:
             self._drop(left, dropped, now_ms)
         self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
@@ -118,10 +122,11 @@ class Table:
         return Tidied(len(dropped), self._retired.count)
 
     def _drop(self, left: list[DataFile], dropped: set[str], now_ms: int) -> None:
-        if newest_published(self.live).name in dropped:
+        if self._log.newest.name in dropped:
             self._publish_nothing()
-            left = [*left, self.live[-1]]
+            left = [*left, self._log.newest]
         self._log.replace(left)
+        self._unmerged = unmerged_in(left)
         self._delta.follow(left, self._clock_ms(), is_gone=True)
         self._retired.add(dropped, now_ms)
         self._retired.save()
@@ -173,13 +178,16 @@ class Table:
 
     def _now_ms(self) -> int:
         """The time of a new entry, which is never before that of the last one."""
-        return max(self._clock_ms(), self.live[-1].modified_ms)
+        return max(self._clock_ms(), self._log.newest.modified_ms)
 
     def _merge(self) -> None:
         """Merge what is due. The rows stay the same for all readers."""
-        live = self._merger.merged(self.live, self._log.next_compact)
+        if not self._unmerged.is_due:
+            return
+        live = self._merger.merged(self._log.live(), self._log.next_compact)
         if live is not None:
             self._log.replace(live)
+            self._unmerged = unmerged_in(live)
             self._delta.follow(live, self._clock_ms(), is_gone=False)
 
     def _delete_superseded(self) -> None:
@@ -190,13 +198,13 @@ class Table:
             log.warning("deleting old entries in %s: %s", self._directory, error)
 
     def _warn_if_large(self) -> None:
-        if len(self.live) >= MANY_LISTED_FILES and not self._has_warned:
+        if self._log.count >= MANY_LISTED_FILES and not self._has_warned:
             self._has_warned = True
             log.warning(
                 "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows "
                 "for a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
                 self._directory,
-                len(self.live),
+                self._log.count,
             )
 
     def _reply(
