@@ -20,7 +20,7 @@ from faircopy.publish.schema import FORMAT, FooterError
 from faircopy.publish.spark_log import DataFile
 
 
-class Recovered(NamedTuple):
+class FoundTable(NamedTuple):
     """What a table holds, and its live files, oldest first."""
 
     held: Held
@@ -29,7 +29,7 @@ class Recovered(NamedTuple):
 
 def recover(
     files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int
-) -> Recovered:
+) -> FoundTable:
     """Load the table in `directory` into `log` and `retired`, or create it.
 
     Raises TableDamagedError, NewerFormatError, FsyncError or OSError.
@@ -48,7 +48,7 @@ def recover(
     if not is_sound(files, directory, last):
         raise damaged(directory, f"{newest.name} is damaged: it does not match the checksum in its name")
     try:
-        return Recovered(read_footer(files, newest).held, live)
+        return FoundTable(read_footer(files, newest).held, live)
     except (pa.ArrowException, FooterError) as error:
         raise damaged(directory, f"{newest.name} is damaged ({error})") from error
 
