@@ -96,6 +96,7 @@ def tables(parts: Parts) -> list[dict[str, Any]]:
             "waiting": sum(
                 partition.log.end_offset - table.first_offset(partition) for partition in table.partitions()
             ),
+            "skipped": table.skipped,
             "directory": str(table.directory),
         }
         for table in parts.plain_tables.tables.values()

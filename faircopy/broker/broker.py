@@ -284,6 +284,10 @@ class Broker:
         self.catalog.after_delete = self._forget_offsets_of_deleted
         self.ready_ms = self.clock.monotonic_ms()
 
+    async def _apply_retention(self) -> None:
+        unpublished_from = self.plain_tables.unpublished_from
+        await apply_retention(self.catalog, unpublished_from, self.settings.plain_unpublished_max_bytes)
+
     def is_whole(self) -> bool:
         """Whether all shards are led, so that nothing is missing."""
         return self.shards.are_all_led
@@ -313,7 +317,7 @@ class Broker:
         self._every(interval_ms, self.shards.forget_idle)
         self._every(FORGET_GONE_INTERVAL_MS, self.shards.forget_gone)
         self._spawn(self.plain_tables.run())
-        self._every(settings.retention_check_interval_ms, lambda: apply_retention(self.catalog))
+        self._every(settings.retention_check_interval_ms, self._apply_retention)
         self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)
         self._every(ABANDONED_MS, self.snapshots.remove_abandoned)
         self._every(settings.offsets_retention_check_interval_ms, self.shards.expire_offsets)

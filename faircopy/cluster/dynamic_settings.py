@@ -33,6 +33,8 @@ CHANGEABLE = frozenset(
         "plain.grace.ms",
         "plain.interval.ms",
         "plain.max.bytes",
+        "plain.retention.ms",
+        "plain.unpublished.max.bytes",
         "request.max.bytes",
         "requests.in.flight.max.bytes",
         "topic.max.message.bytes",

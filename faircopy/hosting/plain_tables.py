@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
@@ -22,8 +23,8 @@ from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
 from faircopy.publish.client import Publisher, PublishError
-from faircopy.publish.compaction import Upkeep
-from faircopy.publish.requests import Chunk, Cut, Publish
+from faircopy.publish.requests import Chunk, Cut, Publish, Tidy
+from faircopy.publish.trimming import FOREVER_MS, Keep, Upkeep
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.paths import exists
@@ -32,9 +33,13 @@ from faircopy.storage.space_watch import SpaceWatch
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
+TABLES_AT_ONCE = 8
 VISIBLE_POLL_SECONDS = 0.002
 RETRY_MS = 2_000
 BROKEN_RETRY_MS = 60_000
+TIDY_CHECK_MS = 1_000
+TIDY_INTERVAL_MS = 60_000  # while rows or files wait until they are old enough to go
+AS_THE_TOPIC = -2
 DOOMED_PREFIX = "doomed-tables/"
 
 
@@ -53,6 +58,10 @@ class PlainTable:
         self.next_offsets: dict[tuple[str, int], int] = {}
         self.due_ms = 0.0
         self.published_bytes = 0
+        self.skipped = 0
+        self.tidied: Upkeep | None = None
+        self.tidy_due_ms = 0.0
+        self.tidy_check_due_ms = 0.0
 
     def partitions(self) -> Iterable[HostedPartition]:
         """The partitions that can be published."""
@@ -74,9 +83,9 @@ class PlainTable:
         return min(int(topic.config("plain.max.bytes")) for topic in self.topics)
 
     @property
-    def upkeep(self) -> Upkeep:
-        """The settings of the table's upkeep: the longest grace among its topics."""
-        return Upkeep(max(int(topic.config("plain.grace.ms")) for topic in self.topics))
+    def grace_ms(self) -> int:
+        """The longest grace among the table's topics."""
+        return max(int(topic.config("plain.grace.ms")) for topic in self.topics)
 
     @property
     def shown_bytes(self) -> int:
@@ -114,6 +123,7 @@ class PlainTables:
         self._is_whole = is_whole
         self._must_sync = durability is Durability.OS
         self._publisher = publisher
+        self._turns = asyncio.Semaphore(TABLES_AT_ONCE)
         self.tables: dict[str, PlainTable] = {}
         catalog.on_change = self._topic_changed
         for hosted in catalog.topics.values():
@@ -131,6 +141,7 @@ class PlainTables:
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
             table.topics.append(hosted)
             table.is_open = False
+            table.tidied = None
 
     def doom(self, hosted: HostedTopic) -> dict[str, bytes | None]:
         """Changes of the cluster store to write together with a topic's deletion, so that its own table is
@@ -165,10 +176,18 @@ class PlainTables:
             except PublishError as error:
                 log.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)
-            for table in list(self.tables.values()) if self._is_whole() else ():
-                # On a full disk, publishing waits: the remaining space is for what frees more.
-                if table.topics and self._space.shortage is None and self._is_due(table):
-                    await self._publish_guarded(table)
+            # On a full disk, publishing waits: the remaining space is for what frees more.
+            if self._is_whole() and self._space.shortage is None:
+                await self._do(self._bring_up_to_date, self._is_due)
+            if self._is_whole():
+                await self._do(self._tidy, self._has_to_tidy)
+
+    async def _do(
+        self, step: Callable[[PlainTable], Awaitable[None]], is_due: Callable[[PlainTable], bool]
+    ) -> None:
+        """Do a step for all tables that need it. While the publisher works on one, others are prepared."""
+        due = [table for table in self.tables.values() if table.topics and is_due(table)]
+        await asyncio.gather(*(self._guarded(table, step) for table in due))
 
     def _is_due(self, table: PlainTable) -> bool:
         if not table.is_open:
@@ -181,14 +200,18 @@ class PlainTables:
         is_time = self._clock.monotonic_ms() >= table.due_ms
         return is_time or table.shown_bytes - table.published_bytes >= table.max_bytes
 
-    async def _publish_guarded(self, table: PlainTable) -> None:
+    async def _bring_up_to_date(self, table: PlainTable) -> None:
+        if not table.is_open:
+            await self._open(table)
+        if table.topics and table.has_news:
+            table.due_ms = self._clock.monotonic_ms() + table.interval_ms
+            await self._publish(table)
+
+    async def _guarded(self, table: PlainTable, step: Callable[[PlainTable], Awaitable[None]]) -> None:
         now_ms = self._clock.monotonic_ms()
-        table.due_ms = now_ms + table.interval_ms
         try:
-            if not table.is_open:
-                await self._open(table)
-            if table.topics and table.has_news:
-                await self._publish(table)
+            async with self._turns:
+                await step(table)
         except (FaircopyError, OSError) as error:
             # Whatever went wrong, ask the table itself how far it is before sending anything again.
             table.is_open = False
@@ -226,15 +249,57 @@ class PlainTables:
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
-        published = await self._publisher.publish(
-            Publish(table.name, str(table.directory), tuple(parts), table.upkeep)
-        )
+        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts)))
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
         table.published_bytes = shown_bytes
+        if published.skipped_offsets:
+            table.skipped += published.skipped_offsets
+            log.error(
+                "plain table %s: %d messages were deleted from their logs before they were published",
+                table.name,
+                published.skipped_offsets,
+            )
         if published.skipped_records:
             log.warning(
                 "plain table %s: %d records could not be decoded", table.name, published.skipped_records
             )
+
+    # -- what tables keep ------------------------------------------------------------------------------------
+
+    def _has_to_tidy(self, table: PlainTable) -> bool:
+        now_ms = self._clock.monotonic_ms()
+        if not table.is_open or now_ms < table.tidy_check_due_ms:
+            return False
+        table.tidy_check_due_ms = now_ms + TIDY_CHECK_MS
+        return now_ms >= table.tidy_due_ms or self._upkeep(table) != table.tidied
+
+    async def _tidy(self, table: PlainTable) -> None:
+        if not table.topics:
+            return
+        upkeep = self._upkeep(table)
+        tidied = await self._publisher.tidy(Tidy(table.name, str(table.directory), upkeep))
+        is_waiting = tidied.retired_files or any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)
+        wait_ms = min(TIDY_INTERVAL_MS, upkeep.grace_ms) if is_waiting else math.inf
+        table.tidy_due_ms = self._clock.monotonic_ms() + wait_ms
+        table.tidied = upkeep
+        if tidied.dropped_files:
+            log.info("plain table %s: rows that are not kept any more are gone", table.name)
+
+    def _upkeep(self, table: PlainTable) -> Upkeep:
+        """What the table keeps: of all topics that it was made of and that still exist."""
+        held = sorted({topic for topic, _ in table.next_offsets})
+        found = [hosted for name in held if (hosted := self._catalog.topics.get(name)) is not None]
+        kept = [hosted for hosted in found if hosted.topic.id not in table.strangers]
+        return Upkeep(tuple(_keep(hosted) for hosted in kept), table.grace_ms)
+
+    def unpublished_from(self, partition: HostedPartition) -> int | None:
+        """The first offset that a table still waits for; None if none does, or if there is no room for it."""
+        for table in self.tables.values():
+            if self._space.shortage is None and any(each is partition for each in table.partitions()):
+                return table.next_offsets.get(partition.name, 0) if table.is_open else 0
+        return None
+
+    # -- cuts ------------------------------------------------------------------------------------------------
 
     async def _reached(self, partition: HostedPartition, end_offset: int) -> None:
         """Wait until everything below `end_offset` is visible and fsynced."""
@@ -263,6 +328,15 @@ class PlainTables:
     async def stop(self) -> None:
         """Stop the publisher's process."""
         await self._publisher.stop()
+
+
+def _keep(hosted: HostedTopic) -> Keep:
+    """What a table keeps of a topic."""
+    retention_ms = int(hosted.config("plain.retention.ms"))
+    if retention_ms != AS_THE_TOPIC:
+        return Keep(hosted.topic.name, {}, retention_ms)
+    sound = (partition for partition in hosted.partitions if partition.failure is None)
+    return Keep(hosted.topic.name, {each.name.partition: each.log.start_offset for each in sound})
 
 
 def table_name(hosted: HostedTopic) -> str:

@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
+from faircopy.datalog.log import DataLog
 from faircopy.datalog.segment import LogSegment
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.partition.hosted import HostedPartition
 
+logger = logging.getLogger(__name__)
+
 UNLIMITED = -1
 
 
-async def apply_retention(catalog: Catalog) -> None:
+UnpublishedFrom = Callable[[HostedPartition], int | None]
+"""The first offset of a partition that a plain table still waits for; None if no table does."""
+
+
+async def apply_retention(
+    catalog: Catalog, unpublished_from: UnpublishedFrom, unpublished_bytes_max: int
+) -> None:
     """Trim every log to its topic's retention, by whole segments."""
     for hosted in list(catalog.topics.values()):
         for partition in hosted.partitions:
             if partition.failure is None:
-                trim_partition(hosted, partition)
+                trim_partition(hosted, partition, unpublished_from(partition), unpublished_bytes_max)
 
 
-def trim_partition(hosted: HostedTopic, partition: HostedPartition) -> None:
+def trim_partition(
+    hosted: HostedTopic,
+    partition: HostedPartition,
+    unpublished_from: int | None = None,
+    unpublished_bytes_max: int = 0,
+) -> None:
     """Append a TRIM if the partition has segments to give up. Roll the log if the last segment is old."""
     log = partition.log
     now_ms = log.stamp()
     offset = start_offset_to_keep(hosted, partition, now_ms)
+    if unpublished_from is not None and offset > unpublished_from:
+        offset = start_offset_to_publish(log, offset, unpublished_from, unpublished_bytes_max)
+        if offset > unpublished_from:
+            logger.error(
+                "%s: offsets %d to %d are deleted though their plain table does not have them yet: more than "
+                "%d bytes wait for it (setting plain.unpublished.max.bytes)",
+                partition.name,
+                unpublished_from,
+                offset - 1,
+                unpublished_bytes_max,
+            )
     if offset > partition.state.start_offset:
         partition.trim(offset, lambda: None)
     if log.segments and is_older(log.segments[-1].began_ms, hosted.segment_ms, now_ms):
@@ -46,6 +74,21 @@ def start_offset_to_keep(hosted: HostedTopic, partition: HostedPartition, now_ms
         spare_bytes -= segment.size
         offset = end
     return offset
+
+
+def start_offset_to_publish(log: DataLog, offset: int, unpublished_from: int, bytes_max: int) -> int:
+    """The start of the log if retention asks for `offset`, and a plain table still waits for what begins at
+    `unpublished_from`: then segments with such messages stay, the newest ones, of up to `bytes_max`.
+    """
+    ends = [*(segment.base_offset for segment in log.segments), log.end_offset][1:]
+    waiting_bytes = 0
+    for segment, end in reversed(list(zip(log.segments, ends, strict=True))):
+        if end > offset:
+            continue
+        waiting_bytes += segment.size
+        if end <= unpublished_from or waiting_bytes > bytes_max:
+            return end
+    return log.start_offset
 
 
 def is_expired(segment: LogSegment, hosted: HostedTopic, now_ms: int) -> bool:

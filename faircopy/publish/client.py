@@ -22,6 +22,8 @@ from faircopy.publish.requests import (
     Published,
     Request,
     RequestError,
+    Tidied,
+    Tidy,
     format_request,
     parse_reply,
 )
@@ -54,6 +56,9 @@ class Publisher(Protocol):
 
     async def publish(self, publication: Publish) -> Published:
         """Publish the parts of a cut that the table does not have yet, all or nothing."""
+
+    async def tidy(self, request: Tidy) -> Tidied:
+        """Drop the rows that are not kept, and delete files whose grace is over."""
 
     async def drop_table(self, table: str, directory: str) -> None:
         """Delete the table, if it is there."""
@@ -94,6 +99,10 @@ class PublisherProcess:
     async def publish(self, publication: Publish) -> Published:
         """Publish the parts of a cut that the table does not have yet, all or nothing."""
         return Published(**await self._ask(publication, "published"))
+
+    async def tidy(self, request: Tidy) -> Tidied:
+        """Drop the rows that are not kept, and delete files whose grace is over."""
+        return Tidied(**await self._ask(request, "tidied"))
 
     async def drop_table(self, table: str, directory: str) -> None:
         """Delete the table, if it is there."""

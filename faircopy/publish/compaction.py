@@ -7,24 +7,17 @@ merge takes nothing from anybody, and can be done once and for all: what is merg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from faircopy.publish import names
 from faircopy.publish.spark_log import DataFile
 
 MEBIBYTE = 1024 * 1024
-HOUR_MS = 3_600_000
 
-MANY_FILES = 512  # at one publication in ten seconds they are those of 85 minutes
+MANY_FILES = 256  # at one publication in ten seconds they are those of 43 minutes
 LARGE_BYTES = 64 * MEBIBYTE  # a file as large as this is left alone
 MERGED_BYTES = 128 * MEBIBYTE
-
-
-class Upkeep(NamedTuple):
-    """Settings of a table's upkeep. The grace must exceed the duration of any batch query."""
-
-    grace_ms: int = HOUR_MS
 
 
 class Merge(NamedTuple):
@@ -32,6 +25,36 @@ class Merge(NamedTuple):
 
     start: int
     stop: int
+
+
+class Unmerged(NamedTuple):
+    """The small files at the end of a table, so that nobody has to look at all files before it is time.
+
+    `is_closed` says that small files somewhere before can't become more.
+    """
+
+    files: int = 0
+    size_bytes: int = 0
+    is_closed: bool = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether `plan` may find something to merge."""
+        return self.is_closed or self.files >= MANY_FILES or self.size_bytes >= MERGED_BYTES
+
+    def with_file(self, file: DataFile) -> Unmerged:
+        """After a file has come to the end."""
+        if _is_small(file):
+            return Unmerged(self.files + 1, self.size_bytes + file.size, self.is_closed)
+        return Unmerged(is_closed=self.is_closed or self.files > 1)
+
+
+def unmerged_in(live: Iterable[DataFile]) -> Unmerged:
+    """What waits in a table with these files, oldest first."""
+    unmerged = Unmerged()
+    for file in live:
+        unmerged = unmerged.with_file(file)
+    return unmerged
 
 
 def plan(files: Sequence[DataFile]) -> list[Merge]:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from faircopy.publish import names
 from faircopy.publish.checksum import SummedFile
+from faircopy.publish.file_content import Content, content_of
 from faircopy.publish.files import Files, rename_durably
 from faircopy.publish.offsets import Held
 from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
 from faircopy.publish.spark_log import DataFile
-from faircopy.publish.statistics import Statistics, statistics_of
 
 ROW_GROUP_BYTES = 8 * 1024 * 1024
 
@@ -30,6 +30,7 @@ class DataFileWriter:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._slices: list[Slice] = []
+        self._footer: Footer | None = None
         self.rows = 0
 
     def add(self, rows: pa.RecordBatch, slices: Iterable[Slice]) -> None:
@@ -45,12 +46,14 @@ class DataFileWriter:
         """Write the remaining rows, and the footer that says what the table holds. This does not sync."""
         if self._waiting or not self.rows:
             self._write_row_group()  # older readers fail on a file without any row group
-        self._writer.add_key_value_metadata(footer_metadata(Footer(held, self._slices)))
+        self._footer = Footer(held, self._slices)
+        self._writer.add_key_value_metadata(footer_metadata(self._footer))
         self._writer.close()
 
-    def statistics(self) -> Statistics:
-        """The statistics of a finished file."""
-        return statistics_of(self._metadata[0])
+    def content(self) -> Content:
+        """What a finished file holds."""
+        assert self._footer
+        return content_of(self._metadata[0], self._footer)
 
     def abandon(self) -> None:
         """Close a file that won't be finished; its content is worthless."""
@@ -79,7 +82,7 @@ class Written(NamedTuple):
     """A new data file."""
 
     file: DataFile
-    statistics: Statistics
+    content: Content
 
 
 def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> Written:
@@ -100,4 +103,4 @@ def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> W
         size = file.size
     finished = path.with_name(names.with_checksum(path.name, summed.checksum))
     rename_durably(files, unfinished, finished)
-    return Written(DataFile(finished.name, size, modified_ms), writer.statistics())
+    return Written(DataFile(finished.name, size, modified_ms), writer.content())

@@ -11,9 +11,10 @@ from crc32c import crc32c
 from faircopy.publish import delta_log, names
 from faircopy.publish.data_file import Written
 from faircopy.publish.delta_log import Action, DeltaFormatError, LastCheckpoint, Snapshot
+from faircopy.publish.file_content import content_in
 from faircopy.publish.files import Files, delete_tree, rename_durably, write_durably
+from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.spark_log import DataFile
-from faircopy.publish.statistics import statistics_in
 
 log = logging.getLogger(__name__)
 
@@ -46,15 +47,23 @@ class DeltaDirectory:
                 delete_tree(self._files, self._directory)
         if not self._files.is_directory(self._directory):
             self._make(live, now_ms)
-        self.follow(live, now_ms, is_gone=False)
+        # A crash may have come between the two logs of one publication, which is the last.
+        self.follow(live, now_ms, is_gone=False, newest=live[-1].name)
+
+    def ends(self, name: str) -> NextOffsets:
+        """Up to which offset a listed file goes, in each partition that it has rows of."""
+        return delta_log.ends_of(self._snapshot.adds[name])
 
     def publish(self, written: Written, now_ms: int) -> None:
         """Add a file with new rows. Raises FsyncError or OSError."""
         file = written.file
-        self._commit([delta_log.add(file.name, file.size, now_ms, written.statistics)])
+        self._commit([delta_log.add(file.name, file.size, now_ms, written.content, is_new=True)])
 
-    def follow(self, live: Sequence[DataFile], now_ms: int, *, is_gone: bool) -> None:
-        """List what batch reads of `live` find; `is_gone` says whether rows went with the files that went.
+    def follow(
+        self, live: Sequence[DataFile], now_ms: int, *, is_gone: bool, newest: str | None = None
+    ) -> None:
+        """List what batch reads of `live` find. `is_gone` says whether rows went with the files that went;
+        `newest` is the only file that may bring rows which were not there before.
 
         Raises FsyncError or OSError.
         """
@@ -64,14 +73,14 @@ class DeltaDirectory:
         new = [file for file in wanted.values() if delta_log.size_of(listed.get(file.name)) != file.size]
         actions = [
             *(delta_log.remove(name, now_ms, is_gone=is_gone) for name in gone),
-            *(self._add(file, now_ms) for file in new),
+            *(self._add(file, now_ms, is_new=file.name == newest) for file in new),
         ]
         if actions:
             self._commit(actions)
 
-    def _add(self, file: DataFile, now_ms: int) -> Action:
-        statistics = statistics_in(self._files, self._table / file.name)
-        return delta_log.add(file.name, file.size, now_ms, statistics)
+    def _add(self, file: DataFile, now_ms: int, *, is_new: bool) -> Action:
+        content = content_in(self._files, self._table / file.name)
+        return delta_log.add(file.name, file.size, now_ms, content, is_new=is_new)
 
     def _make(self, live: Sequence[DataFile], now_ms: int) -> None:
         """Make the log with its first version, in one step."""
@@ -79,7 +88,7 @@ class DeltaDirectory:
         delete_tree(self._files, unfinished)
         self._files.make_directory(unfinished)
         write_durably(self._files, unfinished / delta_log.GUARD, delta_log.GUARD_CONTENT)
-        added = [self._add(file, now_ms) for file in read_in_batch(live)]
+        added = [self._add(file, now_ms, is_new=True) for file in read_in_batch(live)]
         actions = [delta_log.PROTOCOL, delta_log.metadata(str(self._table), now_ms), *added]
         write_durably(self._files, unfinished / delta_log.version_name(0), delta_log.format_version(actions))
         rename_durably(self._files, unfinished, self._directory)

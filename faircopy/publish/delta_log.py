@@ -25,7 +25,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 from uuid import NAMESPACE_URL, uuid5
@@ -34,7 +34,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from faircopy.errors import FaircopyError
-from faircopy.publish import names
+from faircopy.publish.file_content import Content
+from faircopy.publish.offsets import NextOffsets, offsets_from_json
 from faircopy.publish.schema import HEADERS_TYPE, SCHEMA, TIMESTAMP_TYPE
 
 CHECKPOINT_INTERVAL = 64
@@ -44,6 +45,8 @@ GUARD = "_read_no_subdirectories.parquet"
 GUARD_CONTENT = (
     b"Not Parquet, so that a search of subdirectories fails. Read the Delta log, or *.parquet above.\n"
 )
+
+_ENDS = "faircopy.ends"  # JSON {topic: {partition: the offset after the last one in the file}}
 
 Action = dict[str, Any]  # one line of a version
 
@@ -109,6 +112,7 @@ _CHECKPOINT_SCHEMA = pa.schema(
                     ("modificationTime", pa.int64()),
                     ("dataChange", pa.bool_()),
                     ("stats", pa.string()),
+                    ("tags", _STRINGS),
                 ]
             ),
         ),
@@ -206,16 +210,17 @@ def _schema() -> Action:
     return {"type": "struct", "fields": fields}
 
 
-def add(name: str, size: int, now_ms: int, stats: Mapping[str, Any]) -> Action:
-    """A file comes. Merged files bring no rows that were not there before."""
+def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) -> Action:
+    """A file comes; `is_new` says whether with rows that were not there before."""
     return {
         "add": {
             "path": quote(name),
             "partitionValues": {},
             "size": size,
             "modificationTime": now_ms,
-            "dataChange": not names.is_merged(name),
-            "stats": json.dumps(stats, separators=(",", ":")),
+            "dataChange": is_new,
+            "stats": json.dumps(content.statistics, separators=(",", ":")),
+            "tags": {_ENDS: json.dumps(content.ends, separators=(",", ":"))},
         }
     }
 
@@ -223,6 +228,14 @@ def add(name: str, size: int, now_ms: int, stats: Mapping[str, Any]) -> Action:
 def size_of(added: Action | None) -> int | None:
     """The size of a file that is listed, if it is."""
     return added["add"].get("size") if added else None
+
+
+def ends_of(added: Action) -> NextOffsets:
+    """Up to which offset a file goes, in each partition that it has rows of. Raises DeltaFormatError."""
+    try:
+        return offsets_from_json(json.loads(added["add"]["tags"][_ENDS]))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise DeltaFormatError(f"it does not say which offsets a file has ({error!r})") from error
 
 
 def remove(name: str, now_ms: int, *, is_gone: bool) -> Action:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from crc32c import crc32c
 
 from faircopy.errors import FaircopyError
 from faircopy.publish import names, spark_log
@@ -27,15 +30,29 @@ def damaged(directory: Path, why: str) -> TableDamagedError:
     )
 
 
+class Compacted(NamedTuple):
+    """The newest compact entry, and the CRC32C of its content."""
+
+    entry: int
+    checksum: int
+
+
 class LogDirectory:
-    """The log of the table in `directory`. `live` are its files, oldest first."""
+    """The log of the table in `directory`.
+
+    It may list tens of thousands of files, and a publisher may have hundreds of tables. So the list stays on
+    disk, and here is only its end: what was added since the newest compact entry.
+    """
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._table = directory
         self._directory = directory / names.SPARK_LOG
         self._entries: list[int] = []
-        self.live: list[DataFile] = []
+        self._compact = Compacted(-1, 0)
+        self._added: list[DataFile] = []
+        self.newest = DataFile("", 0, 0)
+        self.count = 0
 
     @property
     def next_entry(self) -> int:
@@ -62,27 +79,54 @@ class LogDirectory:
         write_durably(self._files, first, self._content([schema_file]))
         rename_durably(self._files, unfinished, self._directory)
 
-    def load(self) -> None:
-        """Read the live files. Raises TableDamagedError. Deletes the leftovers of a crash."""
+    def load(self) -> list[DataFile]:
+        """Read the live files, oldest first. Raises TableDamagedError. Deletes the leftovers of a crash."""
         self._entries = sorted(self._scan())
-        self.live = [file for entry in self._current() for file in self._read(entry)]
-        if not self.live:
+        compact, *later = self._current()
+        content = self._files.read(self._directory / entry_name(compact))
+        self._compact = Compacted(compact, crc32c(content))
+        self._added = [file for entry in later for file in self._read(entry)]
+        live = [*self._parsed(compact, content), *self._added]
+        if not live:
             raise damaged(self._table, f"{names.SPARK_LOG} lists no file")
+        self.newest, self.count = live[-1], len(live)
+        return live
+
+    def live(self) -> list[DataFile]:
+        """The live files, oldest first, read from disk. Raises TableDamagedError or OSError."""
+        return [*self._parsed(self._compact.entry, self._compacted()), *self._added]
 
     def append(self, added: DataFile) -> None:
         """Publish a data file."""
         entry = self.next_entry
-        self._write(entry, [*self.live, added] if is_compact(entry) else [added])
-        self.live.append(added)
+        if is_compact(entry):
+            self._write_compact(entry, self._compacted(), [*self._added, added])
+        else:
+            self._write(entry, self._content([added]))
+            self._added.append(added)
+        self.newest, self.count = added, self.count + 1
 
     def replace(self, live: list[DataFile]) -> None:
         """Change the list of live files, by the next compact entry."""
-        self._write(self.next_compact, live)
-        self.live = live
+        self._write_compact(self.next_compact, self._content([]), live)
+        self.newest, self.count = live[-1], len(live)
 
-    def _write(self, entry: int, listed: list[DataFile]) -> None:
-        write_durably(self._files, self._directory / entry_name(entry), self._content(listed))
+    def _write_compact(self, entry: int, former: bytes, added: list[DataFile]) -> None:
+        content = former + self._content(added).removeprefix(self._content([]))
+        self._write(entry, content)
+        self._compact, self._added = Compacted(entry, crc32c(content)), []
+
+    def _write(self, entry: int, content: bytes) -> None:
+        write_durably(self._files, self._directory / entry_name(entry), content)
         self._entries.append(entry)
+
+    def _compacted(self) -> bytes:
+        """The content of the newest compact entry."""
+        path = self._directory / entry_name(self._compact.entry)
+        content = self._files.read(path)
+        if crc32c(content) != self._compact.checksum:
+            raise damaged(self._table, f"{path} has changed since it was read or written")
+        return content
 
     def delete_superseded(self) -> None:
         """Delete entries that no reader needs any more."""
@@ -113,9 +157,12 @@ class LogDirectory:
         return current
 
     def _read(self, entry: int) -> Iterator[DataFile]:
+        return self._parsed(entry, self._files.read(self._directory / entry_name(entry)))
+
+    def _parsed(self, entry: int, content: bytes) -> Iterator[DataFile]:
         path = self._directory / entry_name(entry)
         try:
-            listed = list(spark_log.parse_entry(self._files.read(path)))
+            listed = list(spark_log.parse_entry(content))
         except LogFormatError as error:
             raise damaged(self._table, f"{path} is damaged: {error}") from error
         for directory, file in listed:

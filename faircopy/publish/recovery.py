@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,33 +20,37 @@ from faircopy.publish.schema import FORMAT, FooterError
 from faircopy.publish.spark_log import DataFile
 
 
-def recover(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> Held:
-    """Load the table in `directory` into `log` and `retired`, or create it; return what it holds.
+class FoundTable(NamedTuple):
+    """What a table holds, and its live files, oldest first."""
+
+    held: Held
+    live: list[DataFile]
+
+
+def recover(
+    files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int
+) -> FoundTable:
+    """Load the table in `directory` into `log` and `retired`, or create it.
 
     Raises TableDamagedError, NewerFormatError, FsyncError or OSError.
     """
     retired.load()
     if not log.exists():
         _make(files, directory, log, retired, now_ms)
-    log.load()
-    _sweep(files, directory, log, retired, now_ms)
+    live = log.load()
+    _sweep(files, directory, check_live_files(files, directory, live), log, retired, now_ms)
     if retired.format < FORMAT:
         retired.delete_expired(now_ms, grace_ms=0)
         retired.save()
-    last = newest_published(log.live)
+    last = log.newest
     newest = directory / last.name
     # A damaged footer must not be read: it can make pyarrow end the process.
     if not is_sound(files, directory, last):
         raise damaged(directory, f"{newest.name} is damaged: it does not match the checksum in its name")
     try:
-        return read_footer(files, newest).held
+        return FoundTable(read_footer(files, newest).held, live)
     except (pa.ArrowException, FooterError) as error:
         raise damaged(directory, f"{newest.name} is damaged ({error})") from error
-
-
-def newest_published(live: Sequence[DataFile]) -> DataFile:
-    """The file of the last publication, whose footer says what the table holds."""
-    return next(file for file in reversed(live) if not names.is_merged(file.name))
 
 
 def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
@@ -60,9 +65,11 @@ def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFile
     log.make(write_data_file(files, directory / name, now_ms, lambda writer: NOTHING_HELD).file)
 
 
-def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
-    """Delete files that were never published, and retire files that are off the list."""
-    for name in check_live_files(files, directory, log):
+def _sweep(
+    files: Files, directory: Path, others: list[str], log: LogDirectory, retired: RetiredFiles, now_ms: int
+) -> None:
+    """Of other files than live ones, delete those that were never published, and retire the rest."""
+    for name in others:
         sequence = names.sequence_of(name)
         if names.is_temporary(name):
             _delete_temporary(files, directory / name)
@@ -72,14 +79,14 @@ def _sweep(files: Files, directory: Path, log: LogDirectory, retired: RetiredFil
             retired.add([name], now_ms)
 
 
-def check_live_files(files: Files, directory: Path, log: LogDirectory) -> list[str]:
+def check_live_files(files: Files, directory: Path, live: Sequence[DataFile]) -> list[str]:
     """Check that the live files exist and have the right sizes, as far as they are listed; return the other
     names in the directory.
 
     Raises TableDamagedError.
     """
     found = files.list_directory(directory)
-    for file in log.live:
+    for file in live:
         size = found.pop(file.name, None)
         if size is None or (size != file.size and not file.is_covered):
             has = "is missing" if size is None else f"has {size} bytes, not {file.size}"

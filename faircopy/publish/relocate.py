@@ -27,9 +27,8 @@ def relocate(files: Files, directory: Path) -> int:
         log_directory = directory / names.SPARK_LOG
         found = [name for name in files.list_directory(log_directory) if spark_log.entry_of_name(name)]
         changed = [_relocate_entry(files, log_directory / name) for name in found]
-        log = LogDirectory(files, directory)
-        log.load()
-        check_live_files(files, directory, log)
+        live = LogDirectory(files, directory).load()
+        check_live_files(files, directory, live)
         return sum(changed)
     finally:
         lock.close()

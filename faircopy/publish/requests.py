@@ -6,17 +6,19 @@
          "partitions": [
             {"topic": "orders", "topic_id": "3f2a...", "partition": 0, "first_offset": 120, "end_offset": 180,
              "chunks": [{"path": "/log/orders-0/0.log", "position": 4096, "size": 8192}],
-             "spans": [[120, 129, "7.0.1"]]}],
-         "upkeep": {"grace_ms": 3600000}}}
+             "spans": [[120, 129, "7.0.1"]]}]}}
         -> {"id": 2, "published": {"sequence": 40, "rows": 60, "bytes": 12345, ...}}
     {"id": 3, "now_ms": 1790000001000, "drop": {"table": "orders", "directory": "/plain/orders"}}
         -> {"id": 3, "dropped": {}}
+    {"id": 4, "now_ms": 1790000002000, "tidy": {"table": "orders", "directory": "/plain/orders",
+         "upkeep": {"grace_ms": 3600000,
+                    "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1}]}}}
+        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
-`now_ms` is the broker's steady clock, which measures the age of tables' files. `upkeep` may be left out.
-Chunks are whole batches of the broker's log, in order. A span is a transaction's first and last offset, and
-its TxId. Everything is checked before it is used, since the broker and the publisher may have different
-versions.
+`now_ms` is the broker's steady clock, which measures the age of tables' files. Chunks are whole batches of
+the broker's log, in order. A span is a transaction's first and last offset, and its TxId. Everything is
+checked before it is used, since the broker and the publisher may have different versions.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from faircopy.errors import FaircopyError
-from faircopy.publish.compaction import Upkeep
+from faircopy.publish.trimming import FOREVER_MS, Keep, Upkeep
 
 TxidSpan = tuple[int, int, str]
 """The first and last offset of a transaction, and its TxId, as tables show it."""
@@ -71,7 +73,6 @@ class Publish(NamedTuple):
     table: str
     directory: str
     partitions: tuple[Cut, ...]
-    upkeep: Upkeep = Upkeep()
 
 
 class Drop(NamedTuple):
@@ -81,7 +82,15 @@ class Drop(NamedTuple):
     directory: str
 
 
-Request = Open | Publish | Drop
+class Tidy(NamedTuple):
+    """Drop the rows that are not kept, and delete files whose grace is over."""
+
+    table: str
+    directory: str
+    upkeep: Upkeep
+
+
+Request = Open | Publish | Drop | Tidy
 
 
 class Published(NamedTuple):
@@ -89,7 +98,8 @@ class Published(NamedTuple):
     earlier one.
 
     `bytes` is the file's size. `skipped_records` could not be decoded; `skipped_offsets` were in no request,
-    since retention was faster than the publisher. `live_files` are those that a batch read takes.
+    since they were deleted before (offsets before the first publication of a partition do not count).
+    `live_files` are those that a batch read takes.
     """
 
     sequence: int
@@ -98,6 +108,13 @@ class Published(NamedTuple):
     skipped_records: int
     skipped_offsets: int
     live_files: int
+
+
+class Tidied(NamedTuple):
+    """How many files a table dropped. `retired_files` wait for the end of their grace."""
+
+    dropped_files: int
+    retired_files: int
 
 
 def format_request(number: int, now_ms: int, request: Request) -> bytes:
@@ -197,12 +214,25 @@ def _publish(body: Any) -> Publish:
     cuts = tuple(_cut(cut) for cut in _typed(body, "partitions", list))
     if len({(cut.topic, cut.partition) for cut in cuts}) < len(cuts):
         raise ValueError("a partition comes twice")
-    return Publish(_typed(body, "table", str), _absolute(body, "directory"), cuts, _parse_upkeep(body))
+    return Publish(_typed(body, "table", str), _absolute(body, "directory"), cuts)
 
 
-def _parse_upkeep(body: Any) -> Upkeep:
-    settings = _typed(body, "upkeep", dict) if "upkeep" in body else {}
-    return Upkeep(**{name: _natural(settings, name) for name in settings})
+def _tidy(body: Any) -> Tidy:
+    upkeep = _typed(body, "upkeep", dict)
+    keeps = tuple(_keep(keep) for keep in _typed(upkeep, "keeps", list))
+    if len({keep.topic for keep in keeps}) < len(keeps):
+        raise ValueError("a topic comes twice")
+    return Tidy(
+        _typed(body, "table", str), _absolute(body, "directory"), Upkeep(keeps, _natural(upkeep, "grace_ms"))
+    )
+
+
+def _keep(body: Any) -> Keep:
+    age_ms = _typed(body, "age_ms", int)
+    if age_ms < FOREVER_MS:
+        raise ValueError("age_ms is negative")
+    firsts = _typed(body, "first_offsets", dict)
+    return Keep(_typed(body, "topic", str), {int(name): _natural(firsts, name) for name in firsts}, age_ms)
 
 
 def _drop(body: Any) -> Drop:
@@ -226,5 +256,10 @@ def _cut(body: Any) -> Cut:
     )
 
 
-_PARSERS: dict[str, Callable[[Any], Request]] = {"open": _open, "publish": _publish, "drop": _drop}
-_VERBS: dict[type[Any], str] = {Open: "open", Publish: "publish", Drop: "drop"}
+_PARSERS: dict[str, Callable[[Any], Request]] = {
+    "open": _open,
+    "publish": _publish,
+    "drop": _drop,
+    "tidy": _tidy,
+}
+_VERBS: dict[type[Any], str] = {Open: "open", Publish: "publish", Drop: "drop", Tidy: "tidy"}

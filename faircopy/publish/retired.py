@@ -21,6 +21,11 @@ class RetiredFiles:
         self._saved: dict[str, int] | None = None
         self.format = FORMAT
 
+    @property
+    def count(self) -> int:
+        """How many files wait for the end of their grace."""
+        return len(self._since_ms)
+
     def load(self) -> None:
         """Read the file on disk. Raises NewerFormatError or TableDamagedError."""
         if names.STATE not in self._files.list_directory(self._directory):

@@ -22,6 +22,7 @@ from faircopy.publish.requests import (
     Publish,
     Published,
     Request,
+    Tidy,
     format_reply,
     parse_request,
     request_id,
@@ -79,13 +80,15 @@ class PublishServer:
                 return "opened", self._table(request.directory).held.as_json()
             case Publish():
                 return "published", self._publish(request)._asdict()
+            case Tidy():
+                return "tidied", self._table(request.directory).tidy(request.upkeep)._asdict()
             case Drop():
                 self._close(request.directory)
                 drop_table(self._files, Path(request.directory))
                 return "dropped", {}
 
     def _publish(self, request: Publish) -> Published:
-        published = self._table(request.directory).publish(request.partitions, request.upkeep)
+        published = self._table(request.directory).publish(request.partitions)
         if published.rows > MANY_ROWS or is_compact(published.sequence):
             pa.default_memory_pool().release_unused()
         return published

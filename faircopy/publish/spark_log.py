@@ -28,7 +28,9 @@ which new streams read: they cover nothing.)
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -48,6 +50,13 @@ NEVER_NEW_MS = -(2**63)
 _VERSION = "v1"
 _COMPACT = ".compact"
 _BLOCK_BYTES = 128 * 1024 * 1024
+_END = f',"blockReplication":1,"blockSize":{_BLOCK_BYTES},"action":"add"}}'
+_INTEGER = "(0|-?[1-9][0-9]{0,18})"
+_COMMON = re.compile(
+    r'\{"path":"file://(/[^"\\?#]*)/([A-Za-z0-9_][A-Za-z0-9_.-]*)",'
+    + f'"size":{_INTEGER},"isDir":false,"modificationTime":{_INTEGER}{re.escape(_END)}'
+).fullmatch
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.-]+").fullmatch  # what `quote` leaves as it is
 
 
 class LogFormatError(FaircopyError):
@@ -93,21 +102,19 @@ def entry_of_name(name: str) -> int | None:
 
 def format_entry(directory: PurePosixPath, files: Iterable[DataFile]) -> bytes:
     """The bytes of an entry file that lists `files` of the table in `directory` (absolute)."""
-    prefix = _prefix(directory)
-    return "\n".join([_VERSION, *(_line(prefix, file) for file in files)]).encode()
+    start = _start(directory)
+    return "\n".join([_VERSION, *(_line(start, file) for file in files)]).encode()
 
 
-def _prefix(directory: PurePosixPath) -> str:
-    return "file://" + quote(str(directory)) + "/"
+def _start(directory: PurePosixPath) -> str:
+    """The start of the lines of files in a directory. A quoted path has nothing that JSON would escape."""
+    return f'{{"path":"file://{quote(str(directory))}/'
 
 
-def _line(prefix: str, file: DataFile) -> str:
+def _line(start: str, file: DataFile) -> str:
     # Put together by hand: a compact entry has tens of thousands of lines.
-    return (
-        f'{{"path":{json.dumps(prefix + quote(file.name))},"size":{file.size},"isDir":false,'
-        f'"modificationTime":{file.modified_ms},"blockReplication":1,"blockSize":{_BLOCK_BYTES},'
-        f'"action":"add"}}'
-    )
+    name = file.name if _UNRESERVED(file.name) else quote(file.name)
+    return f'{start}{name}","size":{file.size},"isDir":false,"modificationTime":{file.modified_ms}{_END}'
 
 
 class Listed(NamedTuple):
@@ -124,12 +131,32 @@ def parse_entry(content: bytes) -> Iterator[Listed]:
         if version != _VERSION:
             raise LogFormatError(f'its first line should be "{_VERSION}" and is {version[:20]!r}')
         for line in lines:
-            listed = _listed(json.loads(line))
-            if line != _line(_prefix(listed.directory), listed.file):
-                raise ValueError(f"{line[:200]!r} is not as it was written")
-            yield listed
+            yield _common(line) or _any(line)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise LogFormatError(f"a line of it is not a description of a file ({error})") from error
+
+
+def _common(line: str) -> Listed | None:
+    """A line as nearly all of them are, which takes a tenth of the time; None if it is not such a line."""
+    match = _COMMON(line)
+    directory = _directory(match[1]) if match else None
+    if not match or directory is None:
+        return None
+    return Listed(directory, DataFile(match[2], int(match[3]), int(match[4])))
+
+
+@lru_cache(16)
+def _directory(quoted: str) -> PurePosixPath | None:
+    """The directory of a quoted path; None if it is not written like that."""
+    directory = PurePosixPath(unquote(quoted))
+    return directory if quote(str(directory)) == quoted else None
+
+
+def _any(line: str) -> Listed:
+    listed = _listed(json.loads(line))
+    if line != _line(_start(listed.directory), listed.file):
+        raise ValueError(f"{line[:200]!r} is not as it was written")
+    return listed
 
 
 def _listed(line: dict[str, object]) -> Listed:

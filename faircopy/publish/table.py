@@ -19,7 +19,7 @@ from pathlib import Path
 from faircopy.errors import FaircopyError
 from faircopy.publish import names, spark_log
 from faircopy.publish.columns import decode
-from faircopy.publish.compaction import Upkeep
+from faircopy.publish.compaction import unmerged_in
 from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
 from faircopy.publish.delta_directory import DeltaDirectory
 from faircopy.publish.files import Files, make_directories
@@ -27,12 +27,16 @@ from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
 from faircopy.publish.offsets import Held
 from faircopy.publish.recovery import recover
-from faircopy.publish.requests import Cut, Published
+from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.spark_log import DataFile
+from faircopy.publish.trimmer import Trimmer
+from faircopy.publish.trimming import Upkeep
 from faircopy.publish.upkeep import Merger
 
 log = logging.getLogger(__name__)
+
+MANY_LISTED_FILES = 200_000
 
 
 class MixedTopicsError(FaircopyError):
@@ -51,15 +55,18 @@ class Table:
         self._files = files
         self._directory = directory
         self._clock_ms = clock_ms
+        self._has_warned = False
         self._log = LogDirectory(files, directory)
         self._retired = RetiredFiles(files, directory)
         self._delta = DeltaDirectory(files, directory)
         self._merger = Merger(files, directory)
+        self._trimmer = Trimmer(files, directory, self._delta.ends)
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
-            self.held = recover(files, directory, self._log, self._retired, clock_ms())
-            self._delta.open(self._log.live, clock_ms())
+            self.held, live = recover(files, directory, self._log, self._retired, clock_ms())
+            self._delta.open(live, clock_ms())
+            self._unmerged = unmerged_in(live)
         except BaseException:
             self.close()
             raise
@@ -70,10 +77,10 @@ class Table:
 
     @property
     def live(self) -> Sequence[DataFile]:
-        """The live files, oldest first."""
-        return self._log.live
+        """The live files, oldest first, read from disk."""
+        return self._log.live()
 
-    def publish(self, cuts: Sequence[Cut], upkeep: Upkeep) -> Published:
+    def publish(self, cuts: Sequence[Cut]) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
 
         Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the last two the rows may have
@@ -84,18 +91,53 @@ class Table:
         if not new:
             return self._reply(self._log.next_entry - 1)
         expected = sum(cut.end_offset - self._begin(cut) for cut in new)
-        missed = sum(self._begin(cut) - self._next(cut) for cut in new)
+        missed = sum(self._begin(cut) - self._next(cut) for cut in new if self._has_begun(cut))
         held = self._held_after(new)
         entry = self._log.next_entry
         written = self._write(entry, new, held)
         self._log.append(written.file)
+        self._unmerged = self._unmerged.with_file(written.file)
         self.held = held
         self._delta.publish(written, self._clock_ms())
         if spark_log.is_compact(entry):
             self._merge()
-            self._delete_old(upkeep)
-        rows = written.statistics["numRecords"]
+            self._delete_superseded()
+            self._warn_if_large()
+        rows = written.content.rows
         return self._reply(entry, rows, written.file.size, expected - rows, missed)
+
+    def tidy(self, upkeep: Upkeep) -> Tidied:
+        """Drop what is not kept, and delete what was dropped before the grace.
+
+        Raises DeltaFormatError, FsyncError or OSError.
+        """
+        now_ms = self._now_ms()
+        live = self._log.live()
+        left = self._trimmer.left(live, upkeep, now_ms)
+        dropped = {file.name for file in live} - {file.name for file in left}
+        if dropped:
+            self._drop(left, dropped, now_ms)
+        self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
+        self._retired.save()
+        return Tidied(len(dropped), self._retired.count)
+
+    def _drop(self, left: list[DataFile], dropped: set[str], now_ms: int) -> None:
+        if self._log.newest.name in dropped:
+            self._publish_nothing()
+            left = [*left, self._log.newest]
+        self._log.replace(left)
+        self._unmerged = unmerged_in(left)
+        self._delta.follow(left, self._clock_ms(), is_gone=True)
+        self._retired.add(dropped, now_ms)
+        self._retired.save()
+
+    def _publish_nothing(self) -> None:
+        """Publish a file without rows, which says what the table holds."""
+        name = names.published(self._log.next_entry, [])
+        path = self._directory / name
+        written = write_data_file(self._files, path, self._now_ms(), lambda writer: self.held)
+        self._log.append(written.file)
+        self._delta.publish(written, self._clock_ms())
 
     def _ensure_same_topics(self, cuts: Sequence[Cut]) -> None:
         for cut in cuts:
@@ -107,6 +149,10 @@ class Table:
 
     def _next(self, cut: Cut) -> int:
         return self.held.next_offsets.get(cut.topic, {}).get(cut.partition, 0)
+
+    def _has_begun(self, cut: Cut) -> bool:
+        """Whether the table has been given any offsets of this partition."""
+        return cut.partition in self.held.next_offsets.get(cut.topic, {})
 
     def _begin(self, cut: Cut) -> int:
         """The first offset to publish: the table's next one, though a repeated request starts earlier."""
@@ -132,23 +178,34 @@ class Table:
 
     def _now_ms(self) -> int:
         """The time of a new entry, which is never before that of the last one."""
-        return max(self._clock_ms(), self.live[-1].modified_ms)
+        return max(self._clock_ms(), self._log.newest.modified_ms)
 
     def _merge(self) -> None:
         """Merge what is due. The rows stay the same for all readers."""
-        live = self._merger.merged(self.live, self._log.next_compact)
+        if not self._unmerged.is_due:
+            return
+        live = self._merger.merged(self._log.live(), self._log.next_compact)
         if live is not None:
             self._log.replace(live)
+            self._unmerged = unmerged_in(live)
             self._delta.follow(live, self._clock_ms(), is_gone=False)
 
-    def _delete_old(self, upkeep: Upkeep) -> None:
-        """Delete files that no reader needs any more. If that fails, the publication is still valid."""
+    def _delete_superseded(self) -> None:
+        """Delete entries that no reader needs any more. If that fails, the publication is still valid."""
         try:
             self._log.delete_superseded()
-            self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
-            self._retired.save()
         except OSError as error:
-            log.warning("deleting old files in %s: %s", self._directory, error)
+            log.warning("deleting old entries in %s: %s", self._directory, error)
+
+    def _warn_if_large(self) -> None:
+        if self._log.count >= MANY_LISTED_FILES and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows "
+                "for a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
+                self._directory,
+                self._log.count,
+            )
 
     def _reply(
         self, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0

@@ -156,9 +156,19 @@ class Settings:
         "who may read plain tables: only the broker's own user, the group of the data directory, or everyone",
         choices=("owner", "group", "everyone"),
     )
-    plain_interval_ms: int = setting(1_000, "default of a topic's plain.interval.ms", least=50)
+    plain_interval_ms: int = setting(10_000, "default of a topic's plain.interval.ms", least=50)
     plain_max_bytes: int = setting(
         256 << 20, "default of a topic's plain.max.bytes: publish earlier when this much is waiting", least=1
+    )
+    plain_retention_ms: int = setting(
+        -2,
+        "default of a topic's plain.retention.ms: how long rows stay in plain tables; -2: as in the topic",
+        least=-2,
+    )
+    plain_unpublished_max_bytes: int = setting(
+        1 << 30,
+        "past their retention, so many bytes of a partition wait for being published to a plain table",
+        least=0,
     )
     plain_grace_ms: int = setting(
         3_600_000,

@@ -18,11 +18,11 @@ from faircopy.publish import delta_log, names, spark_log, table_state
 from faircopy.publish.checksum import is_sound
 from faircopy.publish.delta_directory import read_delta_log
 from faircopy.publish.delta_log import Action
+from faircopy.publish.file_content import Content, content_of
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.schema import Footer, FooterError, parse_footer
 from faircopy.publish.spark_log import DataFile, LogFormatError, is_compact
-from faircopy.publish.statistics import Statistics, statistics_of
 from faircopy.verify.child import in_child
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_rows import LogRows
@@ -50,6 +50,7 @@ class PlainTableCheck:
     ) -> None:
         self._directory = directory
         self._spark_log = directory / names.SPARK_LOG
+        self._open_log = open_log
         self._log_of = cache(open_log)
         self._advance = advance
         self._files = Files()
@@ -88,6 +89,7 @@ class PlainTableCheck:
 
     def _check_live(self, live: list[DataFile], found: Mapping[str, int]) -> Iterator[Finding]:
         """Check files that follow each other. Batch reads take one series of them, and streams other ones."""
+        self._log_of = cache(self._open_log)  # each is read once, forwards
         reached: Held = NOTHING_HELD
         for file in live:
             footer, findings = self._check_file(file, found.get(file.name))
@@ -193,27 +195,27 @@ class PlainTableCheck:
             )
             return None, [Finding(path, byte, f"it does not match the checksum in its name{where}")]
         try:
-            footer, statistics = self._footer(path)
+            footer, content = self._footer(path)
         except (FooterError, pa.ArrowException, OSError) as error:
             return None, [Finding(path, None, str(error))]
-        return footer, list(self._check_added(file, statistics))
+        return footer, list(self._check_added(file, content))
 
-    def _check_added(self, file: DataFile, statistics: Statistics) -> Iterator[Finding]:
+    def _check_added(self, file: DataFile, content: Content) -> Iterator[Finding]:
         """Check what the Delta log says of a file: readers leave files out by its statistics."""
         added = self._added.get(file.name)
         if added is None or file.is_covered:
             return
-        modified_ms = added["add"].get("modificationTime")
-        if added != delta_log.add(file.name, file.size, modified_ms, statistics):
+        modified_ms, is_new = (added["add"].get(name) for name in ("modificationTime", "dataChange"))
+        if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=is_new is True):
             yield Finding(self._directory / names.DELTA_LOG, None, f"it describes {file.name} wrongly")
 
-    def _footer(self, path: Path) -> tuple[Footer, Statistics]:
+    def _footer(self, path: Path) -> tuple[Footer, Content]:
         with pq.ParquetFile(path) as parquet:
             footer = parse_footer(parquet.metadata.metadata, str(path))
             rows = sum(part.rows for part in footer.slices)
             if rows != parquet.metadata.num_rows:
                 raise FooterError(f"it has {parquet.metadata.num_rows} rows, but its footer counts {rows}")
-            return footer, statistics_of(parquet.metadata)
+            return footer, content_of(parquet.metadata, footer)
 
     # -- rows ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as parquet
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.publish.files import Files
@@ -167,3 +167,28 @@ def test_the_publisher_ends_when_there_is_nothing_to_do(tmp_path: Path) -> None:
         producer.produce("t", b"2", partition=0)
         producer.flush()
         eventually(lambda: len(published(broker.data_directory, "t")) == 2)
+
+
+def test_deleted_records_leave_the_table(tmp_path: Path) -> None:
+    """Also when nothing is published any more. With plain.retention.ms=-1 they stay."""
+    with BrokerProcess(tmp_path, "plain.interval.ms=50", "plain.grace.ms=1000") as broker:
+        make_topics(broker.address, "goes")
+        make_topics(broker.address, "stays", plain_retention_ms="-1")
+        producer = Producer({"bootstrap.servers": broker.address})
+        for topic in ("goes", "stays"):
+            producer.produce(topic, b"1", partition=0)
+        producer.flush()
+        eventually(lambda: len(published(broker.data_directory, "goes")) == 1)
+        eventually(lambda: len(published(broker.data_directory, "stays")) == 1)
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        for deleted in admin.delete_records(
+            [TopicPartition(topic, 0, 1) for topic in ("goes", "stays")]
+        ).values():
+            deleted.result(10)
+        eventually(lambda: published(broker.data_directory, "goes") == [])
+        files = broker.data_directory / "plain" / "goes"
+        eventually(lambda: [path.name for path in files.glob("d-*..*.parquet")] == [])
+        assert len(published(broker.data_directory, "stays")) == 1
+        producer.produce("goes", b"2", partition=0)
+        producer.flush()
+        eventually(lambda: [row["offset"] for row in published(broker.data_directory, "goes")] == [1])

@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from faircopy.publish import names, spark_log, table_state
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import NoTableError, live_files
 from faircopy.publish.log_directory import LogDirectory, TableDamagedError
@@ -24,6 +23,7 @@ from faircopy.publish.requests import (
     Open,
     Publish,
     RequestError,
+    Tidy,
     format_reply,
     format_request,
     parse_reply,
@@ -34,6 +34,7 @@ from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.schema import FORMAT
 from faircopy.publish.spark_log import DataFile, LogFormatError, entry_name, format_entry, parse_entry
 from faircopy.publish.table_state import NewerFormatError
+from faircopy.publish.trimming import Keep, Upkeep
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import odd_document
 
@@ -51,7 +52,6 @@ SOUND_STATE = {
 }
 BESIDE = TABLE.parent / "x"
 LATE_MS = 1 << 62
-UPKEEP = Upkeep(1)
 SOUND_CUT = Cut("orders", "0f", 0, 0, 10, (Chunk("/log/0.log", 0, 100),), ((0, 9, "1.0.1"),))
 SOUND_LINES = [
     json.loads(line)
@@ -59,6 +59,7 @@ SOUND_LINES = [
         format_request(1, 0, Open("orders", "/plain/orders")),
         format_request(2, 0, Publish("orders", "/plain/orders", (SOUND_CUT,))),
         format_request(3, 0, Drop("orders", "/plain/orders")),
+        format_request(4, 0, Tidy("orders", "/plain/orders", Upkeep((Keep("orders", {0: 60}),)))),
         format_reply(1, "opened", {"next_offsets": {"orders": {"0": 120}}, "topic_ids": {"orders": "0f"}}),
         format_reply(2, "failed", {"message": "no", "retry": True}),
     )
@@ -152,7 +153,7 @@ def feed_state(data: bytes) -> bool:
     retired = RetiredFiles(files, TABLE)
     with contextlib.suppress(TableDamagedError, NewerFormatError):
         retired.load()
-        retired.delete_expired(LATE_MS, UPKEEP.grace_ms)
+        retired.delete_expired(LATE_MS, grace_ms=1)
         assert {BESIDE, TABLE / names.LOCK} <= files.content.keys()
         assert rewritten(table_state.parse_state(state, "orders")) == state
         return True

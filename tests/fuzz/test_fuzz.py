@@ -33,7 +33,7 @@ CORPUS_BYTES_MAX = 1 << 20
 TRACED_BYTES_MAX = 64 << 20
 
 COMPRESSED = {"record-batches", "decompression", "columns"}  # another version may compress otherwise
-ODD_LINES = {"odd-drop", "odd-open", "odd-opened", "odd-publish"}
+ODD_LINES = {"odd-drop", "odd-open", "odd-opened", "odd-publish", "odd-tidy"}
 REFUSED = {
     "decompression": {"gzip-bomb", "zstd-bomb"},
     "journal-files": {"copy", "flip", "overwrite"},

@@ -25,7 +25,7 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting import catalog
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.offsets import Held
-from faircopy.publish.requests import Publish, Published
+from faircopy.publish.requests import Publish, Published, Tidied, Tidy
 from faircopy.settings.table import Settings
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
@@ -94,6 +94,9 @@ class NoPublisher(Publisher):
         raise PublishError("nothing is published here", retry=False)
 
     async def publish(self, publication: Publish) -> Published:
+        raise PublishError("nothing is published here", retry=False)
+
+    async def tidy(self, request: Tidy) -> Tidied:
         raise PublishError("nothing is published here", retry=False)
 
     async def drop_table(self, table: str, directory: str) -> None:

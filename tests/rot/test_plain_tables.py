@@ -12,7 +12,6 @@ import pytest
 
 from faircopy.publish import compaction, names
 from faircopy.publish.checksum import SummedFile, is_sound
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.data_file import DataFileWriter
 from faircopy.publish.files import Files, NewFile
 from faircopy.publish.schema import SCHEMA, parse_footer
@@ -138,7 +137,7 @@ def merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table = Table(Files(), tmp_path / "plain" / "orders", lambda: next(clock_ms))
     for number in range(80):
         log.append(("orders", number // 3 % 2), [NewRecord(b"message %d" % number)])
-        table.publish(log.cut(), Upkeep())
+        table.publish(log.cut())
     table.close()
     return tmp_path / "plain" / "orders"
 

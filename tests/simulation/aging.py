@@ -16,7 +16,6 @@ RETENTION_SECONDS = 15.0
 SETTINGS = {
     "retention.ms": str(int(RETENTION_SECONDS * 1000)),
     "segment.ms": "4000",
-    "plain.enabled": "false",
 }
 PAUSE_SECONDS = 0.5
 ASK_CHANCE = 0.2

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from faircopy.publish.client import PublishError
 from faircopy.publish.files import Files, FsyncError, NewFile
 from faircopy.publish.offsets import Held, held_from_json
-from faircopy.publish.requests import Drop, Open, Publish, Published, Request, format_request, parse_reply
+from faircopy.publish.requests import (
+    Drop,
+    Open,
+    Publish,
+    Published,
+    Request,
+    Tidied,
+    Tidy,
+    format_request,
+    parse_reply,
+)
 from faircopy.publish.server import PublishServer
 from tests.simulation.coverage import Coverage
 from tests.simulation.disk_nodes import DirectoryNode, FileNode
@@ -143,6 +153,12 @@ class SimulatedPublisher:
             self._coverage.hit("plain table: merged")
         self._live_files = published.live_files
         return published
+
+    async def tidy(self, request: Tidy) -> Tidied:
+        tidied = Tidied(**await self._ask(request))
+        if tidied.dropped_files:
+            self._coverage.hit("plain table: dropped what its topic does not keep")
+        return tidied
 
     async def drop_table(self, table: str, directory: str) -> None:
         await self._ask(Drop(table, directory))

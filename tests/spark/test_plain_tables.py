@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from faircopy.publish import compaction
-from faircopy.publish.compaction import HOUR_MS, Upkeep
 from faircopy.publish.files import Files
 from faircopy.publish.relocate import relocate
 from faircopy.publish.table import Table
+from faircopy.publish.trimming import HOUR_MS, Keep, Upkeep
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
 from faircopy.wire.records import NewRecord, build_batch, with_crc
 from tests.unit.publish.published_log import GrowingLog, Partition
@@ -34,7 +34,6 @@ PARTITIONS: list[Partition] = [("orders", 0), ("orders", 1), ("orders", 2), ("pa
 ROWS_OF_A_TRANSACTION = 8
 START_MS = 1_790_000_000_000
 PUBLICATION_MS = HOUR_MS  # as if one came each hour
-UPKEEP = Upkeep(grace_ms=48 * HOUR_MS)
 FURTHEST_AHEAD = 30  # publications
 
 Row = tuple[str, int, int, str]  # topic, partition, offset, txid
@@ -73,8 +72,14 @@ class Publisher:
                 txid = f"7.0.{self.published * transactions + number}"
                 for partition in self.partitions:
                     self.log.append(partition, [NewRecord(b"value", b"key", START_MS)] * 2, txid)
-            self._table.publish(self.log.cut(), UPKEEP)
+            self._table.publish(self.log.cut())
             self.published += 1
+
+    def drop_below(self, offset: int) -> None:
+        """Drop the rows below an offset, in all partitions, as far as whole files go."""
+        topics = {topic for topic, _ in self.partitions}
+        firsts = dict.fromkeys(range(3), offset)
+        self._table.tidy(Upkeep(tuple(Keep(topic, firsts) for topic in topics)))
 
     def close(self) -> None:
         self._table.close()
@@ -315,6 +320,28 @@ def test_a_stream_that_stood_still_while_all_was_merged(
     publisher.publish(200)  # 8 days, and 3 hours
     sink.drain()
     check_all(sink.rows, 205)
+
+
+def test_rows_that_are_not_kept(spark: SparkSession, publisher: Publisher, tmp_path: Path) -> None:
+    """A running stream misses nothing when older rows go; a new one and batch reads find what is left."""
+    publisher.publish(30)
+    running = Sink(spark, publisher, tmp_path / "running")
+    running.drain()
+    publisher.drop_below(80)
+    publisher.publish(10)
+    running.drain()
+    check_all(running.rows, 40)
+    new = Sink(spark, publisher, tmp_path / "new")
+    new.drain()
+    rows = rows_of(spark.read.parquet(publisher.path))
+    assert sorted(rows) == sorted(new.rows) == sorted(row for row in running.rows if row in set(rows))
+    first = min(offset for _, _, offset, _ in rows)
+    assert 72 < first <= 80 and len(rows) == (160 - first) * len(PARTITIONS)
+    publisher.drop_below(160)
+    assert spark.read.parquet(publisher.path).count() == 0
+    publisher.publish(1)
+    running.drain()
+    check_all(running.rows, 41)
 
 
 def test_a_moved_table(spark: SparkSession, publisher: Publisher, tmp_path: Path) -> None:

@@ -144,7 +144,10 @@ class Demo:
                 "num_partitions": PARTITIONS,
                 "replication_factor": 1,
                 "assignments": [],
-                "configs": [{"name": "plain.enabled", "value": "false" if name == SOURCE else "true"}],
+                "configs": [
+                    {"name": "plain.enabled", "value": "false" if name == SOURCE else "true"},
+                    {"name": "plain.interval.ms", "value": "1000"},
+                ],
             }
             for name in (SOURCE, DEPARTURES, ARRIVALS)
         ]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.hosting.retention import start_offset_to_keep
+from faircopy.hosting.retention import start_offset_to_keep, start_offset_to_publish
 
 DAY_MS = 86_400_000
 END = 35
@@ -67,3 +67,27 @@ def test_a_segment_of_unknown_age_is_young() -> None:
 
 def test_an_empty_log_has_nothing_to_give() -> None:
     assert kept_from(DAY_MS, 0, 100 * DAY_MS, [], end=0) == 0
+
+
+@pytest.mark.parametrize(
+    ("offset", "unpublished_from", "bytes_max", "expected"),
+    [
+        (30, 0, 1000, 0),
+        (30, 9, 1000, 0),
+        (30, 10, 1000, 10),
+        (30, 19, 1000, 10),
+        (30, 0, 200, 10),
+        (30, 0, 199, 20),
+        (30, 0, 0, 30),
+        (20, 12, 100, 10),
+        (20, 12, 99, 20),
+        (END, 30, 50, 30),
+        (END, 30, 49, END),
+    ],
+)
+def test_what_a_plain_table_does_not_have_yet_stays(
+    offset: int, unpublished_from: int, bytes_max: int, expected: int
+) -> None:
+    """The newest segments of it, up to so many bytes; what is published goes in any case."""
+    log = cast(Any, SimpleNamespace(segments=SEGMENTS, start_offset=0, end_offset=END))
+    assert start_offset_to_publish(log, offset, unpublished_from, bytes_max) == expected

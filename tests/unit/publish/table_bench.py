@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.requests import Cut
 from faircopy.publish.table import Table
 from faircopy.wire.records import NewRecord
@@ -17,7 +16,6 @@ TABLE = Path("/plain/orders")
 ORDERS: Partition = ("orders", 0)
 DAY_MS = 86_400_000
 START_MS = 1_790_000_000_000
-UPKEEP = Upkeep(grace_ms=2 * DAY_MS)
 GOOD = [NewRecord(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
 
 
@@ -38,7 +36,7 @@ class Place:
         return self.table
 
     def publish(self, cuts: tuple[Cut, ...] | None = None) -> Any:
-        return self.table.publish(self.log.cut() if cuts is None else cuts, UPKEEP)
+        return self.table.publish(self.log.cut() if cuts is None else cuts)
 
     def offsets(self) -> dict[Partition, list[int]]:
         return read_offsets(self.files, self.directory)

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.publish import names
-from faircopy.publish.compaction import LARGE_BYTES, MANY_FILES, MEBIBYTE, MERGED_BYTES, Merge, plan
+from faircopy.publish.compaction import (
+    LARGE_BYTES,
+    MANY_FILES,
+    MEBIBYTE,
+    MERGED_BYTES,
+    Merge,
+    Unmerged,
+    plan,
+    unmerged_in,
+)
 from faircopy.publish.spark_log import NEVER_NEW_MS, DataFile
 from tests.many import many
 
@@ -77,6 +86,17 @@ def test_large_files_are_left_and_what_lies_between_them_is_merged() -> None:
 def test_the_file_without_rows_is_left() -> None:
     schema = DataFile(names.schema(32), 100, NOW_MS)
     assert plan([schema, *published([1000] * MANY_FILES)]) == [Merge(1, MANY_FILES + 1)]
+
+
+@given(many(sizes, 300))
+def test_what_waits_tells_when_to_merge(sizes_of_files: list[int]) -> None:
+    files = published(sizes_of_files)
+    unmerged = Unmerged()
+    for number, file in enumerate(files):
+        unmerged = unmerged.with_file(file)
+        assert unmerged.is_due == bool(plan(files[: number + 1]))
+    assert unmerged == unmerged_in(files)
+    assert not unmerged_in(merged(files, 0)).is_due
 
 
 @pytest.mark.parametrize("largest", [2_000, 200_000, 20_000_000])

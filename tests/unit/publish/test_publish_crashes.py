@@ -11,7 +11,6 @@ from urllib.parse import unquote
 import pytest
 
 from faircopy.publish import compaction, merge, names
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.files import FsyncError
 from faircopy.publish.requests import Cut
 from faircopy.publish.table import Table
@@ -22,7 +21,6 @@ from tests.unit.publish.table_reader import delta_contents, listed, offsets_in, 
 
 TABLE = Path("/plain/orders")
 PARTITIONS: list[Partition] = [("orders", 0), ("orders", 1), ("audit", 0)]
-UPKEEP = Upkeep(grace_ms=5 * 86_400_000)
 HALF_A_DAY_MS = 43_200_000
 PUBLICATIONS = 33
 COMPACT_WITH_MERGES = 14  # this publication is entry 47.compact, and the other entry 63.compact
@@ -93,7 +91,7 @@ def history() -> History:
     table = Table(files, TABLE, clock)
     for acknowledged, cuts in enumerate(publications):
         clock.ms = Clock(acknowledged).ms
-        table.publish(cuts, UPKEEP)
+        table.publish(cuts)
     return History(publications, moments, files.snapshot())
 
 
@@ -133,7 +131,7 @@ def check_going_on(files: SimulatedFiles, history: History, acknowledged: int) -
     numbers = range(acknowledged, min(acknowledged + 2, PUBLICATIONS))
     for number in numbers:
         clock.ms = Clock(number).ms
-        published = table.publish(history.publications[number], UPKEEP)
+        published = table.publish(history.publications[number])
         assert (published.rows == 0) == (number < seen)
     assert published_count(files, history, numbers[-1] + 1) == numbers[-1] + 1
     check_delta_log(files)
@@ -190,7 +188,7 @@ def test_any_operation_fails_once(history: History, publication: int) -> None:
         table = Table(files, TABLE, Clock(publication))
         files.before_operation = fails = Fails(number)
         try:
-            table.publish(history.publications[publication], UPKEEP)
+            table.publish(history.publications[publication])
             acknowledged = publication + 1
         except (OSError, FsyncError):
             acknowledged = publication

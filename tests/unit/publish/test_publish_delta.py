@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from faircopy.publish import compaction, delta_log, names
 from faircopy.publish.delta_directory import read_delta_log
 from faircopy.publish.delta_log import DeltaFormatError, LastCheckpoint, Snapshot
+from faircopy.publish.file_content import Content
 from faircopy.publish.table_state import format_state
 from tests.many import many
 from tests.unit.publish.table_bench import START_MS, TABLE, Place, publish_days, some_table
@@ -21,7 +22,9 @@ LOG = TABLE / "_delta_log"
 
 file_names = st.sampled_from([names.published(n, [(0, 9)]) for n in range(9)] + [names.merged(47, 0)])
 adds = st.builds(
-    lambda name, size, rows: delta_log.add(name, size, START_MS, {"numRecords": rows}),
+    lambda name, size, rows: delta_log.add(
+        name, size, START_MS, Content({"numRecords": rows}, {"o": {0: 9}}), is_new=True
+    ),
     file_names,
     st.integers(0, 2**50),
     st.integers(0, 2**40),

@@ -80,12 +80,18 @@ def test_damaged_entries(content: bytes) -> None:
         list(parse_entry(content))
 
 
-@given(st.binary(max_size=60), st.integers(0, 200))
+@given(
+    st.binary(max_size=60) | st.sampled_from([b"-", b"0", b"/", b"//", b"%41", b"../"]), st.integers(0, 200)
+)
 def test_garbled_entries_raise_nothing_else(noise: bytes, at: int) -> None:
-    try:
-        list(parse_entry(GOOD[:at] + noise + GOOD[at + len(noise) :]))
-    except LogFormatError:
-        return
+    """If one is read all the same, it would be written like that."""
+    for garbled in (GOOD[:at] + noise + GOOD[at:], GOOD[:at] + noise + GOOD[at + len(noise) :]):
+        try:
+            listed = list(parse_entry(garbled))
+        except LogFormatError:
+            continue
+        directory = listed[0].directory if listed else PurePosixPath("/t")
+        assert format_entry(directory, [file for _, file in listed]) == garbled
 
 
 @given(st.integers(0, 10**12))

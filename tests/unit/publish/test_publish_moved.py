@@ -29,8 +29,9 @@ def test_a_moved_table() -> None:
 def test_a_moved_table_of_which_a_part_is_missing() -> None:
     place = some_table()
     place.directory = Path("/plain/moved")
+    missing = place.table.live[1].name
     place.files.rename(TABLE, place.directory)
-    del place.files.directory(place.directory).names[place.table.live[1].name]
+    del place.files.directory(place.directory).names[missing]
     place.files.locked.clear()
     with pytest.raises(TableDamagedError, match="is missing"):
         relocate(place.files, place.directory)

@@ -10,7 +10,7 @@ from faircopy.publish.drop import drop_table
 from faircopy.publish.files import Files
 from faircopy.publish.table import Table
 from tests.unit.publish.published_log import GrowingLog
-from tests.unit.publish.table_bench import GOOD, ORDERS, START_MS, UPKEEP
+from tests.unit.publish.table_bench import GOOD, ORDERS, START_MS
 from tests.unit.publish.table_reader import read_offsets
 
 
@@ -33,7 +33,7 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
     table = Table(files, directory, lambda: START_MS)
     for _ in range(20):
         log.append(ORDERS, GOOD, "7.0.1")
-        assert table.publish(log.cut(), UPKEEP).rows == 10
+        assert table.publish(log.cut()).rows == 10
     for attempt in ("Table(Files(), directory, lambda: 0)", "drop_table(Files(), directory)"):
         assert "LockedError" in in_another_process(attempt, directory)
     table.close()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.publish.compaction import Upkeep
 from faircopy.publish.files import FsyncError
 from faircopy.publish.requests import (
     Chunk,
@@ -20,12 +19,14 @@ from faircopy.publish.requests import (
     Open,
     Publish,
     RequestError,
+    Tidy,
     format_request,
     parse_reply,
     parse_request,
     request_id,
 )
 from faircopy.publish.server import PublishServer
+from faircopy.publish.trimming import Keep, Upkeep
 from faircopy.wire.records import NewRecord
 from tests.unit.publish.published_log import GrowingLog
 from tests.unit.publish.simulated_disk import SimulatedFiles, failing_sync
@@ -47,6 +48,18 @@ cuts = st.builds(
     st.lists(chunks, max_size=2).map(tuple),
     st.lists(spans, max_size=2).map(tuple),
 )
+KEEP = {"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1}
+
+keeps = st.lists(
+    st.builds(
+        Keep,
+        st.text(max_size=5),
+        st.dictionaries(st.integers(0, 9), st.integers(0, 2**62)),
+        st.integers(-1, 2**40),
+    ),
+    max_size=3,
+    unique_by=lambda keep: keep.topic,
+).map(tuple)
 requests = st.one_of(
     st.builds(Open, st.text(max_size=5), st.just("/t")),
     st.builds(Drop, st.text(max_size=5), st.just("/t")),
@@ -55,8 +68,8 @@ requests = st.one_of(
         st.text(max_size=5),
         st.just("/t"),
         st.lists(cuts, max_size=3, unique_by=lambda cut: (cut.topic, cut.partition)).map(tuple),
-        st.builds(Upkeep, st.integers(0, 2**40)),
     ),
+    st.builds(Tidy, st.text(max_size=5), st.just("/t"), st.builds(Upkeep, keeps, st.integers(0, 2**40))),
 )
 
 
@@ -104,15 +117,18 @@ PUBLISH: dict[str, Any] = {
             "id": 1,
             "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH | {"spans": [[1, 2]]}]},
         },
-        {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"x": 1}}},
-        {
-            "id": 1,
-            "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_ms": "3"}},
-        },
-        {
-            "id": 1,
-            "publish": {"table": "t", "directory": "/t", "partitions": [], "upkeep": {"grace_ms": -1}},
-        },
+        {"id": 1, "tidy": {"table": "t", "directory": "/t"}},
+        *(
+            {"id": 1, "tidy": {"table": "t", "directory": "/t", "upkeep": upkeep}}
+            for upkeep in (
+                {"keeps": [], "grace_ms": "3"},
+                {"keeps": [], "grace_ms": -1},
+                {"keeps": [KEEP, KEEP], "grace_ms": 1},
+                {"keeps": [KEEP | {"age_ms": -2}], "grace_ms": 1},
+                {"keeps": [KEEP | {"first_offsets": {"x": 1}}], "grace_ms": 1},
+                {"keeps": [KEEP | {"first_offsets": {"0": -1}}], "grace_ms": 1},
+            )
+        ),
     ],
 )
 def test_requests_that_are_refused(message: Any) -> None:

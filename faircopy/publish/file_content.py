@@ -1,37 +1,54 @@
-"""The statistics of a data file, as a Delta log has them: with them, readers skip files."""
+"""What a data file holds, as a Delta log says it: with that, readers skip files, and the table drops them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from faircopy.publish.files import Files
-from faircopy.publish.schema import MEASURED
-
-Statistics = dict[str, Any]
+from faircopy.publish.offsets import NextOffsets
+from faircopy.publish.schema import MEASURED, Footer, parse_footer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def statistics_of(metadata: pq.FileMetaData) -> Statistics:
-    """The number of rows, and the smallest and largest values of the columns that have them."""
+class Content(NamedTuple):
+    """A file's statistics in Delta's form, and up to which offset it goes in each partition that it has rows
+    of.
+    """
+
+    statistics: dict[str, Any]
+    ends: NextOffsets
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.statistics["numRecords"])
+
+
+def content_of(metadata: pq.FileMetaData, footer: Footer) -> Content:
+    """The content of a file with this metadata, of which `footer` is our part."""
     found = {name: bounds for name in MEASURED if (bounds := _bounds(metadata, name))}
-    return {
+    statistics = {
         "numRecords": metadata.num_rows,
         "minValues": {name: least for name, (least, _) in found.items()},
         "maxValues": {name: most for name, (_, most) in found.items()},
         "nullCount": dict.fromkeys(found, 0),
     }
+    ends: NextOffsets = {}
+    for topic, partition, _ in footer.slices:
+        ends.setdefault(topic, {})[partition] = footer.held.next_offsets[topic][partition]
+    return Content(statistics, ends)
 
 
-def statistics_in(files: Files, path: Path) -> Statistics:
-    """The statistics of a file on disk. Raises OSError, or pyarrow's errors for damage."""
+def content_in(files: Files, path: Path) -> Content:
+    """The content of a file on disk. Raises FooterError, OSError, or pyarrow's errors for damage."""
     with files.open_to_read(path) as file, pq.ParquetFile(file) as parquet:
-        return statistics_of(parquet.metadata)
+        return content_of(parquet.metadata, parse_footer(parquet.metadata.metadata, str(path)))
 
 
 def _bounds(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
