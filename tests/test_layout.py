@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "spark": {"wire", "client", "publish"},
     "verify": BROKER | {"broker"},
     "backup": {"storage", "cluster"},
-    "cli": BROKER | {"broker", "client", "verify", "backup"},
+    "cli": BROKER | {"broker", "client", "spark", "verify", "backup"},
 }
 FOR_ALL = {"errors", "__version__"}
 

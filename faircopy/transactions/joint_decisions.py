@@ -115,7 +115,12 @@ def forget(table: TransactionTable, group: str) -> NewEntry | None:
     known = table.groups.get(group)
     if known is None:
         return None
-    if known.deciding or any(member.is_busy for member, _ in table.memberships(group)):
+    members = [member for member, _ in table.memberships(group)]
+    if known.deciding or any(member.ending for member in members):
+        raise TransactionRefused(
+            ErrorCode.CONCURRENT_TRANSACTIONS, f"what joint group {group!r} wrote is being copied: try again"
+        )
+    if any(member.current is not None for member in members):
         raise TransactionRefused(
             ErrorCode.NON_EMPTY_GROUP,
             f"joint group {group!r} is in use: stop what writes under its name, and wait until its open "

@@ -120,11 +120,11 @@ class Driver:
         self._command = [
             sys.executable, script, broker.address, str(directory / "checkpoint"), str(ROWS_A_TRIGGER)
         ]  # fmt: skip
+        self._checkpoint = directory / "checkpoint"
         self._log = directory / "spark.log"
         self._environment = os.environ | {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
         self._process: subprocess.Popen[str] | None = None
         self.version = ""
-        self.batches = 0
         self.failure: str | None = None
 
     def start(self) -> None:
@@ -142,8 +142,12 @@ class Driver:
             if line.startswith("{"):
                 event: dict[str, Any] = json.loads(line)
                 self.version = event.get("spark", self.version)
-                self.batches += "batch" in event
                 self.failure = event.get("failed", self.failure)
+
+    @property
+    def batches(self) -> int:
+        """How many micro-batches are done, by its checkpoint."""
+        return sum(each.name.isdigit() for each in (self._checkpoint / "commits").iterdir())
 
     @property
     def is_running(self) -> bool:
