@@ -244,7 +244,7 @@ PAGES = sorted(
 )
 CITING = [*DOCUMENTED, *sorted((ROOT.parent / "tests").rglob("*.py")), *PAGES]
 CITED = re.compile(r"docs/([A-Z_]+\.md)(?:, ([A-Z][\w ,-]+?)(?=[).;:\n]))?")
-OF_ELSEWHERE = re.compile(r"\b(DESIGN|SPARK|LAYOUT|CLUSTER_RULES)\b(, section|\.md| \d|;|\))")
+OF_ELSEWHERE = re.compile(r"\b(DESIGN|LAYOUT|CLUSTER_RULES)\b(, section|\.md| \d|;|\))")
 
 
 def headings(page: Path) -> set[str]:

@@ -33,6 +33,7 @@ class PlainMember(JointMember):
     async def send_batch(
         self, topic: str, partition: int, records: int, encode: Encode, place: str = ""
     ) -> None:
+        """Send a batch, without the mark of a transaction."""
         await super().send_batch(topic, partition, records, lambda _identity, _sequence: plain(encode), place)
 
     async def _add(self, topic: str, partition: int) -> None:
@@ -55,6 +56,7 @@ class PlainWriter(BatchWriter):
     """Writes what it gets at once. What a task has written is there, even if the job fails."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
+        """Write the rows of one task."""
         context = TaskContext.get()
         assert context is not None
         brokers = Brokers([self._options.servers], self._options.client_id)
@@ -74,7 +76,9 @@ class PlainDataSource(FaircopyDataSource):
 
     @classmethod
     def name(cls) -> str:
+        """The name of the format."""
         return "faircopy_plain"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Writes once."""
         return PlainWriter(schema, SinkOptions.read(self.options))

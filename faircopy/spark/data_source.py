@@ -21,22 +21,28 @@ class FaircopyDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """The name of the format."""
         return "faircopy"
 
     def schema(self) -> str:
+        """The columns of what is read."""
         return SourceOptions.read(self.options).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads once."""
         return BatchReader(schema, SourceOptions.read(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Reads micro-batches."""
         return StreamReader(schema, SourceOptions.read(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Writes once."""
         ensure_append(overwrite)
         return BatchWriter(schema, SinkOptions.read(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        """Writes micro-batches."""
         ensure_append(overwrite)
         return StreamWriter(schema, SinkOptions.read(self.options))
 

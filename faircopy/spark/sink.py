@@ -1,5 +1,6 @@
-"""The sink: tasks write drafts, the driver commits them by one decision (docs/ARCHITECTURE.md, Joint
-transactions).
+"""The sink: tasks write drafts, and the driver commits them by one decision.
+
+See docs/ARCHITECTURE.md, Joint transactions.
 
 The group of a streaming query is its query id, the key is the batch id, and the run is that of the query, so
 a micro-batch that Spark repeats is written once, and a driver that was replaced can do nothing. A batch job
@@ -159,14 +160,17 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
         self._key = JointKey(options.job or f"spark-{run}", run, options.batch or 0)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
+        """Write the rows of one task."""
         return self.write_for(self._key, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks have written."""
         self.commit_all(self._key, messages)
         if not self._is_named:
             self._forget()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Discard what tasks have written."""
         self.abort_all(self._key)
         if not self._is_named:
             self._forget()
@@ -181,6 +185,7 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
     """The writer of a streaming query. Only tasks are told which query and batch it is."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
+        """Write the rows of one task of a micro-batch."""
         return self.write_for(self._key_of_task(), iterator)
 
     def _key_of_task(self) -> JointKey:
@@ -195,11 +200,13 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
         return JointKey(self._options.job or query, run, int(number))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Commit what all tasks of a micro-batch have written."""
         key = key_of(messages)
         if key is not None:
             self.commit_all(key, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Discard what tasks of a micro-batch have written."""
         key = key_of(messages)
         if key is not None:
             self.abort_all(key)

@@ -225,6 +225,7 @@ class BatchReader(LogReader, DataSourceReader):
     """Reads once. Unless an end is given, it is a cut: whole transactions of all topics."""
 
     def partitions(self) -> list[InputPartition]:
+        """The tasks of the read. Raises LostData."""
         given = self._options.given
         partitions = self._options.subscription.partitions(self.known())
         starts = self.resolved(starting(given, "earliest"), partitions)
@@ -245,6 +246,7 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         self._target: Position | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new query starts."""
         known = self.known()
         bound = starting(self._options.given, "latest")
         partitions = self._options.subscription.partitions(known)
@@ -258,12 +260,14 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         return self.client.cut(partitions) if partitions else {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The limit of a micro-batch, by the options."""
         rows_max = self._options.rows_max
         if rows_max is None and self._options.bytes_max is None:
             return ReadAllAvailable()
         return ReadMaxRows(rows_max if rows_max is not None else NO_LIMIT_OF_ROWS)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the next micro-batch ends: at a cut. Raises LostData."""
         position, known = self._continued(Position.of_json(start))
         is_limited = not isinstance(limit, ReadAllAvailable)
         ends = self._cut(
@@ -315,16 +319,19 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         return {each: end for each, (_, end) in ranges.items()}
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Where the logs end now, for the status of the query."""
         known = self.client.topics()
         ranges = self._cut_from_starts(self._options.subscription.partitions(known))
         return position_of({each: end for each, (_, end) in ranges.items()}, known).as_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take the present ends for those of the query."""
         known = self.known()
         ranges = self._cut_from_starts(self._options.subscription.partitions(known))
         self._target = position_of({each: end for each, (_, end) in ranges.items()}, known)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The tasks of a micro-batch."""
         before, after = Position.of_json(start), Position.of_json(end)
         return self.split_up(
             {

@@ -78,7 +78,7 @@ def spark(data_dir: Path | None, seed: int | None, count: int, as_json: bool) ->
     sys.exit(0 if all(row.is_right for row in rows) else 1)
 
 
-class Broker:
+class DemoBroker:
     """A broker in a process of its own, on one port for all its lives."""
 
     def __init__(self, directory: Path) -> None:
@@ -115,7 +115,7 @@ class Broker:
 class Driver:
     """The Spark job with all its processes, which are a process group."""
 
-    def __init__(self, directory: Path, broker: Broker, java: Path) -> None:
+    def __init__(self, directory: Path, broker: DemoBroker, java: Path) -> None:
         script = str(Path(__file__).parent / "exactly_once_job.py")
         self._command = [
             sys.executable, script, broker.address, str(directory / "checkpoint"), str(ROWS_A_TRIGGER)
@@ -204,7 +204,7 @@ class ExactlyOnce:
         self._console.print(
             f"[bold]faircopy demo spark[/]: {self._count:,} flights, {len(KILLS)} kills (seed {self._seed})"
         )
-        broker = Broker(self._directory)
+        broker = DemoBroker(self._directory)
         broker.start()
         driver = Driver(self._directory, broker, java)
         try:
@@ -232,7 +232,7 @@ class ExactlyOnce:
                         transaction.send(topic, json.dumps(value).encode(), key=key)
             progress.advance(bar, len(some))
 
-    def _watch(self, client: BlockingClient, broker: Broker, driver: Driver, progress: Progress) -> None:
+    def _watch(self, client: BlockingClient, broker: DemoBroker, driver: Driver, progress: Progress) -> None:
         """Kill now and then, until all flights are there."""
         bar = progress.add_task("flights joined and written back", total=self._count)
         kills = list(zip(sorted(self._chance.uniform(0.05, 0.85) for _ in KILLS), KILLS, strict=True))
@@ -292,7 +292,7 @@ def replaced(driver: Driver) -> bool:
     return True
 
 
-def restarted(broker: Broker) -> bool:
+def restarted(broker: DemoBroker) -> bool:
     """Kill a broker, and start it again."""
     broker.kill()
     return True
