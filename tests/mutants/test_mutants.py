@@ -51,7 +51,8 @@ BY_TESTS = {
     "forget_what_is_half_applied": "tests/simulation/test_led_anew.py",
     "forget_who_is_open": "tests/simulation/test_led_anew.py",
     "discard_what_others_may_know": "tests/simulation/test_led_anew.py",
-    "leave_nothing_behind": "tests/joint",
+    "leave_nothing_behind": "tests/unit/transactions/test_joint_groups.py",
+    "let_former_runs_go_on": "tests/unit/transactions/test_joint_groups.py",
     "write_after_another_leads": "tests/unit/transactions/test_deposed.py",
 }
 
