@@ -147,10 +147,8 @@ class LogReader:
         strangers = [each for each in (*bound.offsets, *bound.times_ms) if each not in partitions]
         if strangers:
             raise BadOption(f"offsets are given for {strangers}, which are not subscribed to")
-        asked = {
-            each: bound.offsets.get(each, bound.times_ms.get(each, bound.at_ms or bound.otherwise))
-            for each in partitions
-        }
+        otherwise = bound.otherwise if bound.at_ms is None else bound.at_ms
+        asked = {each: bound.offsets.get(each, bound.times_ms.get(each, otherwise)) for each in partitions}
         are_times = bound.at_ms is not None or bool(bound.times_ms)
         open_ones = {each: at for each, at in asked.items() if are_times or at in (EARLIEST, LATEST)}
         found = self.client.offsets_at(open_ones)
