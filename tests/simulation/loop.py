@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import inspect
 from asyncio.events import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -58,11 +59,21 @@ class _Mortal:
     """A handle that does nothing once its life is over."""
 
     _context: contextvars.Context
+    _callback: Callable[..., object]
 
     def _run(self) -> None:
         life = self._context.get(_life)
         if life is None or not life.is_over:
             super()._run()  # type: ignore[misc]  # of the handle that this is mixed into
+        else:
+            self.forget()
+
+    def forget(self) -> None:
+        """Close the coroutine of a task that never begins; Python would warn that it was never awaited."""
+        task = getattr(self._callback, "__self__", None)
+        coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
+        if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()
 
 
 class _MortalHandle(_Mortal, Handle):
@@ -121,6 +132,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             return self.run_until_complete(main)
         finally:
             asyncio.set_event_loop(None)
+            for handle in self._ready:
+                if isinstance(handle, _Mortal):
+                    handle.forget()
 
     def _call_soon(
         self, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None

@@ -107,13 +107,13 @@ def test_a_table_of_its_own_begins_anew() -> None:
 
 
 def test_a_shared_table_is_not_mixed() -> None:
-    """The new topic is not published there, but elsewhere. All other topics are."""
+    """The new topic is not published there, but elsewhere. Rows of the old one go, all others stay."""
 
     async def scene(stage: Stage) -> None:
         await stage.make_topic("c", 1, {"plain.table": TABLE})
         await stage.plain.send("c-0", [-1], 0)
         before = await published(stage, TABLE)
-        assert before[0] == -1
+        assert before.pop(0) == -1
         await make_again(stage, "c", {"plain.table": TABLE})
         await stage.plain.begin_life()
         for name, value in (("c-0", -2), ("c-0", -3), ("a-0", 1_000)):

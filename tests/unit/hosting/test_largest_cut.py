@@ -81,7 +81,9 @@ transactions = st.dictionaries(
 )
 plain = st.tuples(st.integers(0, PARTITIONS - 1), st.integers(1, 5))
 histories = st.lists(transactions | plain, max_size=20)
-limits = st.builds(Limit, st.integers(0, 40), st.integers(0, 400)) | st.builds(Limit, st.integers(0, 40))
+limits = st.builds(Limit, st.integers(0, 40), st.integers(0, 400)) | st.builds(
+    Limit, st.integers(0, 40), st.just(UNLIMITED)
+)
 
 
 def logs_of(history: list[dict[int, list[int]] | tuple[int, int]]) -> list[Log]:
