@@ -66,7 +66,7 @@ def page(partition: HostedPartition, start: int, end: int) -> Body:
     next_offset = min(found[-1].end_offset, end) if len(found) == SPANS_MAX else end
     return {
         "next_offset": next_offset,
-        "known_from": known.known_from if known.known_from is not None else end,
+        "known_from": known.known_from,
         "log_start": partition.log.start_offset,
         "spans": [body_of(span, start, end) for span in found],
     }

@@ -15,7 +15,7 @@ from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Environment
 from faircopy.broker.open_files import limit_open_files
 from faircopy.cluster.dynamic_settings import DynamicSettings
-from faircopy.cluster.epochs import raise_incarnation
+from faircopy.cluster.epochs import first_with_spans, raise_incarnation
 from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
@@ -62,7 +62,7 @@ from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import TransactionCoordinator
-from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.numbers import Numbers, first_number
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Broker:
         self.dynamic_settings.fix(shape)
         self._last_end = last_end(self.cluster, self.environment.boot_id())
         await self._start_clock()
-        self.incarnation = await raise_incarnation(self.cluster)
+        self.incarnation = await raise_incarnation(self.cluster, upgrades=self.directory.is_old)
         await self._make_parts()
         await self._recover()
         self.directory.mark_clean()
@@ -226,6 +226,7 @@ class Broker:
             options,
             self.partition_type,
             stopping.stop,
+            first_number(first_with_spans(self.cluster)),
         )
 
     def _resources(self, options: JournalOptions, stopping: Stopping) -> Resources:

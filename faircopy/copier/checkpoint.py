@@ -35,8 +35,8 @@ _TRANSACTION = struct.Struct(">BqqIQQq")
 class Checkpoint(NamedTuple):
     """The values that a partition has once: the journal position, offsets, the end of the data log, its
     greatest message time, two fields of `PartitionState`, and from where on spans are known. Checkpoints of
-    format 3 have no epochs: all of theirs are 0. Before format 5, spans were not kept for the whole log, and
-    `spans_from` is None.
+    format 3 have no epochs: all of theirs are 0. Before format 5, spans were not kept for the whole log: they
+    are known from where it ended.
     """
 
     position: int
@@ -47,7 +47,7 @@ class Checkpoint(NamedTuple):
     greatest_time_ms: int
     forgotten_producer_id: int = NOBODY
     epochs: Epochs = Epochs()
-    spans_from: int | None = 0
+    spans_from: int = 0
 
 
 NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0, NO_TIME_MS)
@@ -65,7 +65,7 @@ def decode_checkpoint(value: bytes) -> Checkpoint:
     fields = json.loads(value)
     if "epochs" in fields:
         fields["epochs"] = Epochs.of(fields["epochs"])
-    fields.setdefault("spans_from", None)
+    fields.setdefault("spans_from", fields["next_offset"])
     return Checkpoint(**fields)
 
 

@@ -66,6 +66,7 @@ class LogCopier:
         disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         on_damage: Callable[[FaircopyError], None],
+        first_rank: int = 0,
     ) -> None:
         self._journal = journal
         self.log = log
@@ -81,7 +82,7 @@ class LogCopier:
         self.pushed_offset = 0
         """The high watermark once everything pushed so far is carried out; 0 before the first push."""
         self._slow: asyncio.Task[None] | None = None
-        self.spans = Spans(log.identity, store)
+        self.spans = Spans(log.identity, store, first_rank)
         self._snapshot_offset = 0
         self._snapshot_base = 0
         self._deletions = 0  # under way

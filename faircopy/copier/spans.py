@@ -32,24 +32,19 @@ class SpanChunk(NamedTuple):
 class Spans:
     """The spans of one partition: in the state store up to the last checkpoint, and in memory since then.
 
-    `known_from`: all spans are known from this offset on, with their ranks. None until a start on a directory
-    of before format 5 has settled what was open.
+    `known_from`: all spans are known from this offset on, with their ranks. What is below is one settled past
+    in all partitions: transactions of lower ranks than `first_rank`, of which some partitions have spans and
+    others do not.
     """
 
-    def __init__(self, identity: bytes, store: StateStore) -> None:
+    def __init__(self, identity: bytes, store: StateStore, first_rank: int = 0) -> None:
         self._identity = identity
         self._store = store
+        self._first_rank = first_rank
         self._storing: list[SpanChunk] = []  # in a checkpoint that is not known to be stored
         self._whole: list[SpanChunk] = []
         self._recent: list[Span] = []
-        self.known_from: int | None = 0
-
-    def settled(self, next_offset: int) -> None:
-        """A start has settled what was open: a transaction is wholly below the next offsets, or wholly above.
-        Where spans were not kept, they are from here on.
-        """
-        if self.known_from is None:
-            self.known_from = next_offset
+        self.known_from = 0
 
     def note(self, effect: CopyTransaction) -> None:
         """A transaction is being copied."""
@@ -57,6 +52,8 @@ class Spans:
             return
         last_offset = effect.base_offset + effect.records - 1
         self._recent.append(Span(effect.base_offset, last_offset, effect.rank, effect.lead))
+        if effect.rank < self._first_rank:
+            self.known_from = last_offset + 1
         if len(self._recent) == CHUNK_SPANS_MAX:
             self._close_chunk()
 

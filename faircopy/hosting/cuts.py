@@ -108,8 +108,7 @@ class PartOfLog:
     def __init__(self, partition: HostedPartition, within: Range) -> None:
         self._spans = partition.copier.spans
         self._within = within
-        known_from = self._spans.known_from
-        self._known_from = within.end if known_from is None else min(known_from, within.end)
+        self._known_from = min(self._spans.known_from, within.end)
         self._piece: deque[Span] = deque()
         self.batches = BatchEnds(partition.log)
 

@@ -121,11 +121,6 @@ class Shards:
     def settle(self, *, is_clean: bool, lost_power: bool) -> None:
         """After `open`: finish what was decided, and settle the rest. See `TransactionCoordinator.settle`."""
         settle(self.coordinators(), self.partitions(), is_clean=is_clean, lost_power=lost_power)
-        self._note_settled()
-
-    def _note_settled(self) -> None:
-        for partition in self._catalog.partitions():
-            partition.copier.spans.settled(partition.state.next_offset)
 
     def restore_groups(self) -> None:
         """Restore the groups that have members: their session timeouts start now."""
@@ -271,5 +266,4 @@ class Shards:
         if self.are_all_led:
             settle_unknown(self.metadata_journals(), self.partitions())
         self._half_applied.pop(shard.number, None)  # its coordinator knows them again
-        self._note_settled()
         shard.groups.restore()

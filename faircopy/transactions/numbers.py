@@ -17,13 +17,18 @@ class NumbersUsedUp(FaircopyError):
     """An epoch has no more numbers; the next epoch would give the following ones out again."""
 
 
+def first_number(epoch: int) -> int:
+    """The first number of an epoch: those of earlier epochs are lower."""
+    return epoch * NUMBERS_OF_AN_EPOCH
+
+
 class Numbers:
     """The numbers of one epoch, in growing order (I4)."""
 
     def __init__(self, epoch: int) -> None:
         if epoch >= EPOCHS_MAX:
             raise NumbersUsedUp(f"epoch {epoch} is too large: there are {EPOCHS_MAX}")
-        self._next = epoch * NUMBERS_OF_AN_EPOCH
+        self._next = first_number(epoch)
         self._end = self._next + NUMBERS_OF_AN_EPOCH
 
     def take(self) -> int:

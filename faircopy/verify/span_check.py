@@ -23,7 +23,7 @@ class SpanCheck:
     def __init__(self, spans: Iterable[Span], checkpoint: Checkpoint | None) -> None:
         stored = checkpoint if checkpoint is not None else NO_CHECKPOINT
         self._end = stored.next_offset
-        known_from = stored.spans_from if stored.spans_from is not None else self._end
+        known_from = stored.spans_from
         self._first = first = max(known_from, stored.start_offset)
         self._spans = [
             span for span in spans if span.first_offset >= known_from and span.last_offset >= first

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import re
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +20,10 @@ from faircopy.api.cut import SCHEMA as CUT
 from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import BrokerConnection
+from faircopy.copier.checkpoint import delete_partition
 from faircopy.journal.entry import Kind
 from faircopy.storage.data_directory import DataDirectoryError, read_format
+from faircopy.storage.state_store import StateStore
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
 from faircopy.verify.log_files import LogFile, log_files
 from faircopy.wire.records import NewRecord, build_batch
@@ -180,6 +185,55 @@ def cut(address: str, starts: dict[str, int]) -> dict[str, int]:
     return {
         f"{each.name}-{one.partition}": one.end_offset for each in answer.topics for one in each.partitions
     }
+
+
+def test_a_cut_divides_no_transaction_of_before(mixed: Found) -> None:
+    """Neither the cuts of the start that upgrades nor those after a crash of it."""
+    with mixed.broker() as broker:
+        commit_more(broker.address, mixed, 1)
+        check_cuts(broker.address, mixed)
+        broker.restart(kill=True)
+        check_cuts(broker.address, mixed)
+        broker.restart(kill=False)
+        check_cuts(broker.address, mixed)
+        broker.kill()
+    assert mixed.verify() == []
+
+
+@pytest.fixture(params=[3, 4])
+def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
+    """A directory in which one of the partitions has no checkpoint yet."""
+    found = Found(tmp_path, "stopped", request.param)
+    (segment,) = found.journal("orders", 1).glob("*.journal")
+    identity = segment.read_bytes()[24:44]
+
+    async def forget_checkpoint() -> None:
+        store = StateStore(found.data / "state.lmdb", asyncio.get_running_loop())
+        await store.write(delete_partition(identity))
+        store.close()
+
+    asyncio.run(forget_checkpoint())
+    return found
+
+
+def check_cuts(address: str, found: Found) -> None:
+    """Read everything in the smallest cuts: each has the messages of a transaction in all partitions."""
+    at, ends = dict.fromkeys(found.content, 0), {name: len(each) for name, each in found.content.items()}
+    written = transactions_in(found.content)
+    while at != ends:
+        following = cut(address, at)
+        assert following != at
+        at = following
+        read_so_far = transactions_in({name: each[: at[name]] for name, each in found.content.items()})
+        assert {number: written[number] for number in read_so_far} == read_so_far
+
+
+def transactions_in(content: dict[str, list[bytes]]) -> Counter[bytes]:
+    """How many messages of each transaction there are."""
+    values = (value for messages in content.values() for value in messages)
+    return Counter(
+        value.partition(b".")[0] for value in values if re.fullmatch(rb"\d+(\.\d)?|new \d+", value)
+    )
 
 
 def check_epochs(found: Found, old: dict[tuple[str, int], list[int]]) -> None:

@@ -28,7 +28,7 @@ class StubPartition:
     """
 
     def __init__(
-        self, end: int, visible: int, applied: list[tuple[int, int, int]], known_from: int | None = 0
+        self, end: int, visible: int, applied: list[tuple[int, int, int]], known_from: int = 0
     ) -> None:
         self.name, self.failure, self.prepared = "t-0", None, set[Any]()
         self.state = self.log = self.copier = self.spans = self.sink = self.journal = self
@@ -90,7 +90,7 @@ def test_what_was_written_before_spans_is_not_divided() -> None:
     partitions = [
         StubPartition(9, 9, [(1, 1, -1), (5, 8, 7)], known_from=5),
         StubPartition(6, 6, [(0, 3, 6), (4, 5, 7)]),
-        StubPartition(4, 4, [], known_from=None),
+        StubPartition(4, 4, [], known_from=4),
     ]
     assert [each.end for each in take(partitions, SMALL)] == [5, 0, 4]
     assert [each.end for each in take(partitions, SMALL, [5, 0, 4])] == [5, 4, 4]
