@@ -296,6 +296,7 @@ class LogCopier:
             checkpoint.greatest_time_ms,
             checkpoint.epochs,
         )
+        self._checkpointed = self.log.first_base
 
     def recover(self, effect: Effect, recovered: Recovered) -> None:
         match effect:
@@ -330,9 +331,11 @@ class LogCopier:
             # Before the next checkpoint: it would count files of an earlier division as parts of the log.
             drop = partial(self._drop_leftovers, leader_epochs)
             self._jobs.append(lambda: self._go_slow(self._patiently(drop, self.log.leftovers())))
+            self._jobs.append(self._give_back)
             self._loop.call_soon_threadsafe(self._schedule)
         else:
             self._drop_leftovers(leader_epochs, self.log.leftovers())
+            self._loop.call_soon_threadsafe(self._give_back)
 
     def _drop_leftovers(self, leader_epochs: range, leftovers: Leftovers) -> None:
         """The whole journal is written: drop what else the files hold. Blocks. Raises DamagedJournal."""

@@ -202,6 +202,10 @@ class Commits:
         """The commits that may or may not be promised, in the order of their groups."""
         return [commit for transaction, commit in self._in_flight.items() if transaction in self._undecided]
 
+    def in_order(self) -> list[Transaction]:
+        """All that are in flight, in the order of their groups."""
+        return [commit.transaction for commit in self._in_flight.values()]
+
     def drop(self, commit: Commit) -> None:
         """Drop a commit that is aborted since a promise was lost; later ones of its group go on."""
         del self._in_flight[commit.transaction.id]

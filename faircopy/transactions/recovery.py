@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from faircopy.copier.fold import NO_FENCE, NO_RANK
-from faircopy.journal.entry import NO_TRANSACTION, Kind
+from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.partition.participant import Participants, Promise
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.endings import Endings
@@ -46,18 +46,18 @@ class Recovery:
 
     def _settle_journal(self, home: MetadataJournal) -> list[Commit]:
         """The commits that may be applied; all other transactions are aborted, go on, or wait."""
-        promised = []
-        decided = [each for each in home.table.transactions.values() if each.lead is None]
-        for transaction in sorted(decided, key=lambda each: each.prepared_position):
-            commit = self._settle_one(home, transaction)
-            if commit is not None:
-                promised.append(commit)
-        return promised
+        known = [each for each in home.table.transactions.values() if each.lead is None]
+        known.sort(key=lambda each: each.prepared_position)
+        proven = overtaken(self._find_participant, known)
+        settled = [self._settle_one(home, each, is_proven=each.id in proven) for each in known]
+        return [commit for commit in settled if commit is not None]
 
-    def _settle_one(self, home: MetadataJournal, transaction: Transaction) -> Commit | None:
+    def _settle_one(
+        self, home: MetadataJournal, transaction: Transaction, *, is_proven: bool
+    ) -> Commit | None:
         match transaction.state:
             case TransactionState.PREPARE_COMMIT:
-                return self._settle_prepared(home, transaction)
+                return self._settle_prepared(home, transaction, is_proven=is_proven)
             case TransactionState.PREPARE_ABORT:
                 self._endings.discard(home, transaction)
             case TransactionState.ONGOING if self._is_clean:
@@ -67,9 +67,11 @@ class Recovery:
                 self._endings.abort(home, transaction, NO_FENCE, untold=True)
         return None
 
-    def _settle_prepared(self, home: MetadataJournal, transaction: Transaction) -> Commit | None:
+    def _settle_prepared(
+        self, home: MetadataJournal, transaction: Transaction, *, is_proven: bool
+    ) -> Commit | None:
         """The commit, if every participant kept its promise."""
-        found = is_promised(self._find_participant, transaction)
+        found = is_promised(self._find_participant, transaction, is_proven=is_proven)
         if found is False:
             self._endings.abort(home, transaction, NO_FENCE, untold=True)
             return None
@@ -77,8 +79,26 @@ class Recovery:
         return commit if found else None
 
 
-def is_promised(find_participant: Participants, transaction: Transaction) -> bool | None:
-    """Whether every branch has its PREPARED; None if a participant that may have one can't tell.
+def overtaken(find_participant: Participants, in_order: Sequence[Transaction]) -> set[TransactionId]:
+    """The commits of which a later one of their group is applied somewhere. So they had all their promises
+    too (P5). `in_order`: as their journal decided them.
+    """
+    groups, found = set[str](), set[TransactionId]()
+    for transaction in reversed(in_order):
+        if transaction.state is not TransactionState.PREPARE_COMMIT:
+            continue
+        if transaction.group in groups:
+            found.add(transaction.id)
+        elif rank_of(find_participant, transaction) != NO_RANK:
+            groups.add(transaction.group)
+    return found
+
+
+def is_promised(
+    find_participant: Participants, transaction: Transaction, *, is_proven: bool = False
+) -> bool | None:
+    """Whether every branch has its PREPARED; None if a participant that may have one can't tell, and it is
+    not proven otherwise (`overtaken`).
 
     A branch that is applied proves that all had it: others may have been deleted since.
     """
@@ -87,7 +107,7 @@ def is_promised(find_participant: Participants, transaction: Transaction) -> boo
         return True
     if Promise.LOST in found:
         return False
-    return None if Promise.UNKNOWN in found else True
+    return None if Promise.UNKNOWN in found and not is_proven else True
 
 
 def rank_of(find_participant: Participants, transaction: Transaction) -> int:

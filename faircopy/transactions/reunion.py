@@ -18,7 +18,7 @@ from faircopy.partition.participant import Participants
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.recovery import is_promised, rank_of
+from faircopy.transactions.recovery import is_promised, overtaken, rank_of
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.transaction import BranchId, Transaction
 
@@ -75,8 +75,10 @@ class Reunion:
     def decide(self) -> list[Commit]:
         """Decide the commits that waited for these partitions. Returns those promised; the others abort."""
         promised = []
+        proven = overtaken(self._find_participant, self._commits.in_order())
         for commit in self._commits.undecided():
-            found = is_promised(self._find_participant, commit.transaction)
+            is_proven = commit.transaction.id in proven
+            found = is_promised(self._find_participant, commit.transaction, is_proven=is_proven)
             if found:
                 commit.rank = rank_of(self._find_participant, commit.transaction)
                 promised.append(commit)

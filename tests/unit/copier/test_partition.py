@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from faircopy.copier.fold import ApplyOrder, Standing
 from faircopy.copier.producers import OutOfOrderSequence, StaleEpoch
 from faircopy.copier.span_chunk import Span
 from faircopy.datalog.read import DamagedLog
+from faircopy.datalog.segment import LogSegment
 from faircopy.journal.entry import HEADER_BYTES, TransactionId
 from faircopy.journal.options import Durability
 from faircopy.partition import partition
@@ -256,6 +258,29 @@ def test_a_trim_leaves_what_the_last_checkpoint_has_as_the_log(tmp_path: Path) -
         await bench.partition.let_go()  # the segments are deleted
         assert bases() == [base for base in whole if base >= bench.log.first_base]
         assert 0 < bench.log.first_base <= 25
+
+    run(tmp_path, test)
+
+
+def test_what_a_crash_left_of_a_trimmed_log_goes_at_the_next_start(tmp_path: Path) -> None:
+    """Also if nothing is written any more, so that no checkpoint comes."""
+
+    async def test(bench: PartitionBench) -> None:
+        for n in range(40):
+            await bench.plain(bytes([n]) * 2000)
+        await bench.done(lambda done: bench.partition.trim(25, done))
+        await bench.visible()
+        with mock.patch.object(LogSegment, "discard"):
+            await bench.partition.checkpoint()
+            await bench.partition.let_go()
+        bases = [int(path.stem) for path in (tmp_path / "log").glob("*.log")]
+        assert min(bases) == 0
+        bench.restart()
+        await asyncio.sleep(0)
+        await bench.partition.let_go()
+        assert {int(path.stem) for path in (tmp_path / "log").glob("*.log")} == {
+            base for base in bases if base >= bench.log.first_base
+        }
 
     run(tmp_path, test)
 

@@ -35,6 +35,7 @@ from tests.unit.transactions.names import participant, participants
 
 FIRST, SECOND = TransactionId(1, 0, 5), TransactionId(2, 0, 6)
 IDS = {FIRST: "g/1", SECOND: "g/2"}
+RANK = 7
 
 
 class StubJournal:
@@ -43,15 +44,15 @@ class StubJournal:
 
 
 class StubHome:
-    """Two transactions of a group were decided, one after the other, over both partitions."""
+    """Two transactions of a group were decided, one after the other, over both partitions, or as told."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: tuple[int, ...] = (0, 1), second: tuple[int, ...] = (0, 1)) -> None:
         self.table, self.journal = TransactionTable(), StubJournal()
         self._position = 0
-        for txid, transactional_id in IDS.items():
+        for (txid, transactional_id), partitions in zip(IDS.items(), (first, second), strict=True):
             self.append(decisions.fence(transactional_id, txid.producer_id, 0, 1_000, 0))
             self.append(NewEntry(Kind.BEGIN, txid, {"id": transactional_id, "timeout_ms": 1_000, "at_ms": 0}))
-            self.append(NewEntry(Kind.PREPARE_COMMIT, txid, {"partitions": participants(0, 1)}))
+            self.append(NewEntry(Kind.PREPARE_COMMIT, txid, {"partitions": participants(*partitions)}))
 
     def append(self, entry: Any) -> None:
         self.table.fold(entry, self._position)
@@ -69,6 +70,7 @@ class StubPartition:
         }
         self.failure = failure
         self.decisions: list[tuple[str, TransactionId]] = []
+        self.ranks: list[int] = []
         self.forgotten: set[int] = set()
 
     def standing(self, transaction: TransactionId) -> Standing | None:
@@ -79,13 +81,14 @@ class StubPartition:
         return PROMISES.get(self.standing(transaction), Promise.LOST)
 
     def rank_of(self, transaction: TransactionId) -> int:
-        return NO_RANK
+        return RANK if self.standing(transaction) is Standing.APPLIED else NO_RANK
 
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
         self.forgotten.update(producer_ids)
 
-    def apply(self, transaction: TransactionId, _order: ApplyOrder, done: Callable[[], None]) -> None:
+    def apply(self, transaction: TransactionId, order: ApplyOrder, done: Callable[[], None]) -> None:
         self.decisions.append(("apply", transaction))
+        self.ranks.append(order.rank)
         done()
 
     def discard(
@@ -132,6 +135,15 @@ def test_what_only_a_failed_partition_knows_is_not_guessed() -> None:
             coordinator.end("g/1", 1, 0, commit=True, sent=Sent(1, 1, ""), fenced=ErrorCode.PRODUCER_FENCED),
         )
     assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_later_transaction_of_the_group_that_is_applied_proves_all_promises() -> None:
+    """The loss of power took the APPLY of the first one, in another partition (P5). Its ack was given."""
+    failed, first = StubPartition(0, {}, FaircopyError("damaged")), StubPartition(1, prepared(FIRST))
+    second = StubPartition(2, {SECOND: Standing.APPLIED})
+    recovered(StubHome((0, 1), (2,)), failed, first, second)
+    assert first.decisions == [("apply", FIRST)]
+    assert first.ranks == second.ranks == [RANK]
 
 
 def test_a_failed_partition_that_has_promised_is_believed() -> None:
