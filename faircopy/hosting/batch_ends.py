@@ -52,9 +52,10 @@ class BatchEnds:
         if step.size >= UNLIMITED or self._bytes_between(step.offset, step.end) <= step.size:
             return step.end
         low, high = step.offset, step.end
+        size_max = self.bytes_up_to(step.offset) + step.size
         while low + 1 < high:
             middle = (low + high) // 2
-            if self._bytes_between(step.offset, middle) <= step.size:
+            if self.bytes_up_to(middle) <= size_max:
                 low = middle
             else:
                 high = middle

@@ -3,9 +3,11 @@
 Ranks never fall in a partition, so all transactions up to some rank, with everything before them, are a cut:
 each partition ends where its last transaction of that rank ends. The largest rank that fits is found by
 merging the spans of all partitions. What is left of the limit goes to the batches of no transaction that come
-next: a share for each partition, then the rest to one after the other, from another one on each time.
+next: a share for each partition, then the rest to one after the other, from any one on.
 
-At least one transaction or batch is taken, even above the limit, so that readers progress.
+At least one transaction or batch is taken, even above the limit, so that readers progress. And none waits for
+ever, however much there is of others: one cut in two begins with batches of no transaction, for up to half of
+the limit; the others begin with a transaction, even one above the limit.
 
 Pure: a generator of steps. It needs no more spans than it takes, and no batches but those at the ends.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Generator, Iterator, Sequence
+from random import Random
 from typing import NamedTuple
 
 from faircopy.copier.span_chunk import Span
@@ -72,12 +75,19 @@ Steps = Generator[Step, Filled | None, list[int]]
 
 
 def largest_cut(parts: Sequence[Part], limit: Limit, turn: int) -> Steps:
-    """The ends of the largest cut. `turn` says which partition is the first to get what is left: count up."""
+    """The ends of the largest cut. `turn` is the seed for what comes first: another one each time."""
     if limit == Limit():
         return [part.end for part in parts]
     cut = GrowingCut(parts, limit)
-    yield from cut.take_transactions()
-    numbers = [(turn + each) % len(parts) for each in range(len(parts))]
+    # By chance, and not by counting: one of several readers may get only the even turns.
+    chance = Random(turn)
+    is_for_plain = chance.random() < 0.5
+    first = chance.randrange(len(parts))
+    numbers = [*range(first, len(parts)), *range(first)]
+    yield from cut.look_at_all()
+    if is_for_plain:
+        yield from cut.begin_with_plain(numbers)
+    yield from cut.take_transactions(at_least_one=not is_for_plain)
     yield from cut.share_among(numbers)
     yield from cut.give_rest_to(numbers)
     if cut.is_empty:
@@ -106,19 +116,24 @@ class GrowingCut:
 
     # -- transactions ----------------------------------------------------------------------------------------
 
-    def take_transactions(self) -> Iterator[None]:
-        """Take all transactions up to the largest rank that fits."""
+    def look_at_all(self) -> Iterator[None]:
+        """Look at the first transaction of each partition. Call it first."""
         for number, part in enumerate(self._parts):
             self._look_on(number, part.start)
             self._note_gap(number)
             yield
+
+    def take_transactions(self, *, at_least_one: bool) -> Generator[None, None, None]:
+        """Take all transactions up to the largest rank that fits; the first one may be above the limit."""
+        is_wanted = at_least_one
         while self._heads:
-            ends = self._lowest_unit()
-            rows, size = self._sizes(ends)
-            if rows > self._left.rows or size > self._left.size:
+            ends = yield from self._lowest_unit()
+            rows, size = yield from self._sizes(ends)
+            if not is_wanted and (rows > self._left.rows or size > self._left.size):
                 self._too_large = ends
                 break
             self._take(ends, rows, size)
+            is_wanted = False
             yield
 
     def _look_on(self, number: int, offset: int) -> None:
@@ -132,19 +147,25 @@ class GrowingCut:
             self._parts[number].end if span is None else max(span.first_offset, self.ends[number])
         )
 
-    def _lowest_unit(self) -> dict[int, int]:
+    def _lowest_unit(self) -> Generator[None, None, dict[int, int]]:
         """Where partitions end with the transactions of the lowest rank. They are looked past."""
         rank, ends = self._heads[0][0], dict[int, int]()
         while self._heads and self._heads[0][0] == rank:
             _, number, span = heapq.heappop(self._heads)
             ends[number] = span.end_offset
             self._look_on(number, span.end_offset)
+            yield
         return ends
 
-    def _sizes(self, ends: dict[int, int]) -> tuple[int, int]:
+    def _sizes(self, ends: dict[int, int]) -> Generator[None, None, tuple[int, int]]:
         """The rows and bytes that these ends would add."""
         rows = sum(end - self.ends[number] for number, end in ends.items())
-        return rows, 0 if self._left.size == UNLIMITED else sum(map(self._size_of, ends, ends.values()))
+        size = 0
+        if self._left.size != UNLIMITED:
+            for number, end in ends.items():
+                size += self._size_of(number, end)
+                yield
+        return rows, size
 
     def _size_of(self, number: int, end: int) -> int:
         bytes_up_to = self._parts[number].bytes_up_to
@@ -165,8 +186,20 @@ class GrowingCut:
 
     # -- batches of no transaction ---------------------------------------------------------------------------
 
+    def begin_with_plain(self, numbers: Sequence[int]) -> Generator[Step, Filled | None, None]:
+        """Give the first of these partitions a batch, even if it needs more, and all of them half of the
+        limit.
+        """
+        kept = Limit(*(0 if each == UNLIMITED else each // 2 for each in self._left))
+        self._use(*kept)
+        yield from self._take_first_batch(numbers)
+        yield from self.share_among(numbers)
+        self._use(-kept.rows, -kept.size)
+
     def share_among(self, numbers: Sequence[int]) -> Generator[Step, Filled | None, None]:
         """Give each of these partitions an equal share of what is left, as far as it has batches."""
+        if min(self._left) <= 0:
+            return
         waiting = sorted(self._with_gaps(numbers), key=lambda each: self.gap_ends[each] - self.ends[each])
         for taken, number in enumerate(waiting):
             sharers = len(waiting) - taken
@@ -196,8 +229,10 @@ class GrowingCut:
 
     def take_one(self, numbers: Sequence[int]) -> Generator[Step, Filled | None, None]:
         """Nothing fits: take the first batch, or if there is none, the first transaction."""
-        waiting = self._with_gaps(numbers)
-        if waiting:
-            yield from self._fill(waiting[0], 0, 0, at_least_one=True)
-            return
-        self._take(self._too_large, 0, 0)
+        yield from self._take_first_batch(numbers)
+        if self.is_empty:
+            self._take(self._too_large, 0, 0)
+
+    def _take_first_batch(self, numbers: Sequence[int]) -> Generator[Step, Filled | None, None]:
+        for number in self._with_gaps(numbers)[:1]:
+            yield from self._fill(number, 0, 0, at_least_one=True)

@@ -145,14 +145,15 @@ def test_it_is_the_largest_cut_that_fits(
     logs, starts = logs_of(history), [0] * PARTITIONS
     ends = cut_of(logs, starts, limit, turn)
     assert is_whole(logs, starts, ends)
-    best = starts
-    for rank in range(len(history)):
-        at_rank = ends_at_rank(logs, starts, rank)
-        best = at_rank if fits(starts, at_rank, limit) else best
-    assert all(end >= least for end, least in zip(ends, best, strict=True))
     if not fits(starts, ends, limit):
-        assert_is_one_unit(logs, ends)
+        assert is_least(logs, ends)
         return
+    if not begins_with_plain(turn):
+        best = starts
+        for rank in range(len(history)):
+            at_rank = ends_at_rank(logs, starts, rank)
+            best = at_rank if fits(starts, at_rank, limit) else best
+        assert all(end >= least for end, least in zip(ends, best, strict=True))
     for number, log in enumerate(logs):
         after = log.next_plain_end(ends[number])
         if after is not None:
@@ -160,9 +161,41 @@ def test_it_is_the_largest_cut_that_fits(
             assert not fits(starts, more, limit), "one more batch would fit"
 
 
-def assert_is_one_unit(logs: list[Log], ends: list[int]) -> None:
+def begins_with_plain(turn: int) -> bool:
+    """Whether batches of no transaction come before transactions in this turn."""
+    logs, starts = logs_of([(0, 1), {1: [1]}]), [0] * PARTITIONS
+    return cut_of(logs, starts, Limit(rows=1), turn)[0] == 1
+
+
+def is_least(logs: list[Log], ends: list[int]) -> bool:
+    """Whether there is only one batch of no transaction, or only the first transaction and what is before
+    it.
+    """
     taken = [each for log, end in zip(logs, ends, strict=True) for each in log.batches if each.end <= end]
-    assert len(taken) == 1 or (len({each.rank for each in taken}) == 1 and taken[0].rank is not None)
+    ranks = {each.rank for log in logs for each in log.batches} - {None}
+    first = min((each for each in ranks if each is not None), default=0)
+    return (len(taken) == 1 and taken[0].rank is None) or ends == ends_at_rank(logs, [0] * PARTITIONS, first)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=PARTITIONS, max_size=PARTITIONS), limits, st.integers(1, 9),
+    st.integers(1, PARTITIONS),
+)  # fmt: skip
+def test_nobody_waits_for_ever(sizes: list[int], limit: Limit, step: int, plain: int) -> None:
+    """Each partition always has more: some only transactions, others only batches of no transaction. The
+    reader gets every `step`th turn.
+    """
+    cuts, rows_max = 40, 4
+    limit = Limit(min(limit.rows, rows_max), limit.size)
+    history: list[dict[int, list[int]] | tuple[int, int]] = [
+        (number, rows) if number < plain else {number: [rows]}
+        for _ in range(cuts * rows_max)
+        for number, rows in enumerate(sizes)
+    ]
+    logs, starts = logs_of(history), [0] * PARTITIONS
+    for turn in range(0, cuts * step, step):
+        starts = cut_of(logs, starts, limit, turn)
+    assert min(starts) > 0
 
 
 @given(histories, limits)
@@ -190,17 +223,6 @@ def test_the_rest_of_a_transaction_comes_whole(
         for log, offset in zip(logs, wanted, strict=True)
     ]
     assert is_whole(logs, starts, cut_of(logs, starts, limit))
-
-
-def test_no_partition_is_starved() -> None:
-    """Each has many batches, and the limit is below one."""
-    logs = [Log() for _ in range(PARTITIONS)]
-    for log, _ in itertools.product(logs, range(100)):
-        log.append(10, None)
-    starts = [0] * PARTITIONS
-    for turn in range(2 * PARTITIONS):
-        starts = cut_of(logs, starts, Limit(rows=1), turn)
-    assert starts == [20] * PARTITIONS
 
 
 def test_without_a_limit_it_is_everything() -> None:
