@@ -335,7 +335,8 @@ class LogCopier:
             self._loop.call_soon_threadsafe(self._schedule)
         else:
             self._drop_leftovers(leader_epochs, self.log.leftovers())
-            self._loop.call_soon_threadsafe(self._give_back)
+            if self.log.has_gone:
+                self._loop.call_soon_threadsafe(self._give_back)
 
     def _drop_leftovers(self, leader_epochs: range, leftovers: Leftovers) -> None:
         """The whole journal is written: drop what else the files hold. Blocks. Raises DamagedJournal."""

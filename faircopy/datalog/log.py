@@ -224,6 +224,11 @@ class DataLog:
         """The base offset of the segment in which the log starts, or would start."""
         return self.segments[0].base_offset if self.segments else self._placed_end_offset
 
+    @property
+    def has_gone(self) -> bool:
+        """Whether segments wait to be deleted."""
+        return bool(self._gone)
+
     def take_gone(self, checkpointed: int) -> tuple[list[LogSegment], list[Change]]:
         """The segments that may be deleted now, and the changes that drop them from the index.
 

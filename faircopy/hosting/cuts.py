@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import NamedTuple
 
 from faircopy.copier.fold import NO_RANK
 from faircopy.copier.span_chunk import Span
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.hosting.batch_ends import BatchEnds
-from faircopy.hosting.largest_cut import Filled, Limit, Part, Steps, largest_cut
+from faircopy.hosting.largest_cut import Filled, Limit, Part, Steps, Turn, largest_cut
 from faircopy.hosting.read_your_commits import catch_up, until_visible
 from faircopy.journal.entry import NO_TRANSACTION
 from faircopy.loop.pace import Pace
@@ -51,7 +52,7 @@ class Cuts:
         self._disk = disk
         self._clock = clock
         self._is_whole = is_whole
-        self._turn = 0
+        self._turns = 0
 
     async def take(self, readers: Sequence[Reader], limit: Limit, pace: Pace) -> list[Range]:
         """The largest cut below a limit. Without one, it has everything that was acknowledged before.
@@ -65,8 +66,7 @@ class Cuts:
             await until_visible(partition, end, self._clock)
         ranges = list(map(range_of, readers, ends))
         parts = [PartOfLog(reader.partition, each) for reader, each in zip(readers, ranges, strict=True)]
-        self._turn += 1
-        steps = largest_cut([each.part() for each in parts], limit, self._turn)
+        steps = largest_cut([each.part() for each in parts], limit, self._next_turn(len(parts)))
         found = await self._run(steps, parts, pace)
         list(map(range_of, readers, found))  # what retention has deleted meanwhile is no part of a cut
         return [Range(each.start, end) for each, end in zip(ranges, found, strict=True)]
@@ -78,6 +78,11 @@ class Cuts:
         for reader in readers:
             reader.partition.ensure_readable()
         return [reader.partition.state.next_offset for reader in readers]
+
+    def _next_turn(self, partitions: int) -> Turn:
+        self._turns += 1
+        chance = Random(self._turns)
+        return Turn(chance.randrange(max(partitions, 1)), chance.random() < 0.5)
 
     async def _run(self, steps: Steps, parts: Sequence[PartOfLog], pace: Pace) -> list[int]:
         answer: Filled | None = None

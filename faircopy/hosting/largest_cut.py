@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Generator, Iterator, Sequence
-from random import Random
 from typing import NamedTuple
 
 from faircopy.copier.span_chunk import Span
@@ -74,20 +73,27 @@ Step = Batches | None
 Steps = Generator[Step, Filled | None, list[int]]
 
 
-def largest_cut(parts: Sequence[Part], limit: Limit, turn: int) -> Steps:
-    """The ends of the largest cut. `turn` is the seed for what comes first: another one each time."""
+class Turn(NamedTuple):
+    """What comes first in a cut. Choose both by chance, not by counting: one of several readers may get only
+    the even turns.
+
+    `first`: the partition that is the first to get what is left.
+    """
+
+    first: int
+    begins_with_plain: bool
+
+
+def largest_cut(parts: Sequence[Part], limit: Limit, turn: Turn) -> Steps:
+    """The ends of the largest cut."""
     if limit == Limit():
         return [part.end for part in parts]
     cut = GrowingCut(parts, limit)
-    # By chance, and not by counting: one of several readers may get only the even turns.
-    chance = Random(turn)
-    is_for_plain = chance.random() < 0.5
-    first = chance.randrange(len(parts))
-    numbers = [*range(first, len(parts)), *range(first)]
+    numbers = [*range(turn.first, len(parts)), *range(turn.first)]
     yield from cut.look_at_all()
-    if is_for_plain:
+    if turn.begins_with_plain:
         yield from cut.begin_with_plain(numbers)
-    yield from cut.take_transactions(at_least_one=not is_for_plain)
+    yield from cut.take_transactions(at_least_one=not turn.begins_with_plain)
     yield from cut.share_among(numbers)
     yield from cut.give_rest_to(numbers)
     if cut.is_empty:

@@ -45,8 +45,10 @@ class JointGroup:
 
     @property
     def last_key(self) -> int:
-        """The last key that was decided; NO_KEY before the first."""
-        return max(self.deciding, default=self.committed_key)
+        """The last key that was decided; NO_KEY before the first. What was decided before others may be
+        carried out after them.
+        """
+        return max(self.committed_key, *self.deciding, NO_KEY)
 
     def is_former(self, run: str) -> bool:
         """Whether a run was replaced by a newer one."""

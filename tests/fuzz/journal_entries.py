@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from faircopy.copier.fold import (
@@ -61,13 +62,20 @@ def data_payload(choices: Choices, kind: int) -> bytes:
     return TRIM_PAYLOAD.pack(choices.signed(choices.number() % 9))
 
 
+class StillLoop:
+    """The loop of a partition that is recovered, but never served."""
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        pass
+
+
 def feed_entries(data: bytes) -> bool:
     """A journal of a topic's partition, recovered with its log."""
     written = odd_entries(Choices(data), DATA_KINDS, data_payload)
     with mount(MemoryDisk(segment_files(written, IDENTITY))), refusals() as refused:
         store, journal = new_store(), new_journal(IDENTITY)
         log = DataLog(LOG, IDENTITY, store, SEGMENT_BYTES)
-        copier = LogCopier(journal, log, store, cast(Any, None), cast(Any, None), lambda error: None)
+        copier = LogCopier(journal, log, store, cast(Any, None), cast(Any, StillLoop()), lambda error: None)
         partition = Partition(PartitionName("orders", 0), PARTITION, journal, copier, store, cast(Any, None))
         recover(partition)
         check_partition(partition)

@@ -11,7 +11,7 @@ from faircopy.transactions.metadata_journal import MetadataJournal, journal_iden
 from tests.fuzz.choices import Choices
 from tests.fuzz.journals import new_journal, new_store, segment_files
 from tests.fuzz.memory import MemoryDisk
-from tests.fuzz.odd_entries import NAMES, NUMBERS, TOPIC_IDS, odd_entries, refusals
+from tests.fuzz.odd_entries import NAMES, NUMBERS, TOPIC_IDS, TRANSACTIONS, odd_entries, refusals
 
 METADATA_KINDS = [
     Kind.FENCE,
@@ -23,7 +23,9 @@ METADATA_KINDS = [
     Kind.ABORTED,
     Kind.FORGET,
     Kind.UNCLEAN,
+    Kind.JOIN,
 ]
+IS_JOINT = 2
 
 
 def metadata_payload(choices: Choices, _kind: int) -> bytes:
@@ -31,7 +33,8 @@ def metadata_payload(choices: Choices, _kind: int) -> bytes:
     if choices.number() % 16 == 0:
         return choices.some()
     places = [[choices.one_of(TOPIC_IDS), choices.one_of(NUMBERS), choices.one_of(NUMBERS)] for _ in range(2)]
-    width = 2 + choices.number() % 2
+    shape = choices.number()
+    width = 2 + shape % 2
     payload = {
         "id": choices.one_of(NAMES),
         "timeout_ms": choices.one_of(NUMBERS),
@@ -42,7 +45,21 @@ def metadata_payload(choices: Choices, _kind: int) -> bytes:
         "fence": choices.one_of(NUMBERS),
         "partitions": [place[:width] for place in places],
     }
+    if shape & IS_JOINT:
+        payload |= joint_fields(choices, [place[:2] for place in places])
     return json.dumps(payload).encode()
+
+
+def joint_fields(choices: Choices, places: list[list[object]]) -> dict[str, object]:
+    """What entries of joint groups have besides."""
+    others = [choices.one_of(TRANSACTIONS) for _ in range(choices.number() % 3)]
+    return {
+        "group": choices.one_of(NAMES),
+        "run": choices.one_of(NAMES),
+        "key": choices.one_of(NUMBERS),
+        "member": choices.one_of(NAMES),
+        "joined": [[list(each), places] for each in others],
+    }
 
 
 def feed_metadata(data: bytes) -> bool:

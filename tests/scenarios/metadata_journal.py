@@ -9,18 +9,24 @@
     ABORTED transaction
     FORGET id
     UNCLEAN
+    JOIN producer group run key
+    DECIDE group run key [producer ...]
+    FORGET_GROUP group
 
-Every entry is 100 bytes long.
+DECIDE is the PREPARE_COMMIT of a joint group, and FORGET_GROUP its FORGET. `-` is the key of a member without
+one. Every entry is 100 bytes long.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import NO_TRANSACTION, Kind
-from faircopy.transactions import decisions
+from faircopy.transactions import decisions, joint_decisions
+from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
 from faircopy.transactions.metadata_entry import decode, encode
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
@@ -43,7 +49,13 @@ class MetadataJournalScript:
         """Fold an entry. Returns what has changed in the table."""
         kind, *words = command.split()
         table = copy.deepcopy(self._table)
-        entry = self._entry(table, Kind[kind], *options_of(words))
+        try:
+            if kind in JOINT:
+                entry = JOINT[kind](table, *words)
+            else:
+                entry = self._entry(table, Kind[kind], *options_of(words))
+        except TransactionRefused as error:
+            return [f"refused: {error}"]
         try:
             table.fold(entry._replace(payload=decode(encode(entry.payload))), self._position)
         except InvariantViolation as error:
@@ -82,6 +94,32 @@ class MetadataJournalScript:
                 return NewEntry(kind, transaction_of(words[0]), {})
 
 
+def join(table: TransactionTable, producer: str, group: str, run: str, key: str) -> NewEntry:
+    """A JOIN."""
+    membership = Membership(group, run, key_of(key), "task")
+    return joint_decisions.join(table.groups.get(group), membership, int(producer), TIMEOUT_MS, 0)
+
+
+def decide(table: TransactionTable, group: str, run: str, key: str, *producers: str) -> NewEntry:
+    """The PREPARE_COMMIT of a joint group."""
+    return joint_decisions.commit(table, group, run, key_of(key), map(int, producers))
+
+
+def forget_group(table: TransactionTable, group: str) -> NewEntry:
+    """The FORGET of a joint group."""
+    entry = joint_decisions.forget(table, group)
+    assert entry is not None, f"there is no group {group}"
+    return entry
+
+
+JOINT: dict[str, Callable[..., NewEntry]] = {"JOIN": join, "DECIDE": decide, "FORGET_GROUP": forget_group}
+
+
+def key_of(word: str) -> int:
+    """The key of a member."""
+    return NO_KEY if word == "-" else int(word)
+
+
 def known(table: TransactionTable, word: str) -> Transaction:
     """A transaction that the table has."""
     return table.transactions[transaction_of(word)]
@@ -93,6 +131,10 @@ def written(table: TransactionTable) -> Iterator[tuple[str, str]]:
         yield transactional_id, written_producer(producer)
     for transaction in table.transactions.values():
         yield f"transaction {transaction.id}", written_transaction(transaction)
+    for group in table.groups.values():
+        yield f"group {group.name}", written_group(group)
+    if table.gone:
+        yield "gone", ", ".join(f"producer {number}" for number in sorted(table.gone))
 
 
 def written_producer(producer: Producer) -> str:
@@ -102,6 +144,9 @@ def written_producer(producer: Producer) -> str:
         parts.append(f"epoch {producer.previous_epoch} may come back")
     if producer.must_abort:
         parts.append("must abort first")
+    if producer.membership is not None:
+        _, run, key, _ = producer.membership
+        parts.append(f"of run {run}" if key == NO_KEY else f"of run {run}, for key {key}")
     return ", ".join(parts)
 
 
@@ -110,4 +155,17 @@ def written_transaction(transaction: Transaction) -> str:
     parts = [transaction.state.value, *map(word_of, transaction.participants)]
     if transaction.state is TransactionState.PREPARE_ABORT:
         parts.append(f"fences below epoch {transaction.fence_epoch}")
+    if transaction.lead is not None:
+        parts.append(f"joined to {transaction.lead}")
+    return ", ".join(parts)
+
+
+def written_group(group: JointGroup) -> str:
+    """One joint group."""
+    parts = [f"run {group.run}"]
+    if group.former_runs:
+        parts.append(f"formerly {' '.join(group.former_runs)}")
+    if group.committed_key != NO_KEY:
+        parts.append(f"key {group.committed_key} is committed")
+    parts += [f"key {key} is decided, by {lead}" for key, lead in group.deciding.items()]
     return ", ".join(parts)

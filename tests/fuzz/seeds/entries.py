@@ -20,7 +20,7 @@ def journal_entries() -> Seeds:
 
 
 def metadata_entries() -> Seeds:
-    fence, begin, add, prepare_commit, prepare_abort, committed, aborted, forget, doubt = range(9)
+    fence, begin, add, prepare_commit, prepare_abort, committed, aborted, forget, doubt, join = range(10)
     places = b"\1" + b"\0\0\1" + b"\0\1\1"
     plain = places + b"\0" + bytes(7)
     with_leaders = places + b"\1" + bytes(7)
@@ -28,6 +28,19 @@ def metadata_entries() -> Seeds:
     yield "commit", begun + entry(prepare_commit, plain) + entry(committed, plain)
     yield "abort", begun + entry(prepare_abort, plain) + entry(aborted, plain) + entry(forget, plain)
     yield "doubt", entry(fence, plain) + entry(doubt, plain)
+    first, second = 1, 5  # transactions of two producers
+    joint = places + b"\2"
+    written = b""
+    for transaction, name in ((first, b"\0"), (second, b"\1")):
+        written += entry(join, joint + name + bytes(6) + b"\0" + b"\1\1\0\0", transaction)
+        written += entry(begin, places + b"\0" + name + bytes(6), transaction)
+        written += entry(add, places + b"\1" + name + bytes(6), transaction)
+    decided = entry(prepare_commit, joint + bytes(7) + b"\1\5" + b"\1\1\0\0", first)
+    yield "joint-commit", written + decided + entry(committed, plain, first)
+    yield "joint-lost", written + decided + entry(prepare_abort, plain, first) + entry(aborted, plain, second)
+    another_run = entry(join, joint + b"\4" + bytes(6) + b"\0" + b"\1\0\0\0", 2)
+    left = entry(aborted, plain, first) + entry(aborted, plain, second)
+    yield "joint-runs", written + another_run + left + entry(forget, joint + bytes(7) + b"\0" + b"\1\1\0\0")
 
 
 def offsets_entries() -> Seeds:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from faircopy.copier.span_chunk import Span
 from faircopy.hosting import largest_cut
-from faircopy.hosting.largest_cut import UNLIMITED, Batches, Filled, Limit, Part
+from faircopy.hosting.largest_cut import UNLIMITED, Batches, Filled, Limit, Part, Turn
 from faircopy.journal.entry import NO_TRANSACTION
 
 PARTITIONS = 3
@@ -86,6 +86,10 @@ limits = st.builds(Limit, st.integers(0, 40), st.integers(0, 400)) | st.builds(
 )
 
 
+FIRST_TURN = Turn(0, begins_with_plain=False)
+turns = st.builds(Turn, st.integers(0, PARTITIONS - 1), st.booleans())
+
+
 def logs_of(history: list[dict[int, list[int]] | tuple[int, int]]) -> list[Log]:
     logs = [Log() for _ in range(PARTITIONS)]
     for rank, each in enumerate(history):
@@ -99,7 +103,7 @@ def logs_of(history: list[dict[int, list[int]] | tuple[int, int]]) -> list[Log]:
     return logs
 
 
-def cut_of(logs: list[Log], starts: list[int], limit: Limit, turn: int = 0) -> list[int]:
+def cut_of(logs: list[Log], starts: list[int], limit: Limit, turn: Turn = FIRST_TURN) -> list[int]:
     steps = largest_cut.largest_cut(
         [log.part(start) for log, start in zip(logs, starts, strict=True)], limit, turn
     )
@@ -138,9 +142,9 @@ def is_whole(logs: list[Log], starts: list[int], ends: list[int]) -> bool:
     return not divided and not inside & outside
 
 
-@given(histories, limits, st.integers(0, 5))
+@given(histories, limits, turns)
 def test_it_is_the_largest_cut_that_fits(
-    history: list[dict[int, list[int]] | tuple[int, int]], limit: Limit, turn: int
+    history: list[dict[int, list[int]] | tuple[int, int]], limit: Limit, turn: Turn
 ) -> None:
     logs, starts = logs_of(history), [0] * PARTITIONS
     ends = cut_of(logs, starts, limit, turn)
@@ -148,7 +152,7 @@ def test_it_is_the_largest_cut_that_fits(
     if not fits(starts, ends, limit):
         assert is_least(logs, ends)
         return
-    if not begins_with_plain(turn):
+    if not turn.begins_with_plain:
         best = starts
         for rank in range(len(history)):
             at_rank = ends_at_rank(logs, starts, rank)
@@ -159,12 +163,6 @@ def test_it_is_the_largest_cut_that_fits(
         if after is not None:
             more = [after if each == number else end for each, end in enumerate(ends)]
             assert not fits(starts, more, limit), "one more batch would fit"
-
-
-def begins_with_plain(turn: int) -> bool:
-    """Whether batches of no transaction come before transactions in this turn."""
-    logs, starts = logs_of([(0, 1), {1: [1]}]), [0] * PARTITIONS
-    return cut_of(logs, starts, Limit(rows=1), turn)[0] == 1
 
 
 def is_least(logs: list[Log], ends: list[int]) -> bool:
@@ -178,14 +176,12 @@ def is_least(logs: list[Log], ends: list[int]) -> bool:
 
 
 @given(
-    st.lists(st.integers(1, 9), min_size=PARTITIONS, max_size=PARTITIONS), limits, st.integers(1, 9),
+    st.lists(st.integers(1, 9), min_size=PARTITIONS, max_size=PARTITIONS), limits,
     st.integers(1, PARTITIONS),
 )  # fmt: skip
-def test_nobody_waits_for_ever(sizes: list[int], limit: Limit, step: int, plain: int) -> None:
-    """Each partition always has more: some only transactions, others only batches of no transaction. The
-    reader gets every `step`th turn.
-    """
-    cuts, rows_max = 40, 4
+def test_nobody_waits_for_ever(sizes: list[int], limit: Limit, plain: int) -> None:
+    """Each partition always has more: some only transactions, others only batches of no transaction."""
+    cuts, rows_max = 12, 10
     limit = Limit(min(limit.rows, rows_max), limit.size)
     history: list[dict[int, list[int]] | tuple[int, int]] = [
         (number, rows) if number < plain else {number: [rows]}
@@ -193,7 +189,7 @@ def test_nobody_waits_for_ever(sizes: list[int], limit: Limit, step: int, plain:
         for number, rows in enumerate(sizes)
     ]
     logs, starts = logs_of(history), [0] * PARTITIONS
-    for turn in range(0, cuts * step, step):
+    for turn in (Turn(number % PARTITIONS, number // PARTITIONS % 2 == 0) for number in range(cuts)):
         starts = cut_of(logs, starts, limit, turn)
     assert min(starts) > 0
 
@@ -203,7 +199,8 @@ def test_readers_progress_to_the_end(
     history: list[dict[int, list[int]] | tuple[int, int]], limit: Limit
 ) -> None:
     logs, starts = logs_of(history), [0] * PARTITIONS
-    for turn in itertools.count():
+    for number in itertools.count():
+        turn = Turn(number % PARTITIONS, number // PARTITIONS % 2 == 0)
         ends = cut_of(logs, starts, limit, turn)
         assert is_whole(logs, starts, ends)
         if ends == starts:
