@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "copier": {"journal", "datalog", "storage", "wire"},
     "partition": {"copier", "datalog", "journal", "storage", "wire"},
     "cluster": {"journal", "storage", "settings"},
-    "publish": {"wire"},
+    "publish": {"wire", "settings"},
     "transactions": LOGS,
     "groups": LOGS,
     "hosting": LOGS | {"cluster", "publish", "transactions", "groups"},
