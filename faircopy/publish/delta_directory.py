@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 from crc32c import crc32c
 
 from faircopy.publish import delta_log, names
@@ -34,8 +35,9 @@ class DeltaDirectory:
         """How many files the log lists."""
         return len(self._snapshot.adds)
 
-    def open(self, live: Sequence[DataFile], now_ms: int) -> None:
-        """Load the log, and make it list what batch reads of `live` find; make it if it is not there.
+    def open(self, live: Sequence[DataFile], schema: pa.Schema, now_ms: int) -> None:
+        """Load the log, and make it list what batch reads of `live` find, with the columns of `schema`; make
+        it if it is not there.
 
         Raises FsyncError or OSError.
         """
@@ -46,13 +48,20 @@ class DeltaDirectory:
                 log.error("%s is damaged, and is made again: %s", self._directory, error)
                 delete_tree(self._files, self._directory)
         if not self._files.is_directory(self._directory):
-            self._make(live, now_ms)
+            self._make(live, schema, now_ms)
+        self.describe(schema)
         # A crash may have come between the two logs of one publication, which is the last.
         self.follow(live, now_ms, is_gone=False, newest=live[-1].name)
 
     def ends(self, name: str) -> NextOffsets:
         """Up to which offset a listed file goes, in each partition that it has rows of."""
         return delta_log.ends_of(self._snapshot.adds[name])
+
+    def describe(self, schema: pa.Schema) -> None:
+        """Say that the table has these columns, unless the log says so. Raises FsyncError or OSError."""
+        described = delta_log.with_schema(self._snapshot.metadata, schema)
+        if described != self._snapshot.metadata:
+            self._commit([described])
 
     def publish(self, written: Written, now_ms: int) -> None:
         """Add a file with new rows. Raises FsyncError or OSError."""
@@ -82,14 +91,14 @@ class DeltaDirectory:
         content = content_in(self._files, self._table / file.name)
         return delta_log.add(file.name, file.size, now_ms, content, is_new=is_new)
 
-    def _make(self, live: Sequence[DataFile], now_ms: int) -> None:
+    def _make(self, live: Sequence[DataFile], schema: pa.Schema, now_ms: int) -> None:
         """Make the log with its first version, in one step."""
         unfinished = self._table / names.temporary(names.DELTA_LOG)
         delete_tree(self._files, unfinished)
         self._files.make_directory(unfinished)
         write_durably(self._files, unfinished / delta_log.GUARD, delta_log.GUARD_CONTENT)
         added = [self._add(file, now_ms, is_new=True) for file in read_in_batch(live)]
-        actions = [delta_log.PROTOCOL, delta_log.metadata(str(self._table), now_ms), *added]
+        actions = [delta_log.PROTOCOL, delta_log.metadata(str(self._table), schema, now_ms), *added]
         write_durably(self._files, unfinished / delta_log.version_name(0), delta_log.format_version(actions))
         rename_durably(self._files, unfinished, self._directory)
         self._snapshot = delta_log.applied(None, actions)

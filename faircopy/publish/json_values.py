@@ -12,7 +12,7 @@ its neighbours.
     a number, or a string with one          decimal, if no digit is lost
     a string                                string
     a string YYYY-MM-DD                     date
-    a string, ISO 8601, in UTC if there     timestamp, timestamp_ntz, with up to 6 digits of a second
+    a string, ISO 8601, in UTC if there     timestamp, with up to 6 digits of a second
     is no offset
     an array, an object                     array, struct
     null                                    any
@@ -53,7 +53,7 @@ def parse_json(values: pa.Array, schema: pa.Schema) -> Parsed:
     given = pc.fill_null(values, EMPTY_OBJECT)
     trusted = _are_objects(given)
     texts = pc.if_else(trusted, given, EMPTY_OBJECT).to_pylist()
-    reader = _Reader(schema)
+    reader = _ObjectReader(schema)
     tables = [schema.empty_table(), *reader.read(texts, 0)]
     table = pa.concat_tables(tables).combine_chunks()
     columns = [_in_one_chunk(table.column(place), schema.types[place]) for place in range(len(schema))]
@@ -93,7 +93,7 @@ def is_object(value: bytes) -> bool:
         return False
 
 
-class _Reader:
+class _ObjectReader:
     """Reads objects as tables with the columns of a schema. `misfits` are the numbers of those that do not
     fit.
     """

@@ -23,16 +23,20 @@ from faircopy.publish.compaction import unmerged_in
 from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
 from faircopy.publish.delta_directory import DeltaDirectory
 from faircopy.publish.files import Files, make_directories
+from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
 from faircopy.publish.offsets import Held
 from faircopy.publish.recovery import recover
 from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
+from faircopy.publish.schema import Selection
 from faircopy.publish.spark_log import DataFile
+from faircopy.publish.table_columns import extended
 from faircopy.publish.trimmer import Trimmer
 from faircopy.publish.trimming import Upkeep
 from faircopy.publish.upkeep import Merger
+from faircopy.publish.value_columns import ValueColumns
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +68,8 @@ class Table:
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
-            self.held, live = recover(files, directory, self._log, self._retired, clock_ms())
-            self._delta.open(live, clock_ms())
+            self.held, live, self.schema = recover(files, directory, self._log, self._retired, clock_ms())
+            self._delta.open(live, self.schema, clock_ms())
             self._unmerged = unmerged_in(live)
         except BaseException:
             self.close()
@@ -80,12 +84,41 @@ class Table:
         """The live files, oldest first, read from disk."""
         return self._log.live()
 
-    def publish(self, cuts: Sequence[Cut]) -> Published:
+    def adopt(self, layout: Layout) -> None:
+        """Give the table the columns that a layout asks for.
+
+        Readers take the columns from the file without rows, so another one takes its place before any file
+        has the new columns. Raises TableSchemaError, FsyncError or OSError.
+        """
+        schema = extended(self.schema, layout)
+        if schema.equals(self.schema):
+            return
+        live, now_ms = self._log.live(), self._now_ms()
+        path = self._directory / names.later_schema(self._log.next_compact)
+        described = write_data_file(self._files, path, now_ms, schema, lambda writer: self.held)
+        left = [file for file in live if not names.is_schema(file.name)]
+        self._log.replace([described.file, *left])
+        self._retired.add([file.name for file in live if names.is_schema(file.name)], now_ms)
+        self._retired.save()
+        self._delta.describe(schema)
+        self.schema = schema
+
+    def publish(
+        self,
+        cuts: Sequence[Cut],
+        layout: Layout = NO_COLUMNS,
+        selection: Selection = Selection.ALL,
+        on_misfits: Callable[[Sequence[Cut]], None] = lambda cuts: None,
+    ) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
 
-        Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the last two the rows may have
-        been published.
+        `layout` says what becomes of values, and `selection` which rows the table has. If FITTING leaves some
+        out, `on_misfits` has to publish those of the cuts that it is given, before the others can be read.
+        Raises LogMismatchError, MixedTopicsError, TableSchemaError, BadValueError, FsyncError or OSError;
+        after the last two the rows may have been published.
         """
+        if selection is not Selection.MISFITS:
+            self.adopt(layout)
         self._ensure_same_topics(cuts)
         new = sorted(cut for cut in cuts if cut.end_offset > self._next(cut))
         if not new:
@@ -94,7 +127,10 @@ class Table:
         missed = sum(self._begin(cut) - self._next(cut) for cut in new if self._has_begun(cut))
         held = self._held_after(new)
         entry = self._log.next_entry
-        written = self._write(entry, new, held)
+        values = ValueColumns(self.schema, layout, selection)
+        written = self._write(entry, new, held, values)
+        if selection is Selection.FITTING and values.left_out:
+            on_misfits([cut._replace(first_offset=self._begin(cut)) for cut in new])
         self._log.append(written.file)
         self._unmerged = self._unmerged.with_file(written.file)
         self.held = held
@@ -103,8 +139,9 @@ class Table:
             self._merge()
             self._delete_superseded()
             self._warn_if_large()
-        rows = written.content.rows
-        return self._reply(entry, rows, written.file.size, expected - rows, missed)
+        rows, left_out = written.content.rows, values.left_out
+        skipped = expected - rows - left_out
+        return self._reply(entry, rows, written.file.size, skipped, missed)._replace(dead_letters=left_out)
 
     def tidy(self, upkeep: Upkeep) -> Tidied:
         """Drop what is not kept, and delete what was dropped before the grace.
@@ -135,7 +172,7 @@ class Table:
         """Publish a file without rows, which says what the table holds."""
         name = names.published(self._log.next_entry, [])
         path = self._directory / name
-        written = write_data_file(self._files, path, self._now_ms(), lambda writer: self.held)
+        written = write_data_file(self._files, path, self._now_ms(), self.schema, lambda writer: self.held)
         self._log.append(written.file)
         self._delta.publish(written, self._clock_ms())
 
@@ -164,17 +201,19 @@ class Table:
             after.setdefault(cut.topic, {})[cut.partition] = cut.end_offset
         return Held(after, self.held.topic_ids | {cut.topic: cut.topic_id for cut in cuts})
 
-    def _write(self, entry: int, cuts: Sequence[Cut], held: Held) -> Written:
+    def _write(self, entry: int, cuts: Sequence[Cut], held: Held, values: ValueColumns) -> Written:
         """Write the file of a publication."""
 
         def fill(writer: DataFileWriter) -> Held:
             batches = (read_batches(self._files, cut, self._begin(cut)) for cut in cuts)
             for rows in decode(chain.from_iterable(batches)):
-                writer.add(*rows)
+                for selected in values.add_to(rows):
+                    writer.add(*selected)
+            writer.selection = values.selected
             return held
 
         name = names.published(entry, [(self._begin(cut), cut.end_offset) for cut in cuts])
-        return write_data_file(self._files, self._directory / name, self._now_ms(), fill)
+        return write_data_file(self._files, self._directory / name, self._now_ms(), self.schema, fill)
 
     def _now_ms(self) -> int:
         """The time of a new entry, which is never before that of the last one."""
@@ -184,7 +223,7 @@ class Table:
         """Merge what is due. The rows stay the same for all readers."""
         if not self._unmerged.is_due:
             return
-        live = self._merger.merged(self._log.live(), self._log.next_compact)
+        live = self._merger.merged(self._log.live(), self._log.next_compact, self.schema)
         if live is not None:
             self._log.replace(live)
             self._unmerged = unmerged_in(live)

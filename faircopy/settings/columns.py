@@ -48,7 +48,6 @@ SCALARS = {
     "date": "date",
     "timestamp": "timestamp",
     "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
 }
 """Names of types without parts, and the name that each has here."""
 DECIMALS = ("decimal", "dec", "numeric")
@@ -57,7 +56,7 @@ COLUMNS_MAX = 1_000
 DEPTH_MAX = 8
 KNOWN = (
     "boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), string, date, timestamp, "
-    "timestamp_ntz, array<...>, struct<name: ...>"
+    "array<...>, struct<name: ...>"
 )
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([A-Za-z0-9_]+)|(.))", re.DOTALL)
