@@ -14,6 +14,7 @@ from faircopy.cluster.topics import CannotMakeTopic, Topic, Topics, UnknownTopic
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.stopping import Stopping
+from faircopy.hosting.table_agreement import ensure_agreement
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.hosted import HostedPartition
@@ -164,6 +165,7 @@ class Catalog:
         """Create a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
         check_configs(configs)
         async with self._changing, self._stopping.if_write_fails():
+            self.ensure_columns(name, configs)
             self._ensure_room(partitions)
             topic = await self._topics.create(name, partitions, configs)
             hosted = HostedTopic(topic, self._settings)
@@ -174,6 +176,10 @@ class Catalog:
                 raise
             log.info("topic %s made with %d partition(s)%s", name, partitions, settings_text(configs))
             return hosted
+
+    def ensure_columns(self, name: str, configs: Mapping[str, str]) -> None:
+        """Raise InvalidTopicConfig if a topic's plain table can't have the columns of these settings."""
+        ensure_agreement(name, configs, self.topics)
 
     def _ensure_room(self, partitions: int) -> None:
         self.ensure_led()
@@ -236,6 +242,7 @@ class Catalog:
         check_configs(configs)
         async with self._changing:
             hosted = self.known(name)
+            self.ensure_columns(name, configs)
             hosted.change(await self._topics.replace(hosted.topic._replace(configs=dict(configs))))
             self.on_change(hosted, True)
             log.info("topic %s changed%s", name, settings_text(configs))

@@ -23,6 +23,7 @@ from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
 from faircopy.publish.client import Publisher, PublishError
+from faircopy.publish.layout import Layout, TopicColumns
 from faircopy.publish.requests import Chunk, Cut, Publish, Tidy
 from faircopy.publish.trimming import FOREVER_MS, Keep, Upkeep
 from faircopy.storage.clock import Clock
@@ -71,6 +72,18 @@ class PlainTable:
     def first_offset(self, partition: HostedPartition) -> int:
         """The next offset to publish. It is above the published end if retention has overtaken it."""
         return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
+
+    @property
+    def layout(self) -> Layout:
+        """The columns that the table shall have."""
+        typed = (topic for topic in self.topics if topic.config("plain.value.format") == "json")
+        return Layout(
+            tuple(
+                TopicColumns(topic.topic.name, topic.config("plain.schema"), topic.config("plain.bad.values"))
+                for topic in typed
+            ),
+            any(topic.config("plain.partition.by") == "day" for topic in self.topics),
+        )
 
     @property
     def interval_ms(self) -> int:
@@ -140,6 +153,8 @@ class PlainTables:
             name = table_name(hosted)
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
             table.topics.append(hosted)
+            if not table.is_open:
+                table.due_ms = 0.0  # what stopped the table may be corrected now
             table.is_open = False
             table.tidied = None
 
@@ -159,7 +174,7 @@ class PlainTables:
             if table is not None and not table.topics:
                 del self.tables[name]
             # A topic that never had a table must not start the publisher.
-            if exists(self._directory / name) or exists(self._directory / names.doomed(name)):
+            if any(exists(self._directory / each) for each in names.all_of(name)):
                 await self._publisher.drop_table(name, str(self._directory / name))
             await self._cluster.transact({}, {key: None})
             if name in self.tables:
@@ -220,7 +235,7 @@ class PlainTables:
             log.log(logging.INFO if retry else logging.ERROR, "plain table %s: %s", table.name, error)
 
     async def _open(self, table: PlainTable) -> None:
-        held = await self._publisher.open_table(table.name, str(table.directory))
+        held = await self._publisher.open_table(table.name, str(table.directory), table.layout)
         table.next_offsets = {
             (topic, partition): offset
             for topic, offsets in held.next_offsets.items()
@@ -249,7 +264,9 @@ class PlainTables:
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
-        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts)))
+        published = await self._publisher.publish(
+            Publish(table.name, str(table.directory), tuple(parts), table.layout)
+        )
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
         table.published_bytes = shown_bytes
         if published.skipped_offsets:
@@ -258,6 +275,13 @@ class PlainTables:
                 "plain table %s: %d messages were deleted from their logs before they were published",
                 table.name,
                 published.skipped_offsets,
+            )
+        if published.dead_letters:
+            log.warning(
+                "plain table %s: %d messages do not fit plain.schema; they are in %s",
+                table.name,
+                published.dead_letters,
+                table.directory.with_name(names.dead_letters(table.name)),
             )
         if published.skipped_records:
             log.warning(

@@ -112,6 +112,11 @@ def dead_letters(table: str) -> str:
     return f"{table}{_DEAD_LETTERS}"
 
 
+def all_of(table: str) -> list[str]:
+    """The names of all directories that belong to a table, also while they are being deleted."""
+    return [each for name in (table, dead_letters(table)) for each in (name, doomed(name))]
+
+
 def is_temporary(name: str) -> bool:
     """Whether this is the name of a file that is being written."""
     return name.startswith(".") and name.endswith(TEMPORARY)
