@@ -26,7 +26,7 @@ from faircopy.publish.files import Files, make_directories
 from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
-from faircopy.publish.offsets import Held
+from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.recovery import recover
 from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
@@ -95,7 +95,7 @@ class Table:
             return
         live, now_ms = self._log.live(), self._now_ms()
         path = self._directory / names.later_schema(self._log.next_compact)
-        described = write_data_file(self._files, path, now_ms, schema, lambda writer: self.held)
+        described = write_data_file(self._files, path, now_ms, schema, lambda writer: NOTHING_HELD)
         left = [file for file in live if not names.is_schema(file.name)]
         self._log.replace([described.file, *left])
         self._retired.add([file.name for file in live if names.is_schema(file.name)], now_ms)
