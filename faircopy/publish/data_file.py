@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,15 +25,17 @@ ROW_GROUP_BYTES = 8 * 1024 * 1024
 class DataFileWriter:
     """Writes rows to `file`, sorted by (topic, partition, offset). Call `finish` or `abandon` in the end.
 
-    `selection` may be set until then.
+    `selection` may be set until then. `options` are pyarrow's, in place of the usual ones.
     """
 
-    def __init__(self, file: SummedFile, schema: pa.Schema) -> None:
+    def __init__(
+        self, file: io.RawIOBase, schema: pa.Schema, options: Mapping[str, Any] | None = None
+    ) -> None:
         self.schema = schema
         self.selection = Selection.ALL
         self._metadata: list[pq.FileMetaData] = []
-        options = writer_options(schema)
-        self._writer = pq.ParquetWriter(file, schema, metadata_collector=self._metadata, **options)
+        chosen = writer_options(schema) | dict(options or {})
+        self._writer = pq.ParquetWriter(file, schema, metadata_collector=self._metadata, **chosen)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._slices: list[Slice] = []

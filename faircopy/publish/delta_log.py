@@ -240,6 +240,17 @@ def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) ->
     }
 
 
+def without_statistics(added: Action) -> Action:
+    """The same file, whose content is not known for now."""
+    listed = {name: value for name, value in added["add"].items() if name != "stats"}
+    return {"add": listed | {"dataChange": False}}
+
+
+def is_measured(added: Action) -> bool:
+    """Whether it is known what a listed file holds."""
+    return added["add"].get("stats") is not None
+
+
 def size_of(added: Action | None) -> int | None:
     """The size of a file that is listed, if it is."""
     return added["add"].get("size") if added else None

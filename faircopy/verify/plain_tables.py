@@ -203,7 +203,7 @@ class PlainTableCheck:
     def _check_added(self, file: DataFile, content: Content) -> Iterator[Finding]:
         """Check what the Delta log says of a file: readers leave files out by its statistics."""
         added = self._added.get(file.name)
-        if added is None or file.is_covered:
+        if added is None or file.is_covered or not delta_log.is_measured(added):
             return
         modified_ms, is_new = (added["add"].get(name) for name in ("modificationTime", "dataChange"))
         if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=is_new is True):
