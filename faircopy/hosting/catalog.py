@@ -60,6 +60,7 @@ class Catalog:
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self._by_id: dict[TopicIdPartition, HostedPartition] = {}
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
+        self.before_deleting_records: Callable[[HostedTopic, int, int], Awaitable[None]] = _nothing_before
         self.goes_with: Callable[[HostedTopic], Mapping[str, bytes | None]] = lambda _topic: {}
         self.after_delete: Callable[[], Awaitable[None]] | None = None
         self.ensure_led: Callable[[], None] = lambda: None
@@ -293,3 +294,7 @@ class Catalog:
             for child in list_directory(root):
                 if is_topic_directory(child.name) and child.name not in wanted:
                     await self._disk.run(delete_tree, child)
+
+
+async def _nothing_before(_topic: HostedTopic, _partition: int, _first_offset: int) -> None:
+    """Nobody has to know of deleted records."""
