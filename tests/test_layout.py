@@ -102,6 +102,10 @@ PURE = [
     "spark/varints.py",
     "publish/spark_log.py",
     "publish/compaction.py",
+    "publish/layout.py",
+    "publish/parquet_footer.py",
+    "publish/same_checksum.py",
+    "settings/columns.py",
 ]
 IMPURE = {
     "os",

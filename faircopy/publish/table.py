@@ -33,7 +33,7 @@ from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
 from faircopy.publish.schema import Selection
 from faircopy.publish.spark_log import DataFile
-from faircopy.publish.table_columns import extended
+from faircopy.publish.table_columns import extended, is_by_day
 from faircopy.publish.trimmer import Trimmer
 from faircopy.publish.trimming import Upkeep
 from faircopy.publish.upkeep import Merger
@@ -72,7 +72,7 @@ class Table:
         try:
             self.held, live, self.schema = recover(files, directory, self._log, self._retired, clock_ms())
             self._delta.open(live, self.schema, clock_ms())
-            self._unmerged = unmerged_in(live)
+            self._unmerged = unmerged_in(live, by_day=is_by_day(self.schema))
         except BaseException:
             self.close()
             raise
@@ -104,6 +104,7 @@ class Table:
         self._retired.save()
         self._delta.describe(schema)
         self.schema = schema
+        self._unmerged = unmerged_in(left, by_day=is_by_day(schema))
 
     def publish(
         self,
@@ -167,7 +168,7 @@ class Table:
             self._publish_nothing()
             left = [*left, self._log.newest]
         self._log.replace(left)
-        self._unmerged = unmerged_in(left)
+        self._unmerged = unmerged_in(left, by_day=is_by_day(self.schema))
         self._delta.follow(left, self._clock_ms(), is_gone=True)
         self._retired.add(dropped, now_ms)
         self._retired.save()
@@ -230,7 +231,7 @@ class Table:
         live = self._merger.merged(self._log.live(), self._log.next_compact, self.schema)
         if live is not None:
             self._log.replace(live)
-            self._unmerged = unmerged_in(live)
+            self._unmerged = unmerged_in(live, by_day=is_by_day(self.schema))
             self._delta.follow(live, self._clock_ms(), is_gone=False)
 
     def _delete_superseded(self) -> None:

@@ -87,6 +87,11 @@ def _wanted(layout: Layout) -> Iterable[pa.Field]:
         yield DAY_FIELD
 
 
+def is_by_day(schema: pa.Schema) -> bool:
+    """Whether a table with these columns is one by days."""
+    return DAY_FIELD.name in schema.names
+
+
 def with_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows with all columns of a table; those that they lack are null."""
     present = set(rows.schema.names)

@@ -18,6 +18,7 @@ from faircopy.publish.files import Files
 from faircopy.publish.merge import MergeError, merge
 from faircopy.publish.schema import FooterError
 from faircopy.publish.spark_log import NEVER_NEW_MS, DataFile
+from faircopy.publish.table_columns import is_by_day
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Merger:
 
         Raises only FsyncError.
         """
-        due = compaction.plan(live) if entry >= self._paused_until_entry else []
+        due = compaction.plan(live, by_day=is_by_day(schema)) if entry >= self._paused_until_entry else []
         result: list[DataFile] = []
         done = 0
         try:
