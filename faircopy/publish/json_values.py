@@ -71,6 +71,8 @@ def _in_one_chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 def _are_objects(values: pa.Array) -> pa.Array:
     """Which values may be handed to pyarrow: those that can't be taken for more or less than one object."""
     plain = pc.and_not(pc.match_substring_regex(values, _OBJECT), pc.match_substring_regex(values, _ANOTHER))
+    if not are_text(values):
+        plain = pc.and_(plain, pa.array(map(is_text, values.to_pylist()), pa.bool_()))
     if pc.all(plain).as_py():
         return plain
     pairs = zip(plain.to_pylist(), values.to_pylist(), strict=True)
@@ -83,6 +85,20 @@ def misfits(values: pa.Array, fits: pa.Array) -> pa.Array:
         return pa.nulls(len(values), pa.string())
     pairs = zip(values.to_pylist(), fits.to_pylist(), strict=True)
     return pa.array([None if fit else value.decode(errors="replace") for value, fit in pairs], pa.string())
+
+
+def are_text(values: pa.Array) -> bool:
+    """Whether all values are UTF-8."""
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def is_text(value: bytes) -> bool:
+    """Whether a value is UTF-8."""
+    return are_text(pa.array([value], pa.binary()))
 
 
 def is_object(value: bytes) -> bool:

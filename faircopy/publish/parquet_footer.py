@@ -73,13 +73,14 @@ def _moved(fields: list[_Field], places: Places, by_bytes: int) -> list[_Field]:
 
 
 def _moved_value(field: _Field, places: Places | None, by_bytes: int) -> Any:
-    if places is None:
-        return field.value + by_bytes if field.value else field.value  # 0: there is none
-    if isinstance(field.value, _List):
-        return field.value._replace(
-            elements=[_moved(each, places, by_bytes) for each in field.value.elements]
-        )
-    return _moved(field.value, places, by_bytes)
+    match field.value:
+        case int() if places is None and field.kind in _INTEGERS:
+            return field.value + by_bytes if field.value else 0  # 0: there is none
+        case _List(kind=kind, elements=elements) if places is not None and kind == _STRUCT:
+            return _List(kind, [_moved(each, places, by_bytes) for each in elements])
+        case list() if places is not None:
+            return _moved(field.value, places, by_bytes)
+    raise FooterFormatError(f"its field {field.id} is of another type than it should be")
 
 
 class _FooterReader:
