@@ -60,7 +60,7 @@ class Table:
         self._files = files
         self._directory = directory
         self._clock_ms = clock_ms
-        self._has_warned = False
+        self._warned_at = 0
         self._log = LogDirectory(files, directory)
         self._retired = RetiredFiles(files, directory)
         self._delta = DeltaDirectory(files, directory)
@@ -242,14 +242,20 @@ class Table:
             log.warning("deleting old entries in %s: %s", self._directory, error)
 
     def _warn_if_large(self) -> None:
-        if self._log.count >= MANY_LISTED_FILES and not self._has_warned:
-            self._has_warned = True
-            log.warning(
-                "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows "
-                "for a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
-                self._directory,
-                self._log.count,
-            )
+        """Say so when the list is long, and again with each tenth that it grows by."""
+        count = self._log.count
+        if count < max(MANY_LISTED_FILES, self._warned_at + MANY_LISTED_FILES // 10):
+            return
+        self._warned_at = count
+        log.log(
+            logging.ERROR if count >= 2 * MANY_LISTED_FILES else logging.WARNING,
+            "the plain table in %s lists %d files, and Spark parses the list at each trigger, so more than %d "
+            "are too many. Keep rows for a shorter time (plain.retention.ms), publish less often "
+            "(plain.interval.ms), or go on with a new table (plain.table)",
+            self._directory,
+            count,
+            MANY_LISTED_FILES,
+        )
 
     def _reply(
         self, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0
