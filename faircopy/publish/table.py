@@ -249,8 +249,8 @@ class Table:
         self._warned_at = count
         log.log(
             logging.ERROR if count >= 2 * MANY_LISTED_FILES else logging.WARNING,
-            "the plain table in %s lists %d files, and Spark parses the list at each trigger, so more than %d "
-            "are too many. Keep rows for a shorter time (plain.retention.ms), publish less often "
+            "the plain table in %s lists %d files, and Spark parses the list at each trigger, so more than "
+            "%d are too many. Keep rows for a shorter time (plain.retention.ms), publish less often "
             "(plain.interval.ms), or go on with a new table (plain.table)",
             self._directory,
             count,
