@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "copier": {"journal", "datalog", "storage", "wire"},
     "partition": {"copier", "datalog", "journal", "storage", "wire"},
     "cluster": {"journal", "storage", "settings"},
-    "publish": {"wire"},
+    "publish": {"wire", "settings"},
     "transactions": LOGS,
     "groups": LOGS,
     "hosting": LOGS | {"cluster", "publish", "transactions", "groups"},
@@ -102,6 +102,10 @@ PURE = [
     "spark/varints.py",
     "publish/spark_log.py",
     "publish/compaction.py",
+    "publish/layout.py",
+    "publish/parquet_footer.py",
+    "publish/same_checksum.py",
+    "settings/columns.py",
 ]
 IMPURE = {
     "os",

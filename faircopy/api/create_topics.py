@@ -80,6 +80,7 @@ async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
         raise TopicExists(f"topic {asked.name!r} exists")
     configs = {config.name: config.value for config in asked.configs}
     check_configs(configs)
+    parts.catalog.ensure_columns(asked.name, configs)
     partitions = partition_count(asked, parts.settings)
     answer: Body = {
         "name": asked.name,

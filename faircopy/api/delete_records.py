@@ -70,6 +70,13 @@ async def trim(parts: Parts, topic: str, asked: Message) -> Body:
     offset = log.end_offset if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= log.end_offset:
         return answer | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
+    if offset > log.start_offset:
+        try:
+            hosted = parts.catalog.known(topic)
+            await parts.catalog.before_deleting_records(hosted, asked.partition_index, offset)
+            partition.ensure_writable()  # it may have been stopped or deleted meanwhile
+        except FaircopyError as error:
+            return answer | {"error_code": code_of(error)}
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     partition.trim(offset, lambda: tell(done))
     await done

@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
+from faircopy.settings.columns import BadTableSchema, parse_columns
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -135,6 +136,18 @@ _ROWS: Sequence[TopicConfig] = (
     TopicConfig("plain.table", ConfigType.STRING, "",
                 "plain table to publish to; empty: one named as the topic",
                 pattern(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{0,200}", "a name")),
+    TopicConfig("plain.value.format", ConfigType.STRING, "binary",
+                "what values are; json: the plain table has a column for each field of plain.schema",
+                one_of("binary", "json")),
+    TopicConfig("plain.schema", ConfigType.STRING, "",
+                "columns of the plain table from JSON values, as in SQL: id bigint, name string",
+                Validator(lambda text: True, "columns as in SQL")),
+    TopicConfig("plain.bad.values", ConfigType.STRING, "keep",
+                "values that do not fit plain.schema become nulls, or stop the table, or go to another table",
+                one_of("keep", "stop", "dead-letter")),
+    TopicConfig("plain.partition.by", ConfigType.STRING, "none",
+                "day: the plain table has a column day, and merged files end with the day",
+                one_of("none", "day")),
     TopicConfig("plain.interval.ms", ConfigType.LONG, "10000", "time between publications", whole_number(50)),
     TopicConfig("plain.max.bytes", ConfigType.LONG, "268435456", "publish earlier when so much is waiting",
                 whole_number(1)),
@@ -200,8 +213,24 @@ def check_configs(configs: Mapping[str, str | None]) -> None:
             raise InvalidTopicConfig(
                 f"topic setting {name} can't be {value!r}: give {config.validator.expected}{hint}"
             )
+    check_columns(configs)
     least, most = (configs.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
     if int(least or 0) > int(most or INT64_MAX):
         raise InvalidTopicConfig(
             f"min.compaction.lag.ms ({least}) is more than max.compaction.lag.ms ({most})"
+        )
+
+
+def check_columns(configs: Mapping[str, str | None]) -> None:
+    """Raise InvalidTopicConfig unless plain.schema can be read, and stands beside JSON values."""
+    schema = configs.get("plain.schema") or ""
+    if schema:
+        try:
+            parse_columns(schema)
+        except BadTableSchema as error:
+            raise InvalidTopicConfig(f"topic setting plain.schema can't be {schema!r}: {error}") from None
+    if bool(schema) != (configs.get("plain.value.format") == "json"):
+        raise InvalidTopicConfig(
+            "topic settings plain.value.format=json and plain.schema (columns, as in SQL) belong together: "
+            "set both, or none"
         )

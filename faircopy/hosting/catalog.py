@@ -14,6 +14,7 @@ from faircopy.cluster.topics import CannotMakeTopic, Topic, Topics, UnknownTopic
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.stopping import Stopping
+from faircopy.hosting.table_agreement import ensure_agreement
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.hosted import HostedPartition
@@ -59,6 +60,7 @@ class Catalog:
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self._by_id: dict[TopicIdPartition, HostedPartition] = {}
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
+        self.before_deleting_records: Callable[[HostedTopic, int, int], Awaitable[None]] = _nothing_before
         self.goes_with: Callable[[HostedTopic], Mapping[str, bytes | None]] = lambda _topic: {}
         self.after_delete: Callable[[], Awaitable[None]] | None = None
         self.ensure_led: Callable[[], None] = lambda: None
@@ -164,6 +166,7 @@ class Catalog:
         """Create a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
         check_configs(configs)
         async with self._changing, self._stopping.if_write_fails():
+            self.ensure_columns(name, configs)
             self._ensure_room(partitions)
             topic = await self._topics.create(name, partitions, configs)
             hosted = HostedTopic(topic, self._settings)
@@ -174,6 +177,10 @@ class Catalog:
                 raise
             log.info("topic %s made with %d partition(s)%s", name, partitions, settings_text(configs))
             return hosted
+
+    def ensure_columns(self, name: str, configs: Mapping[str, str]) -> None:
+        """Raise InvalidTopicConfig if a topic's plain table can't have the columns of these settings."""
+        ensure_agreement(name, configs, self.topics)
 
     def _ensure_room(self, partitions: int) -> None:
         self.ensure_led()
@@ -236,6 +243,7 @@ class Catalog:
         check_configs(configs)
         async with self._changing:
             hosted = self.known(name)
+            self.ensure_columns(name, configs)
             hosted.change(await self._topics.replace(hosted.topic._replace(configs=dict(configs))))
             self.on_change(hosted, True)
             log.info("topic %s changed%s", name, settings_text(configs))
@@ -286,3 +294,7 @@ class Catalog:
             for child in list_directory(root):
                 if is_topic_directory(child.name) and child.name not in wanted:
                     await self._disk.run(delete_tree, child)
+
+
+async def _nothing_before(_topic: HostedTopic, _partition: int, _first_offset: int) -> None:
+    """Nobody has to know of deleted records."""

@@ -18,11 +18,13 @@ from faircopy.cluster.store import ClusterStore
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.deleted_records import DeletedRecords
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
 from faircopy.publish.client import Publisher, PublishError
+from faircopy.publish.layout import Layout, TopicColumns
 from faircopy.publish.requests import Chunk, Cut, Publish, Tidy
 from faircopy.publish.trimming import FOREVER_MS, Keep, Upkeep
 from faircopy.storage.clock import Clock
@@ -71,6 +73,18 @@ class PlainTable:
     def first_offset(self, partition: HostedPartition) -> int:
         """The next offset to publish. It is above the published end if retention has overtaken it."""
         return max(self.next_offsets.get(partition.name, 0), partition.log.start_offset)
+
+    @property
+    def layout(self) -> Layout:
+        """The columns that the table shall have."""
+        typed = (topic for topic in self.topics if topic.config("plain.value.format") == "json")
+        return Layout(
+            tuple(
+                TopicColumns(topic.topic.name, topic.config("plain.schema"), topic.config("plain.bad.values"))
+                for topic in typed
+            ),
+            any(topic.config("plain.partition.by") == "day" for topic in self.topics),
+        )
 
     @property
     def interval_ms(self) -> int:
@@ -123,6 +137,7 @@ class PlainTables:
         self._is_whole = is_whole
         self._must_sync = durability is Durability.OS
         self._publisher = publisher
+        self._deleted = DeletedRecords(cluster)
         self._turns = asyncio.Semaphore(TABLES_AT_ONCE)
         self.tables: dict[str, PlainTable] = {}
         catalog.on_change = self._topic_changed
@@ -140,6 +155,8 @@ class PlainTables:
             name = table_name(hosted)
             table = self.tables.setdefault(name, PlainTable(name, self._directory / name))
             table.topics.append(hosted)
+            if not table.is_open:
+                table.due_ms = 0.0  # what stopped the table may be corrected now
             table.is_open = False
             table.tidied = None
 
@@ -150,7 +167,12 @@ class PlainTables:
         """
         name = table_name(hosted)
         table = self.tables.get(name)
-        return {DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {}
+        notes = self._deleted.all_of(hosted)
+        return notes | ({DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {})
+
+    async def note_deletion(self, hosted: HostedTopic, partition: int, first_offset: int) -> None:
+        """Note that offsets before `first_offset` are about to be deleted: their rows have to go, too."""
+        await self._deleted.note(hosted, partition, first_offset)
 
     async def _drop_doomed(self) -> None:
         for key in self._cluster.scan(DOOMED_PREFIX):
@@ -159,7 +181,7 @@ class PlainTables:
             if table is not None and not table.topics:
                 del self.tables[name]
             # A topic that never had a table must not start the publisher.
-            if exists(self._directory / name) or exists(self._directory / names.doomed(name)):
+            if any(exists(self._directory / each) for each in names.all_of(name)):
                 await self._publisher.drop_table(name, str(self._directory / name))
             await self._cluster.transact({}, {key: None})
             if name in self.tables:
@@ -220,7 +242,7 @@ class PlainTables:
             log.log(logging.INFO if retry else logging.ERROR, "plain table %s: %s", table.name, error)
 
     async def _open(self, table: PlainTable) -> None:
-        held = await self._publisher.open_table(table.name, str(table.directory))
+        held = await self._publisher.open_table(table.name, str(table.directory), table.layout)
         table.next_offsets = {
             (topic, partition): offset
             for topic, offsets in held.next_offsets.items()
@@ -249,7 +271,9 @@ class PlainTables:
         await asyncio.gather(*(self._reached(partition, end) for partition, end in cut))
         parts = [await self._part(table, partition, end) for partition, end in cut]
         parts = [part for part in parts if part.end_offset > part.first_offset]
-        published = await self._publisher.publish(Publish(table.name, str(table.directory), tuple(parts)))
+        published = await self._publisher.publish(
+            Publish(table.name, str(table.directory), tuple(parts), table.layout)
+        )
         table.next_offsets |= {(part.topic, part.partition): part.end_offset for part in parts}
         table.published_bytes = shown_bytes
         if published.skipped_offsets:
@@ -258,6 +282,13 @@ class PlainTables:
                 "plain table %s: %d messages were deleted from their logs before they were published",
                 table.name,
                 published.skipped_offsets,
+            )
+        if published.dead_letters:
+            log.warning(
+                "plain table %s: %d messages do not fit plain.schema; they are in %s",
+                table.name,
+                published.dead_letters,
+                table.directory.with_name(names.dead_letters(table.name)),
             )
         if published.skipped_records:
             log.warning(
@@ -281,16 +312,38 @@ class PlainTables:
         is_waiting = tidied.retired_files or any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)
         wait_ms = min(TIDY_INTERVAL_MS, upkeep.grace_ms) if is_waiting else math.inf
         table.tidy_due_ms = self._clock.monotonic_ms() + wait_ms
+        if tidied.waiting:
+            table.tidy_due_ms = table.tidy_check_due_ms = self._clock.monotonic_ms()
+        else:
+            await self._forget_deletions(upkeep)
         table.tidied = upkeep
-        if tidied.dropped_files:
+        if tidied.dropped_files or tidied.rewritten_files:
             log.info("plain table %s: rows that are not kept any more are gone", table.name)
+
+    async def _forget_deletions(self, upkeep: Upkeep) -> None:
+        """The table has done what was noted."""
+        for keep in upkeep.keeps:
+            hosted = self._catalog.topics.get(keep.topic)
+            if hosted is not None and keep.deleted:
+                await self._deleted.forget(hosted, keep.deleted)
 
     def _upkeep(self, table: PlainTable) -> Upkeep:
         """What the table keeps: of all topics that it was made of and that still exist."""
         held = sorted({topic for topic, _ in table.next_offsets})
         found = [hosted for name in held if (hosted := self._catalog.topics.get(name)) is not None]
         kept = [hosted for hosted in found if hosted.topic.id not in table.strangers]
-        return Upkeep(tuple(_keep(hosted) for hosted in kept), table.grace_ms)
+        return Upkeep(tuple(self._keep(hosted) for hosted in kept), table.grace_ms)
+
+    def _keep(self, hosted: HostedTopic) -> Keep:
+        """What a table keeps of a topic."""
+        retention_ms = int(hosted.config("plain.retention.ms"))
+        if retention_ms != AS_THE_TOPIC:
+            return Keep(hosted.topic.name, {}, retention_ms)
+        sound = (partition for partition in hosted.partitions if partition.failure is None)
+        firsts = {each.name.partition: each.log.start_offset for each in sound}
+        noted = self._deleted.of(hosted).items()
+        deleted = {number: first for number, first in noted if first <= firsts.get(number, 0)}
+        return Keep(hosted.topic.name, firsts, deleted=deleted)
 
     def unpublished_from(self, partition: HostedPartition) -> int | None:
         """The first offset that a table still waits for; None if none does, or if there is no room for it."""
@@ -328,15 +381,6 @@ class PlainTables:
     async def stop(self) -> None:
         """Stop the publisher's process."""
         await self._publisher.stop()
-
-
-def _keep(hosted: HostedTopic) -> Keep:
-    """What a table keeps of a topic."""
-    retention_ms = int(hosted.config("plain.retention.ms"))
-    if retention_ms != AS_THE_TOPIC:
-        return Keep(hosted.topic.name, {}, retention_ms)
-    sound = (partition for partition in hosted.partitions if partition.failure is None)
-    return Keep(hosted.topic.name, {each.name.partition: each.log.start_offset for each in sound})
 
 
 def table_name(hosted: HostedTopic) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from faircopy.errors import FaircopyError
+from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.offsets import Held, held_from_json
 from faircopy.publish.requests import (
     Drop,
@@ -51,8 +52,8 @@ class PublishError(FaircopyError):
 class Publisher(Protocol):
     """Publishes tables. All methods raise PublishError. Requests are carried out in their order."""
 
-    async def open_table(self, table: str, directory: str) -> Held:
-        """Make the table in `directory` (absolute) if need be, and tell what it holds."""
+    async def open_table(self, table: str, directory: str, layout: Layout = NO_COLUMNS) -> Held:
+        """Make the table in `directory` (absolute) if need be, give it columns, and tell what it holds."""
 
     async def publish(self, publication: Publish) -> Published:
         """Publish the parts of a cut that the table does not have yet, all or nothing."""
@@ -91,9 +92,9 @@ class PublisherProcess:
         """The process id, or None while there is no process."""
         return self._running.process.pid if self._running else None
 
-    async def open_table(self, table: str, directory: str) -> Held:
-        """Make the table in `directory` (absolute) if need be, and tell what it holds."""
-        body = await self._ask(Open(table, directory), "opened")
+    async def open_table(self, table: str, directory: str, layout: Layout = NO_COLUMNS) -> Held:
+        """Make the table in `directory` (absolute) if need be, give it columns, and tell what it holds."""
+        body = await self._ask(Open(table, directory, layout), "opened")
         return held_from_json(body)
 
     async def publish(self, publication: Publish) -> Published:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,18 +16,26 @@ from faircopy.publish.checksum import SummedFile
 from faircopy.publish.file_content import Content, content_of
 from faircopy.publish.files import Files, rename_durably
 from faircopy.publish.offsets import Held
-from faircopy.publish.schema import SCHEMA, WRITER_OPTIONS, Footer, Slice, footer_metadata
+from faircopy.publish.schema import Footer, Selection, Slice, footer_metadata, writer_options
 from faircopy.publish.spark_log import DataFile
 
 ROW_GROUP_BYTES = 8 * 1024 * 1024
 
 
 class DataFileWriter:
-    """Writes rows to `file`, sorted by (topic, partition, offset). Call `finish` or `abandon` in the end."""
+    """Writes rows to `file`, sorted by (topic, partition, offset). Call `finish` or `abandon` in the end.
 
-    def __init__(self, file: SummedFile) -> None:
+    `selection` may be set until then. `options` are pyarrow's, in place of the usual ones.
+    """
+
+    def __init__(
+        self, file: io.RawIOBase, schema: pa.Schema, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.schema = schema
+        self.selection = Selection.ALL
         self._metadata: list[pq.FileMetaData] = []
-        self._writer = pq.ParquetWriter(file, SCHEMA, metadata_collector=self._metadata, **WRITER_OPTIONS)
+        chosen = writer_options(schema) | dict(options or {})
+        self._writer = pq.ParquetWriter(file, schema, metadata_collector=self._metadata, **chosen)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._slices: list[Slice] = []
@@ -46,7 +55,7 @@ class DataFileWriter:
         """Write the remaining rows, and the footer that says what the table holds. This does not sync."""
         if self._waiting or not self.rows:
             self._write_row_group()  # older readers fail on a file without any row group
-        self._footer = Footer(held, self._slices)
+        self._footer = Footer(held, self._slices, self.selection)
         self._writer.add_key_value_metadata(footer_metadata(self._footer))
         self._writer.close()
 
@@ -69,7 +78,7 @@ class DataFileWriter:
             self._slices.append(added)
 
     def _write_row_group(self) -> None:
-        table = pa.Table.from_batches(self._waiting, SCHEMA)
+        table = pa.Table.from_batches(self._waiting, self.schema)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._waiting.clear()
         self._waiting_bytes = 0
@@ -85,15 +94,16 @@ class Written(NamedTuple):
     content: Content
 
 
-def write_data_file(files: Files, path: Path, modified_ms: int, fill: Fill) -> Written:
+def write_data_file(files: Files, path: Path, modified_ms: int, schema: pa.Schema, fill: Fill) -> Written:
     """Durably write a data file that no entry lists yet, with its checksum in its name.
 
-    `fill` adds the rows, and returns what the table holds after them. If `fill` fails, there is no file.
+    `schema` has its columns; `fill` adds the rows, and returns what the table holds after them. If `fill`
+    fails, there is no file.
     """
     unfinished = path.with_name(names.temporary(path.name))
     with files.create(unfinished) as file:
         summed = SummedFile(file, modified_ms)
-        writer = DataFileWriter(summed)
+        writer = DataFileWriter(summed, schema)
         try:
             writer.finish(fill(writer))
         except BaseException:

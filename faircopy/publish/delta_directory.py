@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 from crc32c import crc32c
 
 from faircopy.publish import delta_log, names
 from faircopy.publish.data_file import Written
 from faircopy.publish.delta_log import Action, DeltaFormatError, LastCheckpoint, Snapshot
-from faircopy.publish.file_content import content_in
+from faircopy.publish.file_content import Content, content_in
 from faircopy.publish.files import Files, delete_tree, rename_durably, write_durably
 from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.spark_log import DataFile
@@ -34,8 +35,9 @@ class DeltaDirectory:
         """How many files the log lists."""
         return len(self._snapshot.adds)
 
-    def open(self, live: Sequence[DataFile], now_ms: int) -> None:
-        """Load the log, and make it list what batch reads of `live` find; make it if it is not there.
+    def open(self, live: Sequence[DataFile], schema: pa.Schema, now_ms: int) -> None:
+        """Load the log, and make it list what batch reads of `live` find, with the columns of `schema`; make
+        it if it is not there.
 
         Raises FsyncError or OSError.
         """
@@ -46,13 +48,20 @@ class DeltaDirectory:
                 log.error("%s is damaged, and is made again: %s", self._directory, error)
                 delete_tree(self._files, self._directory)
         if not self._files.is_directory(self._directory):
-            self._make(live, now_ms)
+            self._make(live, schema, now_ms)
+        self.describe(schema)
         # A crash may have come between the two logs of one publication, which is the last.
         self.follow(live, now_ms, is_gone=False, newest=live[-1].name)
 
     def ends(self, name: str) -> NextOffsets:
         """Up to which offset a listed file goes, in each partition that it has rows of."""
         return delta_log.ends_of(self._snapshot.adds[name])
+
+    def describe(self, schema: pa.Schema) -> None:
+        """Say that the table has these columns, unless the log says so. Raises FsyncError or OSError."""
+        described = delta_log.with_schema(self._snapshot.metadata, schema)
+        if described != self._snapshot.metadata:
+            self._commit([described])
 
     def publish(self, written: Written, now_ms: int) -> None:
         """Add a file with new rows. Raises FsyncError or OSError."""
@@ -70,10 +79,37 @@ class DeltaDirectory:
         wanted = {file.name: file for file in read_in_batch(live)}
         listed = self._snapshot.adds
         gone = [name for name in listed if name not in wanted]
-        new = [file for file in wanted.values() if delta_log.size_of(listed.get(file.name)) != file.size]
+        new = [file for file in wanted.values() if not self._lists(file)]
         actions = [
             *(delta_log.remove(name, now_ms, is_gone=is_gone) for name in gone),
             *(self._add(file, now_ms, is_new=file.name == newest) for file in new),
+        ]
+        if actions:
+            self._commit(actions)
+
+    def _lists(self, file: DataFile) -> bool:
+        """Whether the log has what there is to say of a file."""
+        listed = self._snapshot.adds.get(file.name)
+        return listed is not None and delta_log.size_of(listed) == file.size and delta_log.is_measured(listed)
+
+    def forget_statistics(self, files: Iterable[str]) -> None:
+        """Say of those files that are listed that their content is not known, since it is about to change.
+
+        Raises FsyncError or OSError.
+        """
+        listed = [self._snapshot.adds[name] for name in files if name in self._snapshot.adds]
+        if listed:
+            self._commit([delta_log.without_statistics(added) for added in listed])
+
+    def measure(self, contents: Mapping[str, Content], now_ms: int) -> None:
+        """Say what files hold which have been rewritten, as far as they are listed. For readers of changes,
+        nothing has come. Raises FsyncError or OSError.
+        """
+        sizes = {name: delta_log.size_of(self._snapshot.adds.get(name)) for name in contents}
+        actions = [
+            delta_log.add(name, size, now_ms, contents[name], is_new=False)
+            for name, size in sizes.items()
+            if size is not None
         ]
         if actions:
             self._commit(actions)
@@ -82,14 +118,14 @@ class DeltaDirectory:
         content = content_in(self._files, self._table / file.name)
         return delta_log.add(file.name, file.size, now_ms, content, is_new=is_new)
 
-    def _make(self, live: Sequence[DataFile], now_ms: int) -> None:
+    def _make(self, live: Sequence[DataFile], schema: pa.Schema, now_ms: int) -> None:
         """Make the log with its first version, in one step."""
         unfinished = self._table / names.temporary(names.DELTA_LOG)
         delete_tree(self._files, unfinished)
         self._files.make_directory(unfinished)
         write_durably(self._files, unfinished / delta_log.GUARD, delta_log.GUARD_CONTENT)
         added = [self._add(file, now_ms, is_new=True) for file in read_in_batch(live)]
-        actions = [delta_log.PROTOCOL, delta_log.metadata(str(self._table), now_ms), *added]
+        actions = [delta_log.PROTOCOL, delta_log.metadata(str(self._table), schema, now_ms), *added]
         write_durably(self._files, unfinished / delta_log.version_name(0), delta_log.format_version(actions))
         rename_durably(self._files, unfinished, self._directory)
         self._snapshot = delta_log.applied(None, actions)

@@ -36,7 +36,6 @@ import pyarrow.parquet as pq
 from faircopy.errors import FaircopyError
 from faircopy.publish.file_content import Content
 from faircopy.publish.offsets import NextOffsets, offsets_from_json
-from faircopy.publish.schema import HEADERS_TYPE, SCHEMA, TIMESTAMP_TYPE
 
 CHECKPOINT_INTERVAL = 64
 CHECKPOINTS_KEPT = 2
@@ -57,23 +56,17 @@ PROTOCOL: Action = {
     "protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["faircopyWritesAlone"]}
 }
 
-_TYPES: dict[pa.DataType, Any] = {
+_TYPES: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
     pa.binary(): "binary",
     pa.string(): "string",
+    pa.int8(): "byte",
+    pa.int16(): "short",
     pa.int32(): "integer",
     pa.int64(): "long",
-    TIMESTAMP_TYPE: "timestamp",
-    HEADERS_TYPE: {
-        "type": "array",
-        "elementType": {
-            "type": "struct",
-            "fields": [
-                {"name": "key", "type": "string", "nullable": True, "metadata": {}},
-                {"name": "value", "type": "binary", "nullable": True, "metadata": {}},
-            ],
-        },
-        "containsNull": True,
-    },
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
 }
 
 _STRINGS = pa.map_(pa.string(), pa.string())
@@ -188,13 +181,13 @@ def _version_in(name: str) -> int:
     return next((version for version in found if version is not None), -1)
 
 
-def metadata(table: str, now_ms: int) -> Action:
-    """The description of a new table in the directory `table`."""
+def metadata(table: str, schema: pa.Schema, now_ms: int) -> Action:
+    """The description of a new table with these columns in the directory `table`."""
     return {
         "metaData": {
             "id": str(uuid5(NAMESPACE_URL, f"file://{table}?{now_ms}")),
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps(_schema(), separators=(",", ":")),
+            "schemaString": _schema_string(schema),
             "partitionColumns": [],
             "configuration": {},
             "createdTime": now_ms,
@@ -202,12 +195,34 @@ def metadata(table: str, now_ms: int) -> Action:
     }
 
 
-def _schema() -> Action:
+def with_schema(described: Action, schema: pa.Schema) -> Action:
+    """The description of a table that has other columns now."""
+    return {"metaData": described["metaData"] | {"schemaString": _schema_string(schema)}}
+
+
+def _schema_string(schema: pa.Schema) -> str:
+    return json.dumps(_struct(schema), separators=(",", ":"))
+
+
+def _struct(fields: Iterable[pa.Field]) -> Action:
     # Delta's columns are nullable, so that readers need not prove that ours are not.
-    fields = [
-        {"name": field.name, "type": _TYPES[field.type], "nullable": True, "metadata": {}} for field in SCHEMA
-    ]
-    return {"type": "struct", "fields": fields}
+    return {
+        "type": "struct",
+        "fields": [
+            {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}}
+            for field in fields
+        ],
+    }
+
+
+def _type(kind: pa.DataType) -> Any:
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
+    if pa.types.is_struct(kind):
+        return _struct(kind)
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return "timestamp" if pa.types.is_timestamp(kind) else _TYPES[kind]
 
 
 def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) -> Action:
@@ -223,6 +238,17 @@ def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) ->
             "tags": {_ENDS: json.dumps(content.ends, separators=(",", ":"))},
         }
     }
+
+
+def without_statistics(added: Action) -> Action:
+    """The same file, whose content is not known for now."""
+    listed = {name: value for name, value in added["add"].items() if name != "stats"}
+    return {"add": listed | {"dataChange": False}}
+
+
+def is_measured(added: Action) -> bool:
+    """Whether it is known what a listed file holds."""
+    return added["add"].get("stats") is not None
 
 
 def size_of(added: Action | None) -> int | None:

@@ -12,11 +12,17 @@ _OURS = {names.SPARK_LOG, names.DELTA_LOG, names.STATE, names.LOCK}
 
 
 def drop_table(files: Files, directory: Path) -> None:
-    """Delete the table in `directory`, at once for readers; nothing happens if it does not exist.
+    """Delete the table in `directory`, and that of its dead letters, each at once for readers; nothing
+    happens if it does not exist.
 
     The next drop of the same name deletes what a crash leaves. Raises TableDamagedError for a directory that
     holds something else, LockedError, FsyncError or OSError.
     """
+    _drop(files, directory)
+    _drop(files, directory.with_name(names.dead_letters(directory.name)))
+
+
+def _drop(files: Files, directory: Path) -> None:
     found = files.list_directory(directory)
     if found and not _OURS.intersection(found):
         raise TableDamagedError(

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.schema import MEASURED, Footer, parse_footer
+from faircopy.settings.columns import DAY_COLUMN
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,9 +36,9 @@ def content_of(metadata: pq.FileMetaData, footer: Footer) -> Content:
     found = {name: bounds for name in MEASURED if (bounds := _bounds(metadata, name))}
     statistics = {
         "numRecords": metadata.num_rows,
-        "minValues": {name: least for name, (least, _) in found.items()},
-        "maxValues": {name: most for name, (_, most) in found.items()},
-        "nullCount": dict.fromkeys(found, 0),
+        "minValues": {name: bounds.least for name, bounds in found.items()},
+        "maxValues": {name: bounds.most for name, bounds in found.items()},
+        "nullCount": {name: bounds.nulls for name, bounds in found.items()},
     }
     ends: NextOffsets = {}
     for topic, partition, _ in footer.slices:
@@ -51,13 +52,23 @@ def content_in(files: Files, path: Path) -> Content:
         return content_of(parquet.metadata, parse_footer(parquet.metadata.metadata, str(path)))
 
 
-def _bounds(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
-    """The smallest and the largest value of a column; None if there is no row, or a row group without."""
-    chunks = list(_chunks(metadata, metadata.schema.names.index(name)))
+class Bounds(NamedTuple):
+    """The smallest and the largest value of a column, and its number of nulls."""
+
+    least: Any
+    most: Any
+    nulls: int
+
+
+def _bounds(metadata: pq.FileMetaData, name: str) -> Bounds | None:
+    """The bounds of a column; None if there is no row, or a row group without."""
+    column = next((n for n in range(metadata.num_columns) if metadata.schema.column(n).path == name), None)
+    chunks = list(_chunks(metadata, column)) if column is not None else []
     if not chunks or not all(chunk and chunk.has_min_max for chunk in chunks):
         return None
     shown = _SHOWN.get(name, lambda value: value)
-    return shown(min(chunk.min_raw for chunk in chunks)), shown(max(chunk.max_raw for chunk in chunks))
+    least, most = min(chunk.min_raw for chunk in chunks), max(chunk.max_raw for chunk in chunks)
+    return Bounds(shown(least), shown(most), sum(chunk.null_count for chunk in chunks))
 
 
 def _chunks(metadata: pq.FileMetaData, column: int) -> Iterator[Any]:
@@ -72,4 +83,5 @@ def _time(timestamp_ms: int) -> str:
 _SHOWN: dict[str, Callable[[Any], Any]] = {
     "topic": lambda name: name.decode(),
     "timestamp": lambda timestamp_ms: _time(timestamp_ms).replace("+00:00", "Z"),
+    DAY_COLUMN: lambda days: (_EPOCH + timedelta(days)).date().isoformat(),
 }

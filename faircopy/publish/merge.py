@@ -20,7 +20,8 @@ from faircopy.errors import FaircopyError
 from faircopy.publish.data_file import DataFileWriter
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import Held
-from faircopy.publish.schema import SCHEMA, Footer, Slice, parse_footer
+from faircopy.publish.schema import Footer, Selection, Slice, parse_footer
+from faircopy.publish.table_columns import with_columns
 
 BAND_BYTES = 16 * 1024 * 1024
 BATCH_ROWS = 4096
@@ -53,6 +54,7 @@ def merge(files: Files, paths: Sequence[Path], writer: DataFileWriter) -> Held:
     Raises MergeError, FooterError, OSError or pyarrow's errors.
     """
     inputs = [_open(files, path) for path in paths]
+    writer.selection = max((each.footer.selection for each in inputs), key=list(Selection).index)
     for band in bands(_sizes(inputs), BAND_BYTES):
         _write_band(files, inputs, band, writer)
     return inputs[-1].footer.held
@@ -98,10 +100,10 @@ def _sizes(inputs: Sequence[_Input]) -> dict[Key, float]:
 def _write_band(files: Files, inputs: Sequence[_Input], band: Sequence[Key], writer: DataFileWriter) -> None:
     if len(band) == 1:
         for merged in inputs:
-            for rows in _rows(files, merged, merged.ranges.get(band[0], range(0))):
+            for rows in _rows(files, merged, merged.ranges.get(band[0], range(0)), writer.schema):
                 writer.add(rows, [Slice(*band[0], rows.num_rows)])
         return
-    loaded = [(merged, *_load(files, merged, band)) for merged in inputs]
+    loaded = [(merged, *_load(files, merged, band, writer.schema)) for merged in inputs]
     for key in band:
         for merged, first, table in loaded:
             rows = merged.ranges.get(key, range(first, first))
@@ -109,15 +111,15 @@ def _write_band(files: Files, inputs: Sequence[_Input], band: Sequence[Key], wri
                 writer.add(batch, [Slice(*key, batch.num_rows)])
 
 
-def _load(files: Files, merged: _Input, band: Sequence[Key]) -> tuple[int, pa.Table]:
+def _load(files: Files, merged: _Input, band: Sequence[Key], schema: pa.Schema) -> tuple[int, pa.Table]:
     """The rows of an input that belong to a band, which are contiguous, and the number of the first one."""
     ranges = [merged.ranges[key] for key in band if key in merged.ranges]
     wanted = range(ranges[0].start, ranges[-1].stop) if ranges else range(0)
-    return wanted.start, pa.Table.from_batches(_rows(files, merged, wanted), SCHEMA)
+    return wanted.start, pa.Table.from_batches(_rows(files, merged, wanted, schema), schema)
 
 
-def _rows(files: Files, merged: _Input, wanted: range) -> Iterator[pa.RecordBatch]:
-    """The rows with these numbers, some thousands at a time."""
+def _rows(files: Files, merged: _Input, wanted: range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows with these numbers, some thousands at a time, with all columns of the table."""
     if not wanted:
         return
     with files.open_to_read(merged.path) as file, pq.ParquetFile(file) as parquet:
@@ -126,7 +128,7 @@ def _rows(files: Files, merged: _Input, wanted: range) -> Iterator[pa.RecordBatc
             for batch in parquet.iter_batches(BATCH_ROWS, [number], use_threads=False):
                 start, stop = max(wanted.start - row, 0), min(wanted.stop - row, batch.num_rows)
                 if start < stop:
-                    yield batch.slice(start, stop - start).cast(SCHEMA)
+                    yield with_columns(batch.slice(start, stop - start), schema)
                 row += batch.num_rows
 
 

@@ -3,6 +3,7 @@
     d-0000000040-120..179.1f2e3d4c.parquet   published by entry 40: offsets 120 to 179 of its only partition
     d-0000000041-4p.1f2e3d4c.parquet         published by entry 41: rows of four partitions
     d-0000000032-schema.1f2e3d4c.parquet     no rows: Spark learns the columns from it
+    S-9999999951-schema.1f2e3d4c.parquet     the same, in its place, since entry 48 brought more columns
     _m=0000000047-0.1f2e3d4c._COPYING_       merged from older files, listed by entry 47
     .d-0000000040-4p.parquet.tmp             being written
     _spark_metadata, _delta_log, _faircopy.json, _faircopy.lock
@@ -17,6 +18,13 @@ name has no leading dot, and a leading underscore only with a "=". Everything el
 leaves such a name out: Arrow and pandas for the underscore, Spark for the ending (that of HDFS's unfinished
 copies), DuckDB and polars because it is not `.parquet`.
 
+Readers take the columns from the first file that they find, by its name (Spark, pyarrow, polars, DuckDB). So
+the file without rows must be the first one, also before merged files, and the newest one before others: its
+number is 9,999,999,999 less that of the entry that lists it.
+
+Rows whose values do not fit the schema may have a table of their own, beside the one that lacks them
+(`plain.bad.values`). For the table `orders` its directory is orders~bad
+
 Tables of format 2 have merged files called d-0000000047-m0.1f2e3d4c.parquet. The files which they were made
 of are gone, so to all readers they are files like others.
 """
@@ -27,8 +35,11 @@ import re
 from collections.abc import Sequence
 
 _DOOMED = "~"  # no topic, and so no table, can have it in its name
+_DEAD_LETTERS = "~bad"
 _CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.(?:parquet|_COPYING_)")
 _DATA_FILE = re.compile(r"d-(\d{10,19})-[^/]*\.parquet|_m=(\d{10,19})-[^/]*\._COPYING_")
+_LATER_SCHEMA = re.compile(r"S-(\d{10})-schema\.[^/]*parquet")
+_LAST = 9_999_999_999
 _MERGED = "_m="
 _SCHEMA = re.compile(r"d-\d{10,19}-schema\.[^/]*parquet")
 TEMPORARY = ".tmp"
@@ -61,12 +72,17 @@ def is_merged(name: str) -> bool:
 
 def is_schema(name: str) -> bool:
     """Whether this is the file without rows."""
-    return _SCHEMA.fullmatch(name) is not None
+    return _SCHEMA.fullmatch(name) is not None or _LATER_SCHEMA.fullmatch(name) is not None
 
 
 def schema(sequence: int) -> str:
     """The file without rows that the first entry lists."""
     return f"d-{sequence:010}-schema.parquet"
+
+
+def later_schema(sequence: int) -> str:
+    """The file without rows that entry `sequence` lists in place of a former one."""
+    return f"S-{_LAST - sequence:010}-schema.parquet"
 
 
 def with_checksum(name: str, checksum: int) -> str:
@@ -91,6 +107,16 @@ def doomed(table: str) -> str:
     return f".{table}{_DOOMED}"
 
 
+def dead_letters(table: str) -> str:
+    """The name of the table with those rows of `table` whose values do not fit."""
+    return f"{table}{_DEAD_LETTERS}"
+
+
+def all_of(table: str) -> list[str]:
+    """The names of all directories that belong to a table, also while they are being deleted."""
+    return [each for name in (table, dead_letters(table)) for each in (name, doomed(name))]
+
+
 def is_temporary(name: str) -> bool:
     """Whether this is the name of a file that is being written."""
     return name.startswith(".") and name.endswith(TEMPORARY)
@@ -98,5 +124,7 @@ def is_temporary(name: str) -> bool:
 
 def sequence_of(name: str) -> int | None:
     """The entry that lists, or was meant to list, a data file; None for files of other kinds."""
+    if later := _LATER_SCHEMA.fullmatch(name):
+        return _LAST - int(later[1])
     match = _DATA_FILE.fullmatch(name)
     return int(match[1] or match[2]) if match else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -16,15 +16,19 @@ from faircopy.publish.log_directory import LogDirectory, damaged
 from faircopy.publish.merge import read_footer
 from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.retired import RetiredFiles
-from faircopy.publish.schema import FORMAT, FooterError
+from faircopy.publish.schema import FORMAT, SCHEMA, FooterError
 from faircopy.publish.spark_log import DataFile
+from faircopy.publish.table_columns import schema_in
+
+MERGED_FOR_BATCH_FORMAT = 3  # before, merged files took the place of small ones for streams, too
 
 
 class FoundTable(NamedTuple):
-    """What a table holds, and its live files, oldest first."""
+    """What a table holds, its live files, oldest first, and its columns."""
 
     held: Held
     live: list[DataFile]
+    schema: pa.Schema
 
 
 def recover(
@@ -39,18 +43,27 @@ def recover(
         _make(files, directory, log, retired, now_ms)
     live = log.load()
     _sweep(files, directory, check_live_files(files, directory, live), log, retired, now_ms)
-    if retired.format < FORMAT:
+    if retired.format < MERGED_FOR_BATCH_FORMAT:
         retired.delete_expired(now_ms, grace_ms=0)
+    if retired.format < FORMAT:
         retired.save()
-    last = log.newest
-    newest = directory / last.name
-    # A damaged footer must not be read: it can make pyarrow end the process.
-    if not is_sound(files, directory, last):
-        raise damaged(directory, f"{newest.name} is damaged: it does not match the checksum in its name")
+    described = next((file for file in live if names.is_schema(file.name)), log.newest)
+    held = _read(files, directory, log.newest, read_footer).held
+    return FoundTable(held, live, _read(files, directory, described, schema_in))
+
+
+_T = TypeVar("_T")
+
+
+def _read(files: Files, directory: Path, file: DataFile, read: Callable[[Files, Path], _T]) -> _T:
+    """Read something from a data file. Raises TableDamagedError."""
+    # Damaged Parquet must not be read: it can make pyarrow end the process.
+    if not is_sound(files, directory, file):
+        raise damaged(directory, f"{file.name} is damaged: it does not match the checksum in its name")
     try:
-        return FoundTable(read_footer(files, newest).held, live)
+        return read(files, directory / file.name)
     except (pa.ArrowException, FooterError) as error:
-        raise damaged(directory, f"{newest.name} is damaged ({error})") from error
+        raise damaged(directory, f"{file.name} is damaged ({error})") from error
 
 
 def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFiles, now_ms: int) -> None:
@@ -62,7 +75,7 @@ def _make(files: Files, directory: Path, log: LogDirectory, retired: RetiredFile
     if strange:
         raise damaged(directory, f"it has {len(strange)} data files and no {names.SPARK_LOG}")
     retired.save()
-    log.make(write_data_file(files, directory / name, now_ms, lambda writer: NOTHING_HELD).file)
+    log.make(write_data_file(files, directory / name, now_ms, SCHEMA, lambda writer: NOTHING_HELD).file)
 
 
 def _sweep(

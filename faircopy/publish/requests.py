@@ -1,8 +1,11 @@
 """Requests to the publisher and its replies, as values and as JSON. One line of JSON each.
 
-    {"id": 1, "now_ms": 1790000000000, "open": {"table": "orders", "directory": "/plain/orders"}}
+    {"id": 1, "now_ms": 1790000000000, "open": {"table": "orders", "directory": "/plain/orders",
+         "layout": {"by_day": false,
+                    "topics": [{"topic": "orders", "schema": "id bigint", "bad_values": "keep"}]}}}
         -> {"id": 1, "opened": {"next_offsets": {"orders": {"0": 120}}, "topic_ids": {"orders": "3f2a..."}}}
     {"id": 2, "now_ms": 1790000000900, "publish": {"table": "orders", "directory": "/plain/orders",
+         "layout": {"by_day": false, "topics": []},
          "partitions": [
             {"topic": "orders", "topic_id": "3f2a...", "partition": 0, "first_offset": 120, "end_offset": 180,
              "chunks": [{"path": "/log/orders-0/0.log", "position": 4096, "size": 8192}],
@@ -12,8 +15,9 @@
         -> {"id": 3, "dropped": {}}
     {"id": 4, "now_ms": 1790000002000, "tidy": {"table": "orders", "directory": "/plain/orders",
          "upkeep": {"grace_ms": 3600000,
-                    "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1}]}}}
-        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3}}
+                    "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1,
+                               "deleted": {"0": 60}}]}}}
+        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3, "rewritten_files": 1, "waiting": 0}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
 `now_ms` is the broker's steady clock, which measures the age of tables' files. Chunks are whole batches of
@@ -28,6 +32,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from faircopy.errors import FaircopyError
+from faircopy.publish.layout import NO_COLUMNS, Layout, TopicColumns
 from faircopy.publish.trimming import FOREVER_MS, Keep, Upkeep
 
 TxidSpan = tuple[int, int, str]
@@ -61,10 +66,13 @@ class Cut(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Create the table if it does not exist, recover it from a crash, and return what it holds."""
+    """Create the table if it does not exist, recover it from a crash, give it the columns of `layout`, and
+    return what it holds.
+    """
 
     table: str
     directory: str
+    layout: Layout = NO_COLUMNS
 
 
 class Publish(NamedTuple):
@@ -73,6 +81,7 @@ class Publish(NamedTuple):
     table: str
     directory: str
     partitions: tuple[Cut, ...]
+    layout: Layout = NO_COLUMNS
 
 
 class Drop(NamedTuple):
@@ -99,7 +108,7 @@ class Published(NamedTuple):
 
     `bytes` is the file's size. `skipped_records` could not be decoded; `skipped_offsets` were in no request,
     since they were deleted before (offsets before the first publication of a partition do not count).
-    `live_files` are those that a batch read takes.
+    `live_files` are those that a batch read takes. `dead_letters` went to another table.
     """
 
     sequence: int
@@ -108,13 +117,18 @@ class Published(NamedTuple):
     skipped_records: int
     skipped_offsets: int
     live_files: int
+    dead_letters: int = 0
 
 
 class Tidied(NamedTuple):
-    """How many files a table dropped. `retired_files` wait for the end of their grace."""
+    """How many files a table dropped. `retired_files` wait for the end of their grace. Deleted rows were
+    taken out of `rewritten_files`; if `waiting` is not 0, the same request has to be made again.
+    """
 
     dropped_files: int
     retired_files: int
+    rewritten_files: int = 0
+    waiting: int = 0
 
 
 def format_request(number: int, now_ms: int, request: Request) -> bytes:
@@ -207,14 +221,27 @@ def _absolute(body: Any, name: str) -> str:
 
 
 def _open(body: Any) -> Open:
-    return Open(_typed(body, "table", str), _absolute(body, "directory"))
+    return Open(_typed(body, "table", str), _absolute(body, "directory"), _layout(body))
 
 
 def _publish(body: Any) -> Publish:
     cuts = tuple(_cut(cut) for cut in _typed(body, "partitions", list))
     if len({(cut.topic, cut.partition) for cut in cuts}) < len(cuts):
         raise ValueError("a partition comes twice")
-    return Publish(_typed(body, "table", str), _absolute(body, "directory"), cuts)
+    return Publish(_typed(body, "table", str), _absolute(body, "directory"), cuts, _layout(body))
+
+
+def _layout(body: Any) -> Layout:
+    if "layout" not in body:
+        return NO_COLUMNS
+    layout = _typed(body, "layout", dict)
+    topics = tuple(
+        TopicColumns(*(_typed(each, name, str) for name in TopicColumns._fields))
+        for each in _typed(layout, "topics", list)
+    )
+    if len({each.topic for each in topics}) < len(topics):
+        raise ValueError("a topic comes twice")
+    return Layout(topics, _typed(layout, "by_day", bool))
 
 
 def _tidy(body: Any) -> Tidy:
@@ -231,8 +258,14 @@ def _keep(body: Any) -> Keep:
     age_ms = _typed(body, "age_ms", int)
     if age_ms < FOREVER_MS:
         raise ValueError("age_ms is negative")
-    firsts = _typed(body, "first_offsets", dict)
-    return Keep(_typed(body, "topic", str), {int(name): _natural(firsts, name) for name in firsts}, age_ms)
+    deleted = _offsets(body["deleted"]) if "deleted" in body else {}
+    return Keep(_typed(body, "topic", str), _offsets(body["first_offsets"]), age_ms, deleted)
+
+
+def _offsets(body: Any) -> dict[int, int]:
+    if not isinstance(body, dict):
+        raise TypeError("offsets of partitions should be an object")
+    return {int(name): _natural(body, name) for name in body}
 
 
 def _drop(body: Any) -> Drop:

@@ -8,25 +8,30 @@ reached the disk.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from faircopy.errors import FaircopyError
+from faircopy.publish import names
 from faircopy.publish.drop import drop_table
 from faircopy.publish.files import Files, FsyncError, LockedError
 from faircopy.publish.requests import (
+    Cut,
     Drop,
     Open,
     Publish,
     Published,
     Request,
+    Tidied,
     Tidy,
     format_reply,
     parse_request,
     request_id,
 )
+from faircopy.publish.schema import Selection
 from faircopy.publish.spark_log import is_compact
 from faircopy.publish.table import Table
 
@@ -70,6 +75,7 @@ class PublishServer:
             return format_reply(number, *self._answer(request)), None
         except Exception as error:
             self._close(request.directory)
+            self._close(dead_letters_of(request.directory))
             reply = format_reply(number, *_failure_of(request, error))
             return reply, error if isinstance(error, FsyncError) else None
 
@@ -77,21 +83,42 @@ class PublishServer:
         match request:
             case Open():
                 self._close(request.directory)
-                return "opened", self._table(request.directory).held.as_json()
+                table = self._table(request.directory)
+                table.adopt(request.layout)
+                return "opened", table.held.as_json()
             case Publish():
                 return "published", self._publish(request)._asdict()
             case Tidy():
-                return "tidied", self._table(request.directory).tidy(request.upkeep)._asdict()
+                return "tidied", self._tidy(request)._asdict()
             case Drop():
                 self._close(request.directory)
+                self._close(dead_letters_of(request.directory))
                 drop_table(self._files, Path(request.directory))
                 return "dropped", {}
 
     def _publish(self, request: Publish) -> Published:
-        published = self._table(request.directory).publish(request.partitions)
+        def publish_misfits(cuts: Sequence[Cut]) -> None:
+            """Both tables are functions of the log, so each goes on where it is itself after a crash. The
+            misfits come first: what the other table holds has its misfits published.
+            """
+            table = self._table(dead_letters_of(request.directory))
+            table.publish(cuts, request.layout, Selection.MISFITS)
+
+        selection = Selection.FITTING if request.layout.has_dead_letters else Selection.ALL
+        published = self._table(request.directory).publish(
+            request.partitions, request.layout, selection, publish_misfits
+        )
         if published.rows > MANY_ROWS or is_compact(published.sequence):
             pa.default_memory_pool().release_unused()
         return published
+
+    def _tidy(self, request: Tidy) -> Tidied:
+        """Tidy the table, and that of its dead letters, which keeps as much."""
+        tidied = self._table(request.directory).tidy(request.upkeep)
+        beside = dead_letters_of(request.directory)
+        if not self._files.is_directory(Path(beside)):
+            return tidied
+        return Tidied(*map(sum, zip(tidied, self._table(beside).tidy(request.upkeep), strict=True)))
 
     def _table(self, directory: str) -> Table:
         if directory not in self._tables:
@@ -101,6 +128,12 @@ class PublishServer:
     def _close(self, directory: str) -> None:
         if directory in self._tables:
             self._tables.pop(directory).close()
+
+
+def dead_letters_of(directory: str) -> str:
+    """The directory of the table with what does not fit into that of `directory`."""
+    table = Path(directory)
+    return str(table.with_name(names.dead_letters(table.name)))
 
 
 def _failure_of(request: Request, error: Exception) -> Reply:

@@ -22,17 +22,22 @@ from faircopy.publish.columns import decode
 from faircopy.publish.compaction import unmerged_in
 from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
 from faircopy.publish.delta_directory import DeltaDirectory
+from faircopy.publish.erasing import Eraser
 from faircopy.publish.files import Files, make_directories
+from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.log_directory import LogDirectory
 from faircopy.publish.log_reader import read_batches
-from faircopy.publish.offsets import Held
+from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.recovery import recover
 from faircopy.publish.requests import Cut, Published, Tidied
 from faircopy.publish.retired import RetiredFiles
+from faircopy.publish.schema import Selection
 from faircopy.publish.spark_log import DataFile
+from faircopy.publish.table_columns import extended, is_by_day
 from faircopy.publish.trimmer import Trimmer
 from faircopy.publish.trimming import Upkeep
 from faircopy.publish.upkeep import Merger
+from faircopy.publish.value_columns import ValueColumns
 
 log = logging.getLogger(__name__)
 
@@ -55,18 +60,19 @@ class Table:
         self._files = files
         self._directory = directory
         self._clock_ms = clock_ms
-        self._has_warned = False
+        self._warned_at = 0
         self._log = LogDirectory(files, directory)
         self._retired = RetiredFiles(files, directory)
         self._delta = DeltaDirectory(files, directory)
         self._merger = Merger(files, directory)
+        self._eraser = Eraser(files, directory, self._delta)
         self._trimmer = Trimmer(files, directory, self._delta.ends)
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
         try:
-            self.held, live = recover(files, directory, self._log, self._retired, clock_ms())
-            self._delta.open(live, clock_ms())
-            self._unmerged = unmerged_in(live)
+            self.held, live, self.schema = recover(files, directory, self._log, self._retired, clock_ms())
+            self._delta.open(live, self.schema, clock_ms())
+            self._unmerged = unmerged_in(live, by_day=is_by_day(self.schema))
         except BaseException:
             self.close()
             raise
@@ -80,12 +86,42 @@ class Table:
         """The live files, oldest first, read from disk."""
         return self._log.live()
 
-    def publish(self, cuts: Sequence[Cut]) -> Published:
+    def adopt(self, layout: Layout) -> None:
+        """Give the table the columns that a layout asks for.
+
+        Readers take the columns from the file without rows, so another one takes its place before any file
+        has the new columns. Raises TableSchemaError, FsyncError or OSError.
+        """
+        schema = extended(self.schema, layout)
+        if schema.equals(self.schema):
+            return
+        live, now_ms = self._log.live(), self._now_ms()
+        path = self._directory / names.later_schema(self._log.next_compact)
+        described = write_data_file(self._files, path, now_ms, schema, lambda writer: NOTHING_HELD)
+        left = [file for file in live if not names.is_schema(file.name)]
+        self._log.replace([described.file, *left])
+        self._retired.add([file.name for file in live if names.is_schema(file.name)], now_ms)
+        self._retired.save()
+        self._delta.describe(schema)
+        self.schema = schema
+        self._unmerged = unmerged_in(left, by_day=is_by_day(schema))
+
+    def publish(
+        self,
+        cuts: Sequence[Cut],
+        layout: Layout = NO_COLUMNS,
+        selection: Selection = Selection.ALL,
+        on_misfits: Callable[[Sequence[Cut]], None] = lambda cuts: None,
+    ) -> Published:
         """Add one file with the rows of `cuts` that the table does not have yet: all of them, or none.
 
-        Raises LogMismatchError, MixedTopicsError, FsyncError or OSError; after the last two the rows may have
-        been published.
+        `layout` says what becomes of values, and `selection` which rows the table has. If FITTING leaves some
+        out, `on_misfits` has to publish those of the cuts that it is given, before the others can be read.
+        Raises LogMismatchError, MixedTopicsError, TableSchemaError, BadValueError, FsyncError or OSError;
+        after the last two the rows may have been published.
         """
+        if selection is not Selection.MISFITS:
+            self.adopt(layout)
         self._ensure_same_topics(cuts)
         new = sorted(cut for cut in cuts if cut.end_offset > self._next(cut))
         if not new:
@@ -94,7 +130,10 @@ class Table:
         missed = sum(self._begin(cut) - self._next(cut) for cut in new if self._has_begun(cut))
         held = self._held_after(new)
         entry = self._log.next_entry
-        written = self._write(entry, new, held)
+        values = ValueColumns(self.schema, layout, selection)
+        written = self._write(entry, new, held, values)
+        if selection is Selection.FITTING and values.left_out:
+            on_misfits([cut._replace(first_offset=self._begin(cut)) for cut in new])
         self._log.append(written.file)
         self._unmerged = self._unmerged.with_file(written.file)
         self.held = held
@@ -103,11 +142,13 @@ class Table:
             self._merge()
             self._delete_superseded()
             self._warn_if_large()
-        rows = written.content.rows
-        return self._reply(entry, rows, written.file.size, expected - rows, missed)
+        rows, left_out = written.content.rows, values.left_out
+        skipped = expected - rows - left_out
+        return self._reply(entry, rows, written.file.size, skipped, missed)._replace(dead_letters=left_out)
 
     def tidy(self, upkeep: Upkeep) -> Tidied:
-        """Drop what is not kept, and delete what was dropped before the grace.
+        """Drop what is not kept, erase what was deleted from some of the other files, and delete what was
+        dropped before the grace.
 
         Raises DeltaFormatError, FsyncError or OSError.
         """
@@ -119,14 +160,15 @@ class Table:
             self._drop(left, dropped, now_ms)
         self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
         self._retired.save()
-        return Tidied(len(dropped), self._retired.count)
+        erased = self._eraser.erase(self._log.live(), upkeep, self._clock_ms())
+        return Tidied(len(dropped), self._retired.count, erased.files, int(not erased.is_over))
 
     def _drop(self, left: list[DataFile], dropped: set[str], now_ms: int) -> None:
         if self._log.newest.name in dropped:
             self._publish_nothing()
             left = [*left, self._log.newest]
         self._log.replace(left)
-        self._unmerged = unmerged_in(left)
+        self._unmerged = unmerged_in(left, by_day=is_by_day(self.schema))
         self._delta.follow(left, self._clock_ms(), is_gone=True)
         self._retired.add(dropped, now_ms)
         self._retired.save()
@@ -135,7 +177,7 @@ class Table:
         """Publish a file without rows, which says what the table holds."""
         name = names.published(self._log.next_entry, [])
         path = self._directory / name
-        written = write_data_file(self._files, path, self._now_ms(), lambda writer: self.held)
+        written = write_data_file(self._files, path, self._now_ms(), self.schema, lambda writer: self.held)
         self._log.append(written.file)
         self._delta.publish(written, self._clock_ms())
 
@@ -164,17 +206,19 @@ class Table:
             after.setdefault(cut.topic, {})[cut.partition] = cut.end_offset
         return Held(after, self.held.topic_ids | {cut.topic: cut.topic_id for cut in cuts})
 
-    def _write(self, entry: int, cuts: Sequence[Cut], held: Held) -> Written:
+    def _write(self, entry: int, cuts: Sequence[Cut], held: Held, values: ValueColumns) -> Written:
         """Write the file of a publication."""
 
         def fill(writer: DataFileWriter) -> Held:
             batches = (read_batches(self._files, cut, self._begin(cut)) for cut in cuts)
             for rows in decode(chain.from_iterable(batches)):
-                writer.add(*rows)
+                for selected in values.add_to(rows):
+                    writer.add(*selected)
+            writer.selection = values.selected
             return held
 
         name = names.published(entry, [(self._begin(cut), cut.end_offset) for cut in cuts])
-        return write_data_file(self._files, self._directory / name, self._now_ms(), fill)
+        return write_data_file(self._files, self._directory / name, self._now_ms(), self.schema, fill)
 
     def _now_ms(self) -> int:
         """The time of a new entry, which is never before that of the last one."""
@@ -184,10 +228,10 @@ class Table:
         """Merge what is due. The rows stay the same for all readers."""
         if not self._unmerged.is_due:
             return
-        live = self._merger.merged(self._log.live(), self._log.next_compact)
+        live = self._merger.merged(self._log.live(), self._log.next_compact, self.schema)
         if live is not None:
             self._log.replace(live)
-            self._unmerged = unmerged_in(live)
+            self._unmerged = unmerged_in(live, by_day=is_by_day(self.schema))
             self._delta.follow(live, self._clock_ms(), is_gone=False)
 
     def _delete_superseded(self) -> None:
@@ -198,14 +242,20 @@ class Table:
             log.warning("deleting old entries in %s: %s", self._directory, error)
 
     def _warn_if_large(self) -> None:
-        if self._log.count >= MANY_LISTED_FILES and not self._has_warned:
-            self._has_warned = True
-            log.warning(
-                "the plain table in %s lists %d files, and Spark parses the list at each trigger. Keep rows "
-                "for a shorter time (plain.retention.ms), or publish less often (plain.interval.ms)",
-                self._directory,
-                self._log.count,
-            )
+        """Say so when the list is long, and again with each tenth that it grows by."""
+        count = self._log.count
+        if count < max(MANY_LISTED_FILES, self._warned_at + MANY_LISTED_FILES // 10):
+            return
+        self._warned_at = count
+        log.log(
+            logging.ERROR if count >= 2 * MANY_LISTED_FILES else logging.WARNING,
+            "the plain table in %s lists %d files, and Spark parses the list at each trigger, so more than "
+            "%d are too many. Keep rows for a shorter time (plain.retention.ms), publish less often "
+            "(plain.interval.ms), or go on with a new table (plain.table)",
+            self._directory,
+            count,
+            MANY_LISTED_FILES,
+        )
 
     def _reply(
         self, sequence: int, rows: int = 0, size: int = 0, skipped: int = 0, missed: int = 0

@@ -1,7 +1,7 @@
 """The file `_faircopy.json` of a table: its format, and its files that are off the list but not deleted yet,
 each with the time when it was taken off.
 
-    {"format": 3, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000},
+    {"format": 4, "retired": {"d-0000000040-0..9.1f2e3d4c.parquet": 1790000000000},
      "crc32c": <of the JSON of the above>}
 
 In format 2, what was merged is retired: small files which have the same rows as merged ones.

@@ -68,6 +68,7 @@ async def replace_of_topic(
     """Replace all settings of a topic. Raises UnknownTopic, InvalidTopicConfig."""
     parts.catalog.known(topic)
     check_configs(configs)
+    parts.catalog.ensure_columns(topic, values)
     if not validate_only:
         await parts.catalog.configure(topic, values)
 

@@ -55,9 +55,11 @@ class LogRows:
         cut = Cut(*name, self._first, self._end, tuple(chunks), texts)
         self._batches = (rows.batch for rows in decode(read_batches(Files(), cut, self._first)))
 
-    def first_difference(self, rows: pa.Table, first: int, last: int) -> int | None:
+    def first_difference(
+        self, rows: pa.Table, first: int, last: int, *, is_selection: bool = False
+    ) -> int | None:
         """The first offset whose row in `rows`, which has offsets `first` to `last`, differs from the log's
-        row.
+        row. If it `is_selection`, some of these offsets are in another table.
 
         None if no row differs among those that the log still has.
         """
@@ -69,7 +71,10 @@ class LogRows:
         except LogMismatchError:
             self._end = 0  # the check of the log has already named the place
             return None
-        given = without_unknown(within(rows, first, last).cast(SCHEMA), expected)
+        given = within(rows, first, last).select(SCHEMA.names).cast(SCHEMA)
+        if is_selection:
+            expected = expected.filter(pc.is_in(expected["offset"], value_set=given["offset"]))
+        given = without_unknown(given, expected)
         if given.equals(expected):
             return None
         return self._first_of(given, expected)

@@ -21,7 +21,7 @@ from faircopy.publish.delta_log import Action
 from faircopy.publish.file_content import Content, content_of
 from faircopy.publish.files import Files
 from faircopy.publish.offsets import NOTHING_HELD, Held
-from faircopy.publish.schema import Footer, FooterError, parse_footer
+from faircopy.publish.schema import Footer, FooterError, Selection, parse_footer
 from faircopy.publish.spark_log import DataFile, LogFormatError, is_compact
 from faircopy.verify.child import in_child
 from faircopy.verify.findings import Advance, Finding
@@ -203,7 +203,7 @@ class PlainTableCheck:
     def _check_added(self, file: DataFile, content: Content) -> Iterator[Finding]:
         """Check what the Delta log says of a file: readers leave files out by its statistics."""
         added = self._added.get(file.name)
-        if added is None or file.is_covered:
+        if added is None or file.is_covered or not delta_log.is_measured(added):
             return
         modified_ms, is_new = (added["add"].get(name) for name in ("modificationTime", "dataChange"))
         if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=is_new is True):
@@ -248,8 +248,10 @@ class PlainTableCheck:
                 path, None, f"offsets {first} to {last} of {topic}-{number} are not within {begin} to {end}"
             )
         log = self._log_of(TablePartition(topic, footer.held.topic_ids.get(topic, ""), number))
-        if log is not None and (offset := log.first_difference(rows, first, last)) is not None:
-            yield Finding(path, None, f"the row of offset {offset} of {topic}-{number} is not the log's")
+        is_selection = footer.selection is not Selection.ALL
+        differs_at = log.first_difference(rows, first, last, is_selection=is_selection) if log else None
+        if differs_at is not None:
+            yield Finding(path, None, f"the row of offset {differs_at} of {topic}-{number} is not the log's")
 
     def _check_reach(self, reached: Held) -> Iterator[Finding]:
         for topic, offsets in reached.next_offsets.items():

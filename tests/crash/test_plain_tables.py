@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import NoTableError, live_files
-from tests.broker_process import BrokerProcess, eventually
+from tests.broker_process import BrokerProcess, environment, eventually
 from tests.seeds import seed_for
 
 TRANSACTIONS = 120
@@ -192,3 +195,44 @@ def test_deleted_records_leave_the_table(tmp_path: Path) -> None:
         producer.produce("goes", b"2", partition=0)
         producer.flush()
         eventually(lambda: [row["offset"] for row in published(broker.data_directory, "goes")] == [1])
+
+
+@pytest.mark.parametrize("killed", ["nothing", "publisher", "broker"])
+def test_deleted_records_leave_files_that_have_others(tmp_path: Path, killed: str) -> None:
+    """Whoever lists the directory finds them gone as well, over a kill right after the deletion."""
+    with BrokerProcess(tmp_path, "plain.interval.ms=50", "plain.grace.ms=1000") as broker:
+        make_topics(broker.address, "t")
+        producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50})
+        for number in range(20):
+            producer.produce("t", b"%d" % number, partition=number % PARTITIONS)
+        producer.flush()
+        eventually(lambda: len(published(broker.data_directory, "t")) == 20)
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        place = TopicPartition("t", 0, 4)
+        admin.delete_records([place])[place].result(10)
+        if killed == "broker":
+            broker.restart()
+        elif killed == "publisher" and (publisher := publisher_of(broker)) is not None:
+            os.kill(publisher.pid, signal.SIGKILL)
+        expected = [(0, offset) for offset in range(4, 10)] + [(1, offset) for offset in range(10)]
+        eventually(lambda: keys_of(published(broker.data_directory, "t")) == expected)
+        table = broker.data_directory / "plain" / "t"
+        globbed = [parquet.ParquetFile(path).read().to_pylist() for path in sorted(table.glob("*.parquet"))]
+        assert keys_of([row for rows in globbed for row in rows]) == expected
+        produced = Producer({"bootstrap.servers": broker.address})
+        produced.produce("t", b"more", partition=0)
+        produced.flush()
+        eventually(lambda: keys_of(published(broker.data_directory, "t")) == sorted([*expected, (0, 10)]))
+        broker.stop()
+        assert_sound(broker)
+
+
+def keys_of(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
+def assert_sound(broker: BrokerProcess) -> None:
+    """`faircopy verify` finds nothing."""
+    command = [sys.executable, "-m", "faircopy", "verify", str(broker.data_directory), "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert json.loads(ran.stdout) == [], ran.stdout

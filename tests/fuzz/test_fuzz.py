@@ -42,6 +42,10 @@ REFUSED = {
     "format-file": {"odd"},
     "table-state": {"odd"},
     "footers": {"odd-held"},
+    "delta-log-directory": {"checkpoint-is-missing", "a-gap"},
+    "json-values": {"null", "two-for-one", "odd"},
+    "table-schema": {"unknown-type"},
+    "moved-footers": {"cut"},
     "publisher-lines": ODD_LINES,
     "settings": {"toml-odd"},
 }

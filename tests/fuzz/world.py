@@ -24,6 +24,7 @@ from faircopy.broker.environment import Environment
 from faircopy.errors import FaircopyError
 from faircopy.hosting import catalog
 from faircopy.publish.client import Publisher, PublishError
+from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.offsets import Held
 from faircopy.publish.requests import Publish, Published, Tidied, Tidy
 from faircopy.settings.table import Settings
@@ -90,7 +91,7 @@ class VirtualClock:
 class NoPublisher(Publisher):
     """There is no publisher of plain tables: it has targets of its own."""
 
-    async def open_table(self, table: str, directory: str) -> Held:
+    async def open_table(self, table: str, directory: str, layout: Layout = NO_COLUMNS) -> Held:
         raise PublishError("nothing is published here", retry=False)
 
     async def publish(self, publication: Publish) -> Published:

@@ -121,7 +121,7 @@ def rewritten(path: Path, modified_ms: int) -> Path:
     unfinished = path.with_name("unfinished")
     with NewFile(unfinished) as new:
         summed = SummedFile(new, modified_ms)
-        writer = DataFileWriter(summed)
+        writer = DataFileWriter(summed, SCHEMA)
         writer.add(rows.combine_chunks().to_batches()[0], footer.slices)
         writer.finish(footer.held)
     base = path.name.rsplit(".", 2)[0] + ".parquet"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from faircopy.publish.client import PublishError
 from faircopy.publish.files import Files, FsyncError, NewFile
+from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.offsets import Held, held_from_json
 from faircopy.publish.requests import (
     Drop,
@@ -143,8 +144,8 @@ class SimulatedPublisher:
     def _new_server(self) -> PublishServer:
         return PublishServer(PublishFiles(self._disk))
 
-    async def open_table(self, table: str, directory: str) -> Held:
-        return held_from_json(await self._ask(Open(table, directory)))
+    async def open_table(self, table: str, directory: str, layout: Layout = NO_COLUMNS) -> Held:
+        return held_from_json(await self._ask(Open(table, directory, layout)))
 
     async def publish(self, publication: Publish) -> Published:
         published = Published(**await self._ask(publication))
@@ -158,6 +159,8 @@ class SimulatedPublisher:
         tidied = Tidied(**await self._ask(request))
         if tidied.dropped_files:
             self._coverage.hit("plain table: dropped what its topic does not keep")
+        if tidied.rewritten_files:
+            self._coverage.hit("plain table: erased deleted rows out of files with others")
         return tidied
 
     async def drop_table(self, table: str, directory: str) -> None:

@@ -59,6 +59,10 @@ class Publisher:
     def path(self) -> str:
         return str(self.directory)
 
+    @property
+    def table(self) -> Table:
+        return self._table
+
     def _open(self) -> Table:
         return Table(Files(), self.directory, lambda: START_MS + self.published * PUBLICATION_MS)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import PurePosixPath
 
+from faircopy.publish import delta_log
 from faircopy.publish.spark_log import FIRST_COMPACTS, FIRST_ENTRY, DataFile, format_entry
 from faircopy.publish.table_state import format_state
+from tests.fuzz import delta, values
 from tests.fuzz.footers import KEYS, SOUND
 from tests.fuzz.seeds.seed import Seeds, sized
 from tests.fuzz.tables import SOUND_LINES
@@ -40,6 +42,40 @@ def footers() -> Seeds:
     for number, key in enumerate(KEYS):
         yield key.removeprefix("faircopy."), bytes(number) + b"\1" + sized(SOUND[key].encode())
         yield f"odd-{key.removeprefix('faircopy.')}", bytes(number) + b"\2\3\0\3\0\0\0"
+
+
+def delta_versions() -> Seeds:
+    yield "sound", b"\0" + delta_log.format_version(delta.SOUND)
+    for number in range(len(delta.SOUND)):
+        yield f"action-{number}", bytes([1, number, 0])
+    yield "odd", bytes([1, 2, 1, 3, 0, 3, 0, 0, 0])
+
+
+def delta_directory() -> Seeds:
+    first = bytes([1, 0])
+    yield "first-version", first
+    yield "checkpoint", first + bytes([2, 5, 3, 5, 0, 1, 6])
+    yield "checkpoint-is-missing", first + bytes([3, 5, 0])
+    yield "a-gap", first + bytes([1, 3])
+
+
+def json_values() -> Seeds:
+    sound = json.dumps(values.SOUND).encode()
+    yield "sound", b"\1" + sized(sound) + b"\1" + sized(b"{}")
+    yield "null", b"\1" + sized(b"null")
+    yield "two-for-one", b"\1" + sized(b'{"id":1}{"id":2}') + b"\1" + sized(b"")
+    yield "odd", b"\0\3\0\3\0\0\0"
+
+
+def table_schema() -> Seeds:
+    yield "scalars", b"id bigint, name string, price decimal(10,2), at timestamp"
+    yield "nested", b"a array<struct<x: int, `y-z` array<date>>>"
+    yield "unknown-type", b"id doubel"
+
+
+def moved_footers() -> Seeds:
+    yield "sound", b""
+    yield "cut", b"\0\1" + sized(values.FOOTER[:-1])
 
 
 def publisher_lines() -> Seeds:

@@ -56,7 +56,7 @@ def test_other_damage() -> None:
 def test_the_state_file() -> None:
     place = some_table()
     state = place.files.file(TABLE / "_faircopy.json")
-    state.content = state.content.replace(b'"format": 3', b'"format": 4')
+    state.content = state.content.replace(b'"format": 4', b'"format": 5')
     with pytest.raises(NewerFormatError):
         place.open()
     state.content = b"{"

@@ -13,6 +13,7 @@ from faircopy.publish import compaction, delta_log, names
 from faircopy.publish.delta_directory import read_delta_log
 from faircopy.publish.delta_log import DeltaFormatError, LastCheckpoint, Snapshot
 from faircopy.publish.file_content import Content
+from faircopy.publish.schema import SCHEMA
 from faircopy.publish.table_state import format_state
 from tests.many import many
 from tests.unit.publish.table_bench import START_MS, TABLE, Place, publish_days, some_table
@@ -30,7 +31,7 @@ adds = st.builds(
     st.integers(0, 2**40),
 )
 removes = st.builds(lambda name: delta_log.remove(name, START_MS, is_gone=True), file_names)
-METADATA = delta_log.metadata("/plain/orders", START_MS)
+METADATA = delta_log.metadata("/plain/orders", SCHEMA, START_MS)
 
 
 @given(many(adds | removes, 30))
@@ -67,7 +68,7 @@ def test_damaged_versions(content: bytes) -> None:
 
 
 def test_the_schema_is_deltas() -> None:
-    schema = delta_log.metadata("/t", START_MS)["metaData"]["schemaString"]
+    schema = delta_log.metadata("/t", SCHEMA, START_MS)["metaData"]["schemaString"]
     assert '{"name":"timestamp","type":"timestamp","nullable":true,"metadata":{}}' in schema
     assert '{"name":"partition","type":"integer"' in schema
 
@@ -131,5 +132,7 @@ def test_a_table_of_format_2_is_upgraded() -> None:
 
 
 def test_tables_do_not_share_an_id() -> None:
-    ids = {delta_log.metadata(str(Path("/plain") / name), START_MS)["metaData"]["id"] for name in "ab"}
+    ids = {
+        delta_log.metadata(str(Path("/plain") / name), SCHEMA, START_MS)["metaData"]["id"] for name in "ab"
+    }
     assert len(ids) == 2

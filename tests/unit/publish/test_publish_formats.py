@@ -148,8 +148,8 @@ def test_only_data_files_may_be_deleted(name: str) -> None:
 
 
 def test_states_that_are_refused() -> None:
-    with pytest.raises(NewerFormatError, match=r"format 4.*Upgrade"):
-        parse_state(b'{"format": 4, "anything": 0}', "/t")
+    with pytest.raises(NewerFormatError, match=r"format 5.*Upgrade"):
+        parse_state(b'{"format": 5, "anything": 0}', "/t")
     for damaged in (b"", b"[]", b"{}", b'{"format": "1"}', b'{"format": 2, "retired": 5}'):
         with pytest.raises((ValueError, TypeError, KeyError)):
             parse_state(damaged, "/t")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.publish.files import FsyncError
+from faircopy.publish.layout import BAD_VALUES, Layout, TopicColumns
 from faircopy.publish.requests import (
     Chunk,
     Cut,
@@ -60,14 +61,21 @@ keeps = st.lists(
     max_size=3,
     unique_by=lambda keep: keep.topic,
 ).map(tuple)
+columns = st.builds(TopicColumns, st.text(max_size=5), st.text(max_size=5), st.sampled_from(BAD_VALUES))
+layouts = st.builds(
+    Layout,
+    st.lists(columns, max_size=3, unique_by=lambda topic: topic.topic).map(tuple),
+    st.booleans(),
+)
 requests = st.one_of(
-    st.builds(Open, st.text(max_size=5), st.just("/t")),
+    st.builds(Open, st.text(max_size=5), st.just("/t"), layouts),
     st.builds(Drop, st.text(max_size=5), st.just("/t")),
     st.builds(
         Publish,
         st.text(max_size=5),
         st.just("/t"),
         st.lists(cuts, max_size=3, unique_by=lambda cut: (cut.topic, cut.partition)).map(tuple),
+        layouts,
     ),
     st.builds(Tidy, st.text(max_size=5), st.just("/t"), st.builds(Upkeep, keeps, st.integers(0, 2**40))),
 )
@@ -96,6 +104,9 @@ PUBLISH: dict[str, Any] = {
         {"id": 1, "close": {}},
         {"id": 1, "open": {"table": "t"}},
         {"id": 1, "open": {"table": "t", "directory": "relative"}},
+        {"id": 1, "open": {"table": "t", "directory": "/t", "layout": []}},
+        {"id": 1, "open": {"table": "t", "directory": "/t", "layout": {"topics": [], "by_day": 1}}},
+        {"id": 1, "open": {"table": "t", "directory": "/t", "layout": {"topics": [{}], "by_day": True}}},
         {"id": 1, "drop": {"table": "t", "directory": "/"}},
         {"id": 1, "publish": {"table": "t", "directory": "/t"}},
         {"id": 1, "publish": {"table": "t", "directory": "/t", "partitions": [PUBLISH, PUBLISH]}},
@@ -189,6 +200,7 @@ def test_a_table_is_opened_by_the_first_publication() -> None:
     assert verb == "published"
     assert body.keys() == {
         "sequence", "rows", "bytes", "skipped_records", "skipped_offsets", "live_files",
+        "dead_letters",
     }  # fmt: skip
 
 

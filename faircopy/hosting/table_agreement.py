@@ -1,0 +1,66 @@
+"""Which columns the topics of one plain table may ask for, and how a topic may change its mind.
+
+A table has the columns of all its topics, and never loses or changes one. So topics that share a table must
+agree on the type of each name, and a topic that has messages may only add columns. The publisher checks the
+first of these again, since topics may have gone; here whoever sets a topic up is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from faircopy.cluster.topic_configs import InvalidTopicConfig
+from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.settings.columns import Column, conflict, parse_columns, quoted
+
+REMEDY = "Give it a table of its own for that (topic setting plain.table)"
+
+
+def ensure_agreement(name: str, configs: Mapping[str, str], topics: Mapping[str, HostedTopic]) -> None:
+    """Raise InvalidTopicConfig if a topic of this name, new or not, can't have these settings of its own,
+    because its plain table would have to change its columns, or because others that share it disagree.
+    """
+    columns, table = columns_of(configs), table_of(name, configs)
+    before = topics.get(name)
+    if before is not None and has_messages(before) and table_of(name, before.topic.configs) == table:
+        ensure_only_more(name, table, columns_of(before.topic.configs), columns)
+    for other in topics.values():
+        if other.topic.name != name and table_of(other.topic.name, other.topic.configs) == table:
+            contradiction = conflict(columns, columns_of(other.topic.configs))
+            if contradiction:
+                raise InvalidTopicConfig(
+                    f"topics {name!r} and {other.topic.name!r} share the plain table {table!r}, and their "
+                    f"settings plain.schema contradict each other: {contradiction}. {REMEDY}"
+                )
+
+
+def ensure_only_more(name: str, table: str, before: tuple[Column, ...], after: tuple[Column, ...]) -> None:
+    """Raise InvalidTopicConfig if a column changes its type or goes."""
+    contradiction = conflict(after, before)
+    if contradiction:
+        raise InvalidTopicConfig(
+            f"topic setting plain.schema of {name!r}: {contradiction}, in its plain table {table!r}. The "
+            f"topic has messages, so its columns can't change any more, only become more. {REMEDY}"
+        )
+    gone = [quoted(column.name) for column in before if column not in after]
+    if gone:
+        raise InvalidTopicConfig(
+            f"topic setting plain.schema of {name!r} lacks {', '.join(gone)}, which its plain table "
+            f"{table!r} has. The topic has messages, so columns can't go any more, only become more. {REMEDY}"
+        )
+
+
+def columns_of(configs: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns that a topic with these settings asks for."""
+    schema = configs.get("plain.schema", "")
+    return parse_columns(schema) if schema else ()
+
+
+def table_of(name: str, configs: Mapping[str, str]) -> str:
+    """The plain table of a topic with these settings."""
+    return configs.get("plain.table") or name
+
+
+def has_messages(hosted: HostedTopic) -> bool:
+    """Whether a topic has ever had a message that could be in its table."""
+    return any(partition.failure is not None or partition.log.end_offset for partition in hosted.partitions)
