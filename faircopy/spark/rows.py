@@ -118,14 +118,12 @@ class Encoding:
         """The batches of the rows of one topic; `numbers` are those of the rows in the task's Arrow batch."""
         key_lengths, value_lengths = lengths(columns.key), lengths(columns.value)
         partitions = self._partitions(topic, columns.key, key_lengths, given, numbers)
-        order = np.argsort(partitions, kind="stable")
-        if (np.diff(partitions) < 0).any():
-            columns = columns.take(pa.array(order))
-            numbers, partitions = numbers[order], partitions[order]
-            key_lengths, value_lengths = key_lengths[order], value_lengths[order]
+        order = order_of(partitions)
+        numbers, partitions = numbers[order], partitions[order]
+        key_lengths, value_lengths = key_lengths[order], value_lengths[order]
         divided = divisions(partitions, key_lengths.clip(0) + value_lengths.clip(0))
         deltas = np.concatenate([np.arange(end - start, dtype=np.int64) for start, end in divided])
-        encoded = records(columns, deltas, key_lengths, value_lengths)
+        encoded = records(columns, order, deltas, key_lengths, value_lengths)
         for start, end in divided:
             place = place_of(self._rows + int(numbers[start]), self._rows + int(numbers[end - 1]))
             section = encoded.section(start, end)
@@ -156,6 +154,13 @@ class Encoding:
 
     def _place(self, row: int) -> str:
         return place_of(self._rows + row, self._rows + row)
+
+
+def order_of(partitions: Integers) -> Integers:
+    """The order of rows by partition; those of one stay in their order."""
+    # numpy sorts integers of 16 bits by their digits, several times as fast as by comparison.
+    are_short = not len(partitions) or int(partitions.max()) < 1 << 15
+    return np.argsort(partitions.astype(np.int16) if are_short else partitions, kind="stable")
 
 
 def place_of(first_row: int, last_row: int) -> str:
