@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from faircopy.errors import FaircopyError
+from faircopy.spark.source_columns import CORRUPT, DROPMALFORMED, FAILFAST
 
-PERMISSIVE, FAILFAST, DROPMALFORMED = "permissive", "failfast", "dropmalformed"
-CORRUPT = "_corrupt_record"
 EMPTY_OBJECT = b"{}"
 
 

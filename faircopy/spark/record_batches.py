@@ -9,11 +9,9 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
-import cramjam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import zstandard
 from crc32c import crc32c
 
 from faircopy.client.outgoing import ProducerIdentity
@@ -32,9 +30,6 @@ BEFORE_DELTA_BYTES = 2
 DELTAS = joined(constant(0, ROWS_AT_MOST), constant(0, ROWS_AT_MOST), varints(np.arange(ROWS_AT_MOST)))
 """For each number of a record in its batch: its attributes, the difference of its timestamp, the number."""
 _CRC_AT = 17
-
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-"""Kafka's names of compressions, with their numbers in a batch's attributes."""
 
 
 class Columns(NamedTuple):
@@ -109,17 +104,6 @@ def encoded_headers(headers: list[dict[str, Any]] | None) -> bytes:
         key, value = header["key"].encode(), header["value"]
         encoded += varint(len(key)) + key + varint(ABSENT if value is None else len(value)) + (value or EMPTY)
     return bytes(encoded)
-
-
-def compressed(codec: int, section: Any) -> Any:
-    """The records section under a compression."""
-    if codec == CODECS["gzip"]:
-        return memoryview(cramjam.gzip.compress(section))
-    if codec == CODECS["snappy"]:
-        return memoryview(cramjam.snappy.compress_raw(section))
-    if codec == CODECS["lz4"]:
-        return memoryview(cramjam.lz4.compress(section))
-    return zstandard.ZstdCompressor(level=1).compress(section) if codec == CODECS["zstd"] else section
 
 
 def batch(

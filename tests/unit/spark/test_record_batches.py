@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.client.outgoing import ProducerIdentity
+from faircopy.spark.codecs import CODECS, compressed
 from faircopy.spark.partitioning import LONG_KEY_BYTES, partitions_of_keys
 from faircopy.spark.record_batches import (
     BATCH_BYTES,
-    CODECS,
     Columns,
     batch,
-    compressed,
     divisions,
     lengths,
     records,
