@@ -105,11 +105,11 @@ class LogReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task. Raises LostData."""
         # Only tasks need Arrow's kernels. Those who plan, and only import this, start much faster without.
-        from faircopy.spark.log_rows import LogRows
+        from faircopy.spark.task_reader import TaskReader
 
         split = getattr(partition, "split", None)
         if split is not None:
-            yield from LogRows(self.client, self._schema, self._options, self.lose).read(split)
+            yield from TaskReader(self.client, self._schema, self._options, self.lose).read(split)
 
 
 class BatchReader(LogReader, DataSourceReader):

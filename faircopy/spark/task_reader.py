@@ -17,7 +17,7 @@ from faircopy.spark.source_options import SourceOptions
 from faircopy.spark.splits import Split
 
 
-class LogRows:
+class TaskReader:
     """Reads what a task is to read. `lose` is told what is gone, and may raise."""
 
     def __init__(
