@@ -170,9 +170,8 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
             self._forget()
 
     def _forget(self) -> None:
-        """Nobody will ask for a job without a name again."""
-        with contextlib.suppress(RequestFailed, OutcomeUnknown):
-            self.client.forget(self._key.group)
+        """Nobody will ask for a job without a name again, and nobody has to wait until it is forgotten."""
+        self.client.forget_soon(self._key.group)
 
 
 class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
