@@ -21,7 +21,7 @@ from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
 from faircopy.spark.options import BadOption
 from faircopy.spark.source_options import SourceOptions
-from faircopy.spark.splits import Split, splits
+from faircopy.spark.splits import Split, splits, tasks
 from faircopy.spark.subscription import Bound, Position, ending, starting
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ class LostData(FaircopyError):
     """Messages that were to be read are gone."""
 
 
-class RangeOfLog(InputPartition):
+class RangesOfLog(InputPartition):
     """What one task reads."""
 
-    def __init__(self, split: Split | None) -> None:
-        super().__init__(split)
-        self.split = split
+    def __init__(self, splits: tuple[Split, ...]) -> None:
+        super().__init__(splits)
+        self.splits = splits
 
 
 class LogReader:
@@ -97,8 +97,8 @@ class LogReader:
 
     def split_up(self, ranges: Mapping[TopicPartition, OffsetRange]) -> list[InputPartition]:
         """The tasks that read these ranges."""
-        found = splits(ranges, self._options.splits_min, self._options.split_rows_max)
-        return [RangeOfLog(split) for split in found]
+        limits = self._options.splits_min, self._options.split_rows_max
+        return [RangesOfLog(each) for each in tasks(splits(ranges, *limits), *limits)]
 
     # -- what ------------------------------------------------------------------------------------------------
 
@@ -107,9 +107,9 @@ class LogReader:
         # Only tasks need Arrow's kernels. Those who plan, and only import this, start much faster without.
         from faircopy.spark.task_reader import TaskReader
 
-        split = getattr(partition, "split", None)
-        if split is not None:
-            yield from TaskReader(self.client, self._schema, self._options, self.lose).read(split)
+        reader = TaskReader(self.client, self._schema, self._options, self.lose)
+        for split in getattr(partition, "splits", ()):
+            yield from reader.read(split)
 
 
 class BatchReader(LogReader, DataSourceReader):
@@ -126,7 +126,7 @@ class BatchReader(LogReader, DataSourceReader):
         else:
             ends = self.resolved(end, partitions)
             ranges = {each: OffsetRange(start, ends[each]) for each, start in starts.items()}
-        return self.split_up(ranges) or [RangeOfLog(None)]
+        return self.split_up(ranges) or [RangesOfLog(())]
 
 
 class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
