@@ -160,7 +160,7 @@ def with_options(command: click.decorators.FC) -> click.decorators.FC:
 @main.command()
 @with_options
 def full(only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
-    """Everything, in 40 to 45 minutes."""
+    """Everything, in about an hour."""
     measured(PROFILES["full"], only, seed, output, data)
 
 

@@ -8,6 +8,7 @@ from bench.measures import kafka_tools
 from bench.measures.growth import Sizes
 from bench.measures.kafka_tools import Work
 from bench.measures.latency import Cell
+from bench.measures.spark_sink import WrittenBatch
 from bench.measures.stall import Spans
 from bench.measures.throughput import WITHOUT_TRANSACTIONS, Case
 
@@ -84,11 +85,21 @@ class GrowthPlan:
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """Rows to read, and how long to watch a live stream."""
+    """Rows to read, batches to write, and how long to watch a live stream."""
 
     rows: int
+    written: list[WrittenBatch]
     live_seconds: float
     rounds: int
+
+
+@dataclass(frozen=True)
+class PlainPlan:
+    """How often a plain table is published to, and how many are written to at once, for how long."""
+
+    publications: int
+    topics: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,7 @@ class Profile:
     start: StartPlan
     growth: GrowthPlan | None = None
     spark: SparkPlan | None = None
+    plain: PlainPlan | None = None
     tools: ToolsPlan | None = None
     has_distance: bool = True
     warm_up_seconds: float = 4.0
@@ -154,7 +166,17 @@ FULL = Profile(
         Sizes([1, 100, 1_000], [1, 1_000, 100_000], [10**9, 20 * 10**9]),
         seconds=2.0,
     ),
-    SparkPlan(rows=200_000, live_seconds=8.0, rounds=3),
+    SparkPlan(
+        rows=200_000,
+        written=[
+            *(WrittenBatch(rows, "padded") for rows in (10_000, 100_000, 1_000_000)),
+            WrittenBatch(100_000, "JSON"),
+            WrittenBatch(100_000, "1 KiB"),
+        ],
+        live_seconds=8.0,
+        rounds=3,
+    ),
+    PlainPlan(publications=100_000, topics=500, seconds=60.0),
     ToolsPlan(
         ["local-copy fsync", "local-copy os", "kafka"],
         Work(

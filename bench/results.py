@@ -192,13 +192,43 @@ class SparkSource:
 
 @dataclass(frozen=True)
 class SparkSink:
-    """How fast Spark writes a batch of rows. `sink` is kafka, faircopy, or faircopy without transactions."""
+    """How fast Spark writes a batch of rows. `sink` is kafka, faircopy, faircopy without transactions, or
+    nothing: a data source in Python that counts rows. `kind` names rows, as bench/spark/rows.py has them;
+    `row_bytes` are those of a value, about.
+    """
 
     system: str
     sink: str
     rows: int
     row_bytes: int
     rows_per_second: list[float]
+    kind: str = "padded"
+
+
+@dataclass(frozen=True)
+class PlainGrowth:
+    """What a publication to a plain table takes when the table has had so many, by a clock that goes faster:
+    the median and the mean of the last tenth of them.
+    """
+
+    system: str
+    publications: int
+    median_seconds: float
+    mean_seconds: float
+
+
+@dataclass(frozen=True)
+class PlainFreshness:
+    """How old messages are when their plain tables show them, with a table for each topic, and a message in
+    each of them each second.
+    """
+
+    system: str
+    topics: int
+    messages: int
+    interval_seconds: float
+    p50_seconds: float
+    p99_seconds: float
 
 
 @dataclass(frozen=True)
@@ -283,8 +313,7 @@ MEASURES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, SparkSink,
-        ToolProduce, ToolTotals,
-        Distance, Checked,
+        PlainGrowth, PlainFreshness, ToolProduce, ToolTotals, Distance, Checked,
     )
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from bench.measures import (
     growth,
     kafka_tools,
     latency,
+    plain_tables,
     spark_sink,
     spark_source,
     stall,
@@ -60,6 +61,8 @@ class Run:
             yield "growth", self._growth
         if self._profile.spark is not None:
             yield "Spark", self._spark
+        if self._profile.plain is not None:
+            yield "plain tables", self._plain
         if self._profile.tools is not None:
             yield "tools", self._tools
         yield "systems", self._start_all
@@ -165,7 +168,14 @@ class Run:
         place = self._directory / "spark"
         place.mkdir()
         self.results.add(*spark_source.measure(place, plan.rows, plan.live_seconds, plan.rounds, progress))
-        self.results.add(*spark_sink.measure(place / "sink", plan.rows, plan.rounds, progress))
+        self.results.add(*spark_sink.measure(place / "sink", plan.written, plan.rounds, progress))
+
+    def _plain(self, progress: Progress) -> None:
+        plan = self._profile.plain
+        assert plan is not None
+        self.results.add(
+            *plain_tables.measure(self._directory, plan.publications, plan.topics, plan.seconds, progress)
+        )
 
     def _tools(self, progress: Progress) -> None:
         plan = self._profile.tools

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from faircopy.cli.demo.java import java_home
 
 
 def test_a_small_demo_passes() -> None:
@@ -12,3 +20,28 @@ def test_a_small_demo_passes() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     assert "half flights" in run.stdout
     assert "no:" not in run.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_a_small_demo_of_spark_passes(tmp_path: Path) -> None:
+    if not importlib.util.find_spec("pyspark") or java_home(tmp_path) is None:
+        if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
+            pytest.fail("there is no Spark or no Java (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
+        pytest.skip("there is no Spark or no Java")
+    command = [
+        sys.executable,
+        "-m",
+        "faircopy",
+        "demo",
+        "spark",
+        "--flights",
+        "5000",
+        "--kills",
+        "1",
+        "--json",
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=380)
+    assert run.returncode == 0, run.stdout + run.stderr
+    shown = json.loads(run.stdout)
+    assert (shown["flights written back"], shown["flights written twice"]) == (5000, 0)

@@ -10,7 +10,7 @@ import argparse
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,12 +18,14 @@ import pyarrow.parquet as parquet
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.results import PlainFreshness, PlainGrowth
 from faircopy.publish.files import Files
 from faircopy.publish.requests import Chunk, Cut
 from faircopy.publish.table import Table
 from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess
 
+SYSTEM = "local-copy os"
 INTERVAL_MS = 10_000
 START_MS = 1_790_000_000_000
 MESSAGES = 2
@@ -89,6 +91,22 @@ def many_topics(directory: Path, topics: int, seconds: float) -> list[float]:
         return sorted(freshness_seconds(broker.data_directory, names, set()))
 
 
+def measure(
+    directory: Path, publications: int, topics: int, seconds: float, progress: Callable[[str], None]
+) -> list[PlainGrowth | PlainFreshness]:
+    """A row for each tenth of so many publications to one table, and one for many topics."""
+    found: list[PlainGrowth | PlainFreshness] = []
+    with TemporaryDirectory(dir=directory) as scratch:
+        for number, median, mean in growing_table(Path(scratch), publications):
+            progress(f"{number:,} of {publications:,} publications")
+            found.append(PlainGrowth(SYSTEM, number, median, mean))
+    progress(f"{topics} topics with a table each")
+    with TemporaryDirectory(dir=directory) as scratch:
+        ages = many_topics(Path(scratch), topics, seconds)
+    p50, p99 = (ages[len(ages) * percent // 100] for percent in (50, 99))
+    return [*found, PlainFreshness(SYSTEM, topics, len(ages), INTERVAL_MS / 1000, p50, p99)]
+
+
 def main() -> None:
     """Measure what the arguments ask for, and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -97,17 +115,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=90.0)
     asked = parser.parse_args()
     with TemporaryDirectory() as directory:
-        if asked.publications:
-            for number, median, mean in growing_table(Path(directory), asked.publications):
-                print(f"{number:,} publications: {median * 1e3:.1f} ms (median), {mean * 1e3:.1f} (mean)")
-    with TemporaryDirectory() as directory:
-        if asked.topics:
-            ages = many_topics(Path(directory), asked.topics, asked.seconds)
-            p50, p99 = ages[len(ages) // 2], ages[len(ages) * 99 // 100]
-            print(
-                f"{asked.topics} topics, {len(ages):,} messages: {p50:.1f} s old (median), {p99:.1f} (p99); "
-                f"{p50 * 1e3 / INTERVAL_MS:.2f} intervals"
-            )
+        for row in measure(Path(directory), asked.publications, asked.topics, asked.seconds, print):
+            print(row)
 
 
 if __name__ == "__main__":

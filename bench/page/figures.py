@@ -24,7 +24,7 @@ PARALLEL_SYNC = "parallel fdatasync of 5 files"  # of four partitions and their 
 Figure = Callable[[Results, str], float | None]
 
 
-def row_of(results: Results, kind: type[Any], system: str, **where: int) -> Any | None:
+def row_of(results: Results, kind: type[Any], system: str, **where: object) -> Any | None:
     """The first row of a system with these values."""
     for row in results.of(kind):
         if row.system == system and all(getattr(row, name) == value for name, value in where.items()):

@@ -30,6 +30,13 @@ from bench.page.figures import (
     transactions_per_second,
     unstalled_p99_ms,
 )
+from bench.page.spark_figures import (
+    batch_rows_per_second,
+    live_p50_ms,
+    sink_overhead_percent,
+    stream_rows_per_second,
+    written_per_second,
+)
 from bench.results import Results
 
 KAFKA = "kafka"
@@ -68,14 +75,14 @@ class Aim:
 
 @dataclass(frozen=True)
 class Goal:
-    """The aims for a figure, under fsync and under os."""
+    """The aims for a figure, under fsync and under os; `os` is None for what is measured under fsync only."""
 
     figure: str
     unit: str
     measure: Figure
     is_at_most: bool
     fsync: Aim
-    os: Aim
+    os: Aim | None
     has_floor: bool = False
 
 
@@ -85,6 +92,7 @@ def targets(results: Results) -> list[Target]:
         target(results, goal, aim, system)
         for goal in GOALS
         for aim, system in ((goal.fsync, "local-copy fsync"), (goal.os, "local-copy os"))
+        if aim is not None
     ]
 
 
@@ -153,11 +161,19 @@ def rate(figure: str, partitions: int, producers: int, *, has_floor: bool = Fals
     return Goal(figure, "1/s", measure, False, *of_kafka(1, 1), has_floor=has_floor)
 
 
+def of_spark(figure: str, unit: str, measure: Figure, limit: float, *, is_at_most: bool = False) -> Goal:
+    """A figure of Spark with faircopy, beside Spark's own source and sink with Kafka."""
+    return Goal(f"Spark, {figure}", unit, measure, is_at_most, Aim(limit), None)
+
+
 COMMIT = "commit call to ack, 4 partitions"
 PACED = f"the same, {PACE_MS} ms after the last"
 FLUSHED = "the same, flushed before the call"
 SECOND = "with Kafka's own client"
 BEFORE = Aim(1.05, "its own before", unstalled_p99_ms)
+WRITTEN = [
+    (10_000, "padded"), (100_000, "padded"), (1_000_000, "padded"), (100_000, "JSON"), (100_000, "1 KiB")
+]  # fmt: skip
 OVERHEAD = Aim(1 / 10, "its speed without", hundred_percent)
 
 GOALS = [
@@ -189,4 +205,12 @@ GOALS = [
     ),
     Goal(f"{SECOND}, CPU of the broker", "s", tools_cpu_seconds, True, *of_kafka(1, 1)),
     Goal(f"{SECOND}, memory of the broker, peak", "MiB", tools_mib, True, *of_kafka(1 / 4, 1 / 4)),
+    *(
+        of_spark(f"{rows:,} rows written, {kind}", "rows/s", written_per_second(rows, kind), 5)
+        for rows, kind in WRITTEN
+    ),
+    Goal("Spark, what a transaction costs the sink", "%", sink_overhead_percent, True, OVERHEAD, None),
+    of_spark("rows read in a batch", "rows/s", batch_rows_per_second, 3),
+    of_spark("rows read in a stream", "rows/s", stream_rows_per_second, 1.5),
+    of_spark("send to row in foreachBatch, p50", "ms", live_p50_ms, 1, is_at_most=True),
 ]

@@ -10,8 +10,8 @@ a line.
 {"watch": SOURCE}            -> {}, while a stream keeps running
 {"until": committed rows}    -> {"arrivals": [[nanoseconds of arrival, [nanoseconds of each send]]]}, and ends
 
-A SOURCE is {"format": "kafka", "faircopy" or "parquet", "options": {...}}, a SINK the same with "rows" and
-"row_bytes". A value begins with one letter, c for a
+A SOURCE is {"format": "kafka", "faircopy" or "parquet", "options": {...}}, a SINK the same with "rows", how
+many, and their "kind", as in bench/spark/rows.py. A value that is read begins with one letter, c for a
 message of a transaction that commits and a for one that aborts, and 19 digits, the nanoseconds of its send:
 on the monotonic clock, which is the same for all processes of a machine.
 """
@@ -26,7 +26,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bench.spark.counting_sink import CountingDataSource
 from bench.spark.plain_sink import PlainDataSource
+from bench.spark.rows import KEY, KINDS
 from faircopy.spark.data_source import FaircopyDataSource
 
 UNTIL_SECONDS = 60.0
@@ -46,6 +48,7 @@ class Job:
         self._scratch = scratch
         self._query: Any = None
         self._kept: Any = None
+        self._kept_as: tuple[int, str] | None = None
         self._arrivals: list[tuple[int, list[int]]] = []
 
     def _stream(self, source: dict[str, Any]) -> Any:
@@ -89,16 +92,18 @@ class Job:
 
     def write(self, sink: dict[str, Any]) -> dict[str, float]:
         """Write rows in a batch. They are made before, and kept in memory."""
-        rows = self._rows(sink["rows"], sink["row_bytes"])
+        rows = self._rows(sink["rows"], sink["kind"])
         began = time.monotonic()
         rows.write.format(sink["format"]).mode("append").options(**sink["options"]).save()
         return {"seconds": time.monotonic() - began}
 
-    def _rows(self, count: int, row_bytes: int) -> Any:
-        if self._kept is None:
-            text = f"rpad(cast(id as string), {row_bytes}, '.')"
-            made = self._spark.range(0, count, 1, 2).selectExpr("cast(id as string) key", f"{text} value")
-            self._kept = made.persist()
+    def _rows(self, count: int, kind: str) -> Any:
+        """Rows in memory; the last ones are kept."""
+        if self._kept_as != (count, kind):
+            if self._kept is not None:
+                self._kept.unpersist(blocking=True)
+            made = self._spark.range(0, count, 1, 2).selectExpr(f"{KEY} key", f"{KINDS[kind].value} value")
+            self._kept, self._kept_as = made.persist(), (count, kind)
             self._kept.count()
         return self._kept
 
@@ -140,7 +145,7 @@ def main(scratch: str, jars: str) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    for source in (FaircopyDataSource, PlainDataSource):
+    for source in (FaircopyDataSource, PlainDataSource, CountingDataSource):
         spark.dataSource.register(source)
     job = Job(spark, scratch)
     for line in sys.stdin:

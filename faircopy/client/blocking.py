@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
 from faircopy.client.brokers import KnownTopic, TopicPartition
 from faircopy.client.client import TIMEOUT_SECONDS, TRANSACTION_TIMEOUT_MS, Client
+from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.client.member import Header, JointMember
 from faircopy.client.outgoing import Encode
 from faircopy.client.reading import OffsetRange, Piece, TransactionSpan
@@ -23,13 +26,14 @@ class Loop:
     """An event loop on a thread of its own."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="faircopy-client", daemon=True)
+        # Others may schedule work on it, from any thread.
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="faircopy-client", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run something there, and return its result. Raises what it raises."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except BaseException:
@@ -38,9 +42,9 @@ class Loop:
 
     def stop(self) -> None:
         """End the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
 
 class BlockingMember:
@@ -142,6 +146,8 @@ class BlockingClient:
     ) -> None:
         self._client = Client(bootstrap_servers, client_id=client_id, timeout_seconds=timeout_seconds)
         self._loop = Loop()
+        self._forgetting: set[Future[None]] = set()
+        """What nobody else refers to, and would otherwise be collected as garbage."""
 
     def __enter__(self) -> BlockingClient:
         return self
@@ -152,7 +158,9 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """See `Client.close`."""
+        """See `Client.close`. What `forget_soon` has not done by now is given up."""
+        for forgetting in list(self._forgetting):
+            forgetting.cancel()
         self._loop.run(self._client.close())
         self._loop.stop()
 
@@ -185,6 +193,18 @@ class BlockingClient:
     def forget(self, group: str) -> None:
         """See `Client.forget`."""
         self._loop.run(self._client.forget(group))
+
+    def forget_soon(self, group: str) -> None:
+        """Begin to forget a group, and don't wait: a commit that is still being copied delays it. If that
+        fails, or this process ends before it is done, the group stays.
+        """
+        forgetting = asyncio.run_coroutine_threadsafe(self._forget_quietly(group), self._loop.loop)
+        self._forgetting.add(forgetting)
+        forgetting.add_done_callback(self._forgetting.discard)
+
+    async def _forget_quietly(self, group: str) -> None:
+        with contextlib.suppress(RequestFailed, OutcomeUnknown):
+            await self._client.forget(group)
 
     def cut(
         self,

@@ -1,9 +1,9 @@
 """The fields of many Kafka records at once, with Arrow's kernels instead of a loop over messages.
 
-Only the ends of records are found one by one (`walk`), since a record's length is known only where the one
-before it ends. All else is done for thousands of records by one kernel: "the byte at each of these
-positions", "add", "choose". Nothing is trusted: a record whose fields don't fill it exactly is marked bad,
-and nothing outside the given bytes is read.
+Only the ends of records are found one by one (`record_ends.walk`), since a record's length is known only
+where the one before it ends. All else is done for thousands of records by one kernel: "the byte at each of
+these positions", "add", "choose". Nothing is trusted: a record whose fields don't fill it exactly is marked
+bad, and nothing outside the given bytes is read.
 
 The layout of a record is in `faircopy.wire.records`. Positions and lengths are bytes.
 """
@@ -11,17 +11,12 @@ The layout of a record is in `faircopy.wire.records`. Positions and lengths are 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from faircopy.wire.compression import Bytes
-
 PADDING_BYTES = 32  # after the last record: more than the fields between two checks can take
-_SMALLEST_ZIGZAG_LENGTH = 12  # 6 bytes follow the length of the smallest record
-_ZIGZAG_NO_LENGTH = 3  # -2: lengths go down to -1, which is null
 _LENGTH_BYTES = 5
 _TIMESTAMP_BYTES = 10
 _INT64_MAX = 2**63 - 1
@@ -55,44 +50,6 @@ class Fields(NamedTuple):
     offset_delta: pa.Array
     places: Places
     ends: pa.Array
-
-
-def walk(data: Bytes, at: int, stop: int, records: int, ends: list[int]) -> None:
-    """Append to `ends` the end of each of up to `records` records that begin at `at` and end by `stop`.
-
-    Fewer are appended if a length is invalid: then the start of the following records is not known, so they
-    can't be decoded.
-    """
-    before, append = len(ends), ends.append
-    try:
-        for _ in range(records):
-            length = data[at]
-            if length < 128:
-                at += 1
-            elif (high := data[at + 1]) < 128:
-                length += (high << 7) - 128
-                at += 2
-            else:
-                length, at = long_varint(data, at)
-            if length < _SMALLEST_ZIGZAG_LENGTH or length & 1:
-                break
-            at += length >> 1
-            append(at)
-    except IndexError:
-        pass
-    del ends[bisect_right(ends, stop, before) :]
-
-
-def long_varint(data: Bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, still in zigzag, and where it ends; -2 stands for one that is too long."""
-    value = 0
-    for shift in range(0, 7 * _LENGTH_BYTES, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-    return _ZIGZAG_NO_LENGTH, at
 
 
 def as_bytes(data: pa.Buffer) -> pa.Array:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from faircopy.publish.fields import ROWS_AT_MOST, walk
+from faircopy.publish.fields import ROWS_AT_MOST
+from faircopy.publish.record_ends import walk
 from faircopy.wire.batch import LOG_APPEND_TIME, BatchHeader
 from faircopy.wire.compression import Bytes
 

@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 
 from faircopy.spark.options import BadOption
 from faircopy.spark.sink import BatchWriter, SinkOptions, StreamWriter
-from faircopy.spark.source import BatchReader, SourceOptions, StreamReader
+from faircopy.spark.source import BatchReader, StreamReader
+from faircopy.spark.source_options import SourceOptions
 
 
 class FaircopyDataSource(DataSource):

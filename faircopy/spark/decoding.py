@@ -15,19 +15,6 @@ from faircopy.publish.record_run import LoggedBatch, Source
 from faircopy.spark.splits import Split
 from faircopy.wire.batch import read_header
 
-COLUMNS = {
-    "key": "binary",
-    "value": "binary",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "timestampType": "int",
-    "headers": "array<struct<key:string,value:binary>>",
-    "txid": "string",
-}
-"""The columns of a row, with Spark's types; `headers` only if they are asked for."""
-
 
 class Txids:
     """Which transaction a batch belongs to."""

@@ -9,9 +9,7 @@ import pyarrow.compute as pc
 
 from faircopy.errors import FaircopyError
 from faircopy.publish.json_values import misfits, parse_json
-
-PERMISSIVE, FAILFAST, DROPMALFORMED = "permissive", "failfast", "dropmalformed"
-CORRUPT = "_corrupt_record"
+from faircopy.spark.source_columns import CORRUPT, DROPMALFORMED, FAILFAST
 
 
 class BadValue(FaircopyError):

@@ -17,7 +17,11 @@ _SEED = np.uint32(0x9747B28C)
 _MULTIPLIER = np.uint32(0x5BD1E995)
 _POSITIVE = np.uint32(0x7FFFFFFF)
 LONG_KEY_BYTES = 256
-"""Longer keys are hashed one by one: a table of all would be as wide as the longest."""
+"""Longer keys are hashed one by one: each word of the longest would be a step for all."""
+
+WORD_BYTES = 4
+_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
+"""What is left of a word if only so many of its bytes count."""
 
 Words = npt.NDArray[np.uint32]
 
@@ -38,15 +42,18 @@ def partitions_of_keys(keys: Any, sizes: Integers, partitions: int) -> Integers:
 
 def hashes(keys: Any, sizes: Integers) -> Words:
     """The murmur2 hashes of short keys, none of which is null."""
-    table = padded(keys, sizes)
+    words, starts = words_of(keys)
     value = _SEED ^ sizes.astype(np.uint32)
-    words = table.view("<u4").astype(np.uint32)
-    for place in range(words.shape[1]):
-        is_whole = sizes >= 4 * (place + 1)
-        mixed = (value * _MULTIPLIER) ^ scrambled(words[:, place])
-        value = np.where(is_whole, mixed, value)
-        has_tail = (sizes > 4 * place) & ~is_whole  # the padding is zeros, and so adds nothing
-        value = np.where(has_tail, (value ^ words[:, place]) * _MULTIPLIER, value)
+    shortest, longest = int(sizes.min()), int(sizes.max())
+    for at in range(0, longest, WORD_BYTES):
+        word = words[starts + at]
+        mixed = (value * _MULTIPLIER) ^ scrambled(word)
+        if at + WORD_BYTES <= shortest:
+            value = mixed
+            continue
+        rest = sizes - at
+        tail = (value ^ (word & _MASKS[rest.clip(0, WORD_BYTES)])) * _MULTIPLIER
+        value = np.where(rest >= WORD_BYTES, mixed, np.where(rest > 0, tail, value))
     value = (value ^ (value >> np.uint32(13))) * _MULTIPLIER
     return value ^ (value >> np.uint32(15))
 
@@ -57,12 +64,13 @@ def scrambled(words: Words) -> Words:
     return (words ^ (words >> np.uint32(24))) * _MULTIPLIER
 
 
-def padded(keys: Any, sizes: Integers) -> npt.NDArray[np.uint8]:
-    """The bytes of each key, and zeros up to a whole number of words."""
-    width = max(4, -(-int(sizes.max()) // 4) * 4)
-    data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
-    ends = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(sizes)]
-    table = np.zeros((len(sizes), width), np.uint8)
-    used = np.arange(width) < sizes[:, None]
-    table[used] = data[(ends[:, None] + np.arange(width))[used]]
-    return table
+def words_of(keys: Any) -> tuple[Words, Integers]:
+    """The word that begins at each byte of some keys, and where each key begins. After the last key there are
+    zeros, so that any key may be read as if it were the longest.
+    """
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    first, end = int(offsets[0]), int(offsets[-1])
+    data = np.zeros(end - first + LONG_KEY_BYTES + WORD_BYTES, np.uint8)
+    data[: end - first] = np.frombuffer(keys.buffers()[2] or b"", np.uint8)[first:end]
+    words: Words = np.ndarray((len(data) - WORD_BYTES + 1,), "<u4", data, 0, (1,))
+    return words, offsets[:-1].astype(np.int64) - first

@@ -9,16 +9,14 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
-import cramjam
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import zstandard
 from crc32c import crc32c
 
 from faircopy.client.outgoing import ProducerIdentity
-from faircopy.spark.varints import Integers, constant, joined, varints
+from faircopy.spark.interleaving import RowBytes, RowPart, interleaved, varint_part
+from faircopy.spark.varints import Integers, constant, joined, sizes_of, varints
 from faircopy.wire.batch import CRC_START, HEADER, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, TRANSACTIONAL
 from faircopy.wire.records import varint
 
@@ -28,10 +26,10 @@ ROW_OVERHEAD_BYTES = 20
 EMPTY = b""
 NO_HEADERS = varint(0)
 ABSENT = -1
+BEFORE_DELTA_BYTES = 2
+DELTAS = joined(constant(0, ROWS_AT_MOST), constant(0, ROWS_AT_MOST), varints(np.arange(ROWS_AT_MOST)))
+"""For each number of a record in its batch: its attributes, the difference of its timestamp, the number."""
 _CRC_AT = 17
-
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-"""Kafka's names of compressions, with their numbers in a batch's attributes."""
 
 
 class Columns(NamedTuple):
@@ -69,37 +67,34 @@ def divisions(partitions: Integers, sizes: Integers) -> list[tuple[int, int]]:
     return found
 
 
-class Records(NamedTuple):
-    """Encoded records, one after the other; record i ends at `ends[i + 1]`."""
-
-    data: memoryview
-    ends: npt.NDArray[np.int32]
-
-    def section(self, start: int, end: int) -> memoryview:
-        """The records section of a batch of some of them."""
-        return self.data[int(self.ends[start]) : int(self.ends[end])]
-
-
-def records(columns: Columns, deltas: Integers, key_lengths: Integers, value_lengths: Integers) -> Records:
-    """The records of some rows, all of one time. `deltas` are their numbers in their batches."""
-    rows = len(deltas)
-    tail = header_bytes(columns.headers, rows)
-    offsets, key_sizes, value_sizes = map(varints, (deltas, key_lengths, value_lengths))
-    one = constant(0, rows)  # attributes, and the difference of the timestamp
-    body = 2 + offsets.sizes + key_sizes.sizes + value_sizes.sizes + lengths(tail)
-    body += key_lengths.clip(0) + value_lengths.clip(0)
-    prefix = joined(varints(body), one, one, offsets, key_sizes)
-    key, value = (pc.fill_null(each, EMPTY) if each.null_count else each for each in columns[:2])
-    found = pc.binary_join_element_wise(prefix, key, joined(value_sizes), value, tail, EMPTY)
-    ends = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + rows + 1]
-    return Records(memoryview(found.buffers()[2]), ends)
+def records(
+    columns: Columns, order: Integers, deltas: Integers, key_lengths: Integers, value_lengths: Integers
+) -> RowBytes:
+    """The records of some rows in an order, all of one time. `deltas` are their numbers in their batches;
+    these and the lengths are in order, the columns are not.
+    """
+    tail, tail_sizes = header_part(columns.headers, order)
+    body = BEFORE_DELTA_BYTES + sizes_of(deltas) + sizes_of(key_lengths) + sizes_of(value_lengths)
+    body += key_lengths.clip(0) + value_lengths.clip(0) + tail_sizes
+    return interleaved(
+        [
+            varint_part(body),
+            RowPart(DELTAS.slice(0, int(deltas.max(initial=0)) + 1), deltas),
+            varint_part(key_lengths),
+            RowPart(columns.key, order),
+            varint_part(value_lengths),
+            RowPart(columns.value, order),
+            tail,
+        ]
+    )
 
 
-def header_bytes(headers: Any | None, rows: int) -> Any:
-    """The headers of each row, encoded. Most rows have none."""
-    if headers is None or headers.null_count == rows:
-        return pa.repeat(pa.scalar(NO_HEADERS, pa.binary()), rows)
-    return pa.array([encoded_headers(each.as_py()) for each in headers], pa.binary())
+def header_part(headers: Any | None, order: Integers) -> tuple[RowPart, Integers | int]:
+    """The headers of each row, encoded, and their sizes. Most rows have none."""
+    if headers is None or headers.null_count == len(order):
+        return RowPart(pa.array([NO_HEADERS], pa.binary()), np.zeros(len(order), np.int64)), len(NO_HEADERS)
+    encoded = pa.array([encoded_headers(each.as_py()) for each in headers], pa.binary())
+    return RowPart(encoded, order), lengths(encoded)[order]
 
 
 def encoded_headers(headers: list[dict[str, Any]] | None) -> bytes:
@@ -109,17 +104,6 @@ def encoded_headers(headers: list[dict[str, Any]] | None) -> bytes:
         key, value = header["key"].encode(), header["value"]
         encoded += varint(len(key)) + key + varint(ABSENT if value is None else len(value)) + (value or EMPTY)
     return bytes(encoded)
-
-
-def compressed(codec: int, section: Any) -> Any:
-    """The records section under a compression."""
-    if codec == CODECS["gzip"]:
-        return memoryview(cramjam.gzip.compress(section))
-    if codec == CODECS["snappy"]:
-        return memoryview(cramjam.snappy.compress_raw(section))
-    if codec == CODECS["lz4"]:
-        return memoryview(cramjam.lz4.compress(section))
-    return zstandard.ZstdCompressor(level=1).compress(section) if codec == CODECS["zstd"] else section
 
 
 def batch(

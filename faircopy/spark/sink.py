@@ -10,13 +10,11 @@ has a group of its own, or the one that option `job` names: then running it agai
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -25,9 +23,12 @@ from faircopy.client import BlockingClient, BlockingMember
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
+from faircopy.spark.codecs import CODECS
 from faircopy.spark.options import BadOption, Options
-from faircopy.spark.record_batches import CODECS, batch, compressed
-from faircopy.spark.rows import EncodedRows, Encoding, ensure_columns
+from faircopy.spark.sink_columns import ensure_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TRANSACTION_TIMEOUT_MS = 900_000
 NAMES = (
@@ -124,17 +125,10 @@ class SinkWriter:
         return TaskWrote(key, member.producer_id)
 
     def _write_rows(self, member: BlockingMember, task: int, rows: Iterator[pa.RecordBatch]) -> None:
-        encoding = Encoding(self._options.topic, member.partitions_of, task)
-        for each in rows:
-            for encoded in encoding.encode(each):
-                self._send(member, encoded)
-        member.flush()
+        # Only tasks need Arrow and numpy. Those who plan and commit start much faster without.
+        from faircopy.spark.writing import write_rows
 
-    def _send(self, member: BlockingMember, rows: EncodedRows) -> None:
-        codec, now_ms = self._options.codec, time.time_ns() // 1_000_000
-        section = compressed(codec, rows.section)
-        encode = partial(batch, section=section, rows=rows.rows, codec=codec, time_ms=now_ms)
-        member.send_batch(rows.topic, rows.partition, rows.rows, encode, rows.place)
+        write_rows(member, self._options.topic, self._options.codec, task, rows)
 
     def commit_all(self, key: JointKey, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what the tasks have written."""
@@ -176,9 +170,8 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
             self._forget()
 
     def _forget(self) -> None:
-        """Nobody will ask for a job without a name again."""
-        with contextlib.suppress(RequestFailed, OutcomeUnknown):
-            self.client.forget(self._key.group)
+        """Nobody will ask for a job without a name again, and nobody has to wait until it is forgotten."""
+        self.client.forget_soon(self._key.group)
 
 
 class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -23,21 +19,13 @@ from faircopy.client import EARLIEST, LATEST, BlockingClient, DataLost, OffsetRa
 from faircopy.client.brokers import KnownTopic, TopicPartition
 from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
-from faircopy.spark.decoding import COLUMNS, Txids, for_spark, rows_of
-from faircopy.spark.json_values import CORRUPT, DROPMALFORMED, FAILFAST, PERMISSIVE, JsonColumns
-from faircopy.spark.options import BadOption, Options
-from faircopy.spark.splits import Split, splits
-from faircopy.spark.subscription import Bound, Position, Subscription, ending, starting, subscription_of
+from faircopy.spark.options import BadOption
+from faircopy.spark.source_options import SourceOptions
+from faircopy.spark.splits import Split, splits, tasks
+from faircopy.spark.subscription import Bound, Position, ending, starting
 
-NAMES = (
-    "bootstrap.servers", "client.id", "subscribe", "subscribePattern", "assign", "startingOffsets",
-    "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "endingOffsets",
-    "endingTimestamp", "endingOffsetsByTimestamp", "failOnDataLoss", "includeHeaders", "maxOffsetsPerTrigger",
-    "maxBytesPerTrigger", "minPartitions", "maxRecordsPerPartition", "value.format", "value.schema",
-    "value.mode",
-)  # fmt: skip
-FORMATS = {"binary": False, "json": True}
-MODES = {mode: mode for mode in (PERMISSIVE, FAILFAST, DROPMALFORMED)}
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -46,72 +34,12 @@ class LostData(FaircopyError):
     """Messages that were to be read are gone."""
 
 
-@dataclass(frozen=True)
-class SourceOptions:
-    """The options of a read."""
-
-    servers: str
-    client_id: str
-    subscription: Subscription
-    given: Options
-    fails_on_loss: bool
-    has_headers: bool
-    rows_max: int | None
-    bytes_max: int | None
-    splits_min: int
-    split_rows_max: int | None
-    value_schema: str | None
-    value_mode: str
-
-    @classmethod
-    def read(cls, given: Mapping[str, str]) -> SourceOptions:
-        """Raises BadOption."""
-        options = Options(given, NAMES)
-        is_json = options.choice("value.format", FORMATS, False)
-        if is_json != (options.text("value.schema") is not None):
-            raise BadOption(
-                "options 'value.format' json and 'value.schema' (columns, as in SQL) belong together"
-            )
-        return cls(
-            options.required("bootstrap.servers", "HOST:PORT of a broker"),
-            options.text("client.id", "faircopy-spark") or "",
-            subscription_of(options),
-            options,
-            options.flag("failOnDataLoss", default=True),
-            options.flag("includeHeaders", default=False),
-            options.number("maxOffsetsPerTrigger", at_least=1),
-            options.number("maxBytesPerTrigger", at_least=1),
-            options.number("minPartitions", 1, at_least=1) or 1,
-            options.number("maxRecordsPerPartition", at_least=1),
-            options.text("value.schema"),
-            options.choice("value.mode", MODES, PERMISSIVE),
-        )
-
-    @property
-    def metadata(self) -> list[str]:
-        """The columns of a row beside those of a decoded value."""
-        return [
-            name
-            for name in COLUMNS
-            if (name != "headers" or self.has_headers) and (name != "value" or self.value_schema is None)
-        ]
-
-    @property
-    def schema(self) -> str:
-        """The columns of rows, as in SQL: those of a decoded value first."""
-        metadata = [f"`{name}` {COLUMNS[name]}" for name in self.metadata]
-        if self.value_schema is None:
-            return ", ".join(metadata)
-        corrupt = [f"`{CORRUPT}` string"] if self.value_mode == PERMISSIVE else []
-        return ", ".join([self.value_schema, *corrupt, *metadata])
-
-
-class RangeOfLog(InputPartition):
+class RangesOfLog(InputPartition):
     """What one task reads."""
 
-    def __init__(self, split: Split | None) -> None:
-        super().__init__(split)
-        self.split = split
+    def __init__(self, splits: tuple[Split, ...]) -> None:
+        super().__init__(splits)
+        self.splits = splits
 
 
 class LogReader:
@@ -169,54 +97,19 @@ class LogReader:
 
     def split_up(self, ranges: Mapping[TopicPartition, OffsetRange]) -> list[InputPartition]:
         """The tasks that read these ranges."""
-        found = splits(ranges, self._options.splits_min, self._options.split_rows_max)
-        return [RangeOfLog(split) for split in found]
+        limits = self._options.splits_min, self._options.split_rows_max
+        return [RangesOfLog(each) for each in tasks(splits(ranges, *limits), *limits)]
 
     # -- what ------------------------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task. Raises LostData."""
-        split = getattr(partition, "split", None)
-        if split is None:
-            return
-        schema = to_arrow_schema(self._schema, timezone="UTC")
-        rows_read = 0
-        try:
-            for batch in self._rows(split):
-                rows_read += batch.num_rows
-                yield for_spark(self._decoded(batch), schema)
-        except DataLost as error:
-            self.lose(str(error))
-        if rows_read < split.end - split.start:
-            missing = split.end - split.start - rows_read
-            self.lose(
-                f"{missing} messages between offsets {split.start} and {split.end} of "
-                f"{split.topic}-{split.partition} can't be read or decoded"
-            )
+        # Only tasks need Arrow's kernels. Those who plan, and only import this, start much faster without.
+        from faircopy.spark.task_reader import TaskReader
 
-    def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
-        if not self._options.fails_on_loss:
-            (earliest,) = self.client.offsets_at({split[:2]: EARLIEST}).values()
-            split = split._replace(start=min(max(split.start, earliest or 0), split.end))
-        txids = Txids(self.client.spans(*split) if "txid" in self._schema.fieldNames() else [])
-        for piece in self.client.read_pieces(*split):
-            yield from rows_of(piece, split, txids)
-
-    def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return self._json.add_to(batch) if self._json is not None else batch
-
-    @cached_property
-    def _json(self) -> JsonColumns | None:
-        if self._options.value_schema is None:
-            return None
-        metadata = self._options.metadata
-        names = [name for name in self._schema.fieldNames() if name not in (*metadata, CORRUPT)]
-        fields = StructType([self._schema[name] for name in names])
-        return JsonColumns(
-            to_arrow_schema(fields, timezone="UTC"),
-            self._options.value_mode,
-            has_corrupt_column=CORRUPT in self._schema.fieldNames(),
-        )
+        reader = TaskReader(self.client, self._schema, self._options, self.lose)
+        for split in getattr(partition, "splits", ()):
+            yield from reader.read(split)
 
 
 class BatchReader(LogReader, DataSourceReader):
@@ -233,7 +126,7 @@ class BatchReader(LogReader, DataSourceReader):
         else:
             ends = self.resolved(end, partitions)
             ranges = {each: OffsetRange(start, ends[each]) for each, start in starts.items()}
-        return self.split_up(ranges) or [RangeOfLog(None)]
+        return self.split_up(ranges) or [RangesOfLog(())]
 
 
 class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -36,3 +36,27 @@ def splits(
         pairs = itertools.pairwise(start + size * number // count for number in range(count + 1))
         found += [Split(topic, partition, *pair) for pair in pairs if pair[0] < pair[1]]
     return found
+
+
+ROWS_TOGETHER = 10_000
+"""Ranges that have so few rows in all are read by one task: starting it takes longer than reading them."""
+
+
+def tasks(found: Sequence[Split], at_least: int, rows_max: int | None) -> list[tuple[Split, ...]]:
+    """What each task reads: one split, or several small ones, unless there must be at least so many tasks. No
+    task gets more than so many rows.
+    """
+    if at_least > 1:
+        return [(split,) for split in found]
+    together = ROWS_TOGETHER if rows_max is None else min(ROWS_TOGETHER, rows_max)
+    grouped: list[tuple[Split, ...]] = []
+    rows = 0
+    for split in found:
+        size = split.end - split.start
+        if grouped and rows + size <= together:
+            grouped[-1] += (split,)
+            rows += size
+        else:
+            grouped.append((split,))
+            rows = size
+    return grouped

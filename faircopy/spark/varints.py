@@ -49,6 +49,12 @@ def varints(values: Integers) -> Varints:
     return computed(values)
 
 
+def sizes_of(values: Integers) -> Integers:
+    """The number of bytes of the varint of each integer."""
+    are_small = bool(len(values)) and values.min() >= LEAST and values.max() <= MOST
+    return TABLE.sizes[values - LEAST] if are_small else computed(values).sizes
+
+
 def constant(byte: int, rows: int) -> Varints:
     """One byte, the same in each row."""
     return Varints(np.full((rows, 1), byte, np.uint8), np.ones(rows, np.int64))

@@ -17,6 +17,8 @@ from bench.results import (
     Growth,
     Histogram,
     Latency,
+    PlainFreshness,
+    PlainGrowth,
     PlainLatency,
     Results,
     Skipped,
@@ -230,7 +232,11 @@ def add_aborts(results: Results, rng: random.Random, each: Character) -> None:
         disk = log if each.is_kafka else int(log + messages * KIB * 0.4)
         results.add(AbortCost(each.name, percent, messages, KIB, delivered, seconds, wire, log, disk))
     for sink in ("kafka", "faircopy"):
-        results.add(SparkSink(each.name, sink, 80_000, 100, rounds(rng, 40_000.0, 3)))
+        for rows in (10_000, 100_000):
+            results.add(SparkSink(each.name, sink, rows, 100, rounds(rng, 40_000.0, 3)))
+    if not each.is_kafka:
+        results.add(PlainGrowth(each.name, 100_000, 0.003, 0.004))
+        results.add(PlainFreshness(each.name, 500, 30_000, 10.0, 5.1, 10.2))
     for reader in ("kafka", "faircopy", "parquet"):
         if reader == "kafka" or not each.is_kafka:
             wrong = 21_000 if each.stalls and reader == "kafka" else 0

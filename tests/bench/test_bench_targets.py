@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.page.limits import limits
+from bench.page.spark_figures import own
 from bench.page.targets import Target, targets
 from bench.results import (
     AbortCost,
@@ -12,6 +13,8 @@ from bench.results import (
     Histogram,
     Latency,
     Results,
+    SparkSink,
+    SparkSource,
     Stall,
     Start,
     Throughput,
@@ -43,6 +46,11 @@ def add_system(results: Results, system: str, factor: float) -> None:
         Throughput(system, 100, 1024, [1.84e8 / factor], [1.0], [1.0], int(80 * factor * 2**20), [1.0]),
         AbortCost(system, 50, 1000, 100, 500, [1.0 * factor, 2.0 * factor, 2.0 * factor], 1, 1, 1),
         Start(system, [1.0], [1.0], int(60 * factor * 2**20)),
+        SparkSink(system, own(system), 100_000, 100, [2e5 / factor]),
+        SparkSink(system, "faircopy without transactions", 100_000, 100, [2.1e5 / factor]),
+        SparkSource(
+            system, own(system), {}, 9, 9, 0, [1e5 / factor], histogram(100 * factor, 900), [3e5 / factor]
+        ),
         ToolProduce(system, 5, 0, 1024, 1e8, 900, 900, 900, 0.5),
         ToolProduce(system, 5, 5000, 1024, 5e6, int(4 * factor), 900, int(7 * factor), 0.5),
         ToolTotals(system, "4.3.1", 0, 900, 900, 900, 1e8, 20.0 * factor, int(80 * factor * 2**20)),
@@ -77,6 +85,13 @@ def test_targets_of_a_case_made_by_hand() -> None:
         (7.0, 28.0, 0.25, "met"),
         (20.0, 80.0, 0.25, "met"),
         (80.0, 320.0, 0.25, "met"),
+        (None, None, None, "not measured"),
+        (2e5, 5e4, 4.0, "missed"),
+        *[(None, None, None, "not measured")] * 3,
+        (pytest.approx(4.76, 0.01), None, pytest.approx(0.0476, 0.01), "met"),
+        (3e5, 7.5e4, 4.0, "met"),
+        (1e5, 2.5e4, 4.0, "met"),
+        (100.0, 400.0, 0.25, "met"),
     ]
     floors = [each.floor for each in by_fsync if each.floor is not None]
     assert floors == pytest.approx([2.7, 9, 4.5, 18, 4.5, 18, 4.5, 100 / 0.9, 200 / 0.9])
@@ -155,6 +170,7 @@ def test_without_kafka_only_what_needs_it_is_not_measured() -> None:
     assert measured == {
         "others' delivery while a transaction hangs, p99",
         "what a commit each 100 ms costs a producer",
+        "Spark, what a transaction costs the sink",
     }
 
 
@@ -187,5 +203,7 @@ def test_aims_read_as_they_are_written() -> None:
         "at most 1/10 of its speed without",
         "at least Kafka's",
         "at least 1.5 times Kafka's",
+        "at least 3 times Kafka's",
+        "at least 5 times Kafka's",
         "at most 1/4 of Kafka's",
     } == aims

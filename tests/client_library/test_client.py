@@ -17,7 +17,7 @@ from faircopy.client import (
     RequestFailed,
     TransactionAborted,
 )
-from tests.broker_process import BrokerProcess
+from tests.broker_process import BrokerProcess, eventually
 from tests.joint.asking import TOPIC
 
 Seen = Callable[[], list[bytes]]
@@ -159,6 +159,20 @@ async def test_refusals_say_what_and_where(own_broker: BrokerProcess, seen: Seen
         with pytest.raises(RequestFailed, match="MESSAGE_TOO_LARGE"):
             await client.commit("job", run="r", key=0, members=[member])
         assert seen() == []
+
+
+def test_forgetting_soon_does_not_wait(own_broker: BrokerProcess) -> None:
+    with BlockingClient(own_broker.address) as client:
+        member = client.join("job", run="r", key=0, member="task")
+        assert member is not None
+        member.send(TOPIC, b"remembered")
+        member.flush()
+        client.commit("job", run="r", key=0, members=[member])
+        assert client.join("job", run="r", key=0, member="task") is None
+        client.forget_soon("job")
+        eventually(lambda: client.join("job", run="r", key=0, member="anew"))
+        own_broker.kill()
+        client.forget_soon("job")  # there is nobody to forget it, and closing does not wait for somebody
 
 
 def test_the_blocking_client_does_the_same(own_broker: BrokerProcess, seen: Seen) -> None:

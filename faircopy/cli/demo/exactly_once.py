@@ -34,11 +34,13 @@ from faircopy.client.connection import BrokerConnection, ensure_ok
 
 FLIGHTS = 60_000
 FLIGHTS_A_TRANSACTION = 500
-ROWS_A_TRIGGER = 6_000
-KILLS = ("task", "driver", "broker", "task", "broker", "driver")
+BATCHES = 10
+"""How many micro-batches the flights are divided into."""
+KILLS = ("task", "driver", "broker"), ("task", "broker", "driver")
+KILLS_OF_EACH = 2
 SECONDS_MAX = 600.0
 LOOK_SECONDS = 0.3
-FAILURES_MAX = 2 * len(KILLS)
+FAILURES_MAX = 12
 
 
 @click.command(name="spark")
@@ -56,20 +58,27 @@ FAILURES_MAX = 2 * len(KILLS)
     show_default=True,
     help="How many flights.",
 )
+@click.option(
+    "--kills",
+    type=click.IntRange(0, 10),
+    default=KILLS_OF_EACH,
+    show_default=True,
+    help="How often a task, the driver and the broker are killed.",
+)
 @json_option
-def spark(data_dir: Path | None, seed: int | None, count: int, as_json: bool) -> None:
+def spark(data_dir: Path | None, seed: int | None, count: int, kills: int, as_json: bool) -> None:
     """Join two topics in Spark and write the result back exactly once, while task, driver and broker die.
 
     Departures and arrivals of real flights are written in transactions. A PySpark query reads both with
     format("faircopy"), joins them, and writes each flight to a third topic with format("faircopy"). Meanwhile
-    kill -9 hits a task, the driver and the broker, twice each. In the end each flight must be there once.
+    kill -9 hits a task, the driver and the broker. In the end each flight must be there once.
     """
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="faircopy-demo-") as temporary:
         directory = data_dir or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
         console = Console(stderr=as_json)
-        rows = ExactlyOnce(directory.absolute(), seed, count, console).run()
+        rows = ExactlyOnce(directory.absolute(), seed, count, kills, console).run()
     if as_json:
         click.echo(json.dumps({row.what: row.value for row in rows}))
     else:
@@ -115,10 +124,10 @@ class DemoBroker:
 class Driver:
     """The Spark job with all its processes, which are a process group."""
 
-    def __init__(self, directory: Path, broker: DemoBroker, java: Path) -> None:
+    def __init__(self, directory: Path, broker: DemoBroker, java: Path, rows_a_trigger: int) -> None:
         script = str(Path(__file__).parent / "exactly_once_job.py")
         self._command = [
-            sys.executable, script, broker.address, str(directory / "checkpoint"), str(ROWS_A_TRIGGER)
+            sys.executable, script, broker.address, str(directory / "checkpoint"), str(rows_a_trigger)
         ]  # fmt: skip
         self._checkpoint = directory / "checkpoint"
         self._log = directory / "spark.log"
@@ -188,12 +197,13 @@ def python_workers(session: int) -> list[int]:
 class ExactlyOnce:
     """One run of the demo."""
 
-    def __init__(self, directory: Path, seed: int, count: int, console: Console) -> None:
+    def __init__(self, directory: Path, seed: int, count: int, kills_of_each: int, console: Console) -> None:
         self._directory = directory
         self._chance = random.Random(seed)
         self._seed = seed
         self._count = count
         self._console = console
+        self._planned = [what for number in range(kills_of_each) for what in KILLS[number % len(KILLS)]]
         self._kills: Counter[str] = Counter()
         self._failures = 0
         self._began = time.monotonic()
@@ -202,11 +212,12 @@ class ExactlyOnce:
         """Everything; returns the report. Raises DemoFailed."""
         java = find_java(self._directory)
         self._console.print(
-            f"[bold]faircopy demo spark[/]: {self._count:,} flights, {len(KILLS)} kills (seed {self._seed})"
+            f"[bold]faircopy demo spark[/]: {self._count:,} flights, {len(self._planned)} kills "
+            f"(seed {self._seed})"
         )
         broker = DemoBroker(self._directory)
         broker.start()
-        driver = Driver(self._directory, broker, java)
+        driver = Driver(self._directory, broker, java, self._count // BATCHES)
         try:
             make_topics(broker.address)
             with BlockingClient(broker.address) as client, progress_on(self._console) as progress:
@@ -235,7 +246,8 @@ class ExactlyOnce:
     def _watch(self, client: BlockingClient, broker: DemoBroker, driver: Driver, progress: Progress) -> None:
         """Kill now and then, until all flights are there."""
         bar = progress.add_task("flights joined and written back", total=self._count)
-        kills = list(zip(sorted(self._chance.uniform(0.05, 0.85) for _ in KILLS), KILLS, strict=True))
+        moments = sorted(self._chance.uniform(0.05, 0.85) for _ in self._planned)
+        kills = list(zip(moments, self._planned, strict=True))
         actions: dict[str, Callable[[], bool]] = {
             "task": driver.kill_a_task,
             "driver": lambda: replaced(driver),

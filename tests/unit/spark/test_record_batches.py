@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.client.outgoing import ProducerIdentity
+from faircopy.spark.codecs import CODECS, compressed
 from faircopy.spark.partitioning import LONG_KEY_BYTES, partitions_of_keys
 from faircopy.spark.record_batches import (
     BATCH_BYTES,
-    CODECS,
     Columns,
     batch,
-    compressed,
     divisions,
     lengths,
     records,
@@ -45,19 +46,28 @@ def columns(rows: list[RowOfColumns]) -> Columns:
     )
 
 
-def section_of(made: Columns) -> memoryview:
-    """The records section of one batch of all rows."""
+def section_of(made: Columns, order: list[int] | None = None) -> memoryview:
+    """The records section of one batch of all rows, in an order."""
     rows = len(made.value)
-    return records(made, np.arange(rows), lengths(made.key), lengths(made.value)).section(0, rows)
+    numbers = np.arange(rows)
+    wanted = numbers if order is None else np.array(order)
+    sizes = lengths(made.key)[wanted], lengths(made.value)[wanted]
+    return records(made, wanted, numbers, *sizes).section(0, rows)
 
 
-@given(many(ROW, 300).filter(bool), st.integers(0, 10))
-def test_batches_are_those_of_the_slow_way(rows: list[RowOfColumns], skipped: int) -> None:
+@given(many(ROW, 300).filter(bool), st.integers(0, 10), st.randoms())
+def test_batches_are_those_of_the_slow_way(
+    rows: list[RowOfColumns], skipped: int, chosen: random.Random
+) -> None:
+    order = chosen.sample(range(len(rows)), len(rows))
     padding: list[RowOfColumns] = [(b"skipped", b"skipped", None)] * skipped
     made = Columns(*(each.slice(skipped) for each in columns(padding + rows) if each is not None))
-    section = section_of(made)
+    section = section_of(made, order)
     expected = build_batch(
-        [NewRecord(value, key, TIME_MS, tuple(headers or ())) for key, value, headers in rows],
+        [
+            NewRecord(value, key, TIME_MS, tuple(headers or ()))
+            for key, value, headers in map(rows.__getitem__, order)
+        ],
         producer_id=7,
         producer_epoch=1,
         base_sequence=5,
