@@ -150,17 +150,20 @@ def test_a_crash_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erasing, "FILES_AT_ONCE", 3)
     place = published()
     moments: list[DirectoryNode] = []
-    place.files.before_operation = lambda _: moments.append(place.files.snapshot())
+
+    def remember(operation: str) -> None:
+        if operation != "write":  # Parquet takes many, and one is much like another
+            moments.append(place.files.snapshot())
+
+    place.files.before_operation = remember
     tidy_all(place.table)
     place.files.before_operation = lambda _: None
-    assert len(moments) > 100
+    assert len(moments) > 50
     for number, moment in enumerate(moments):
         for found in offsets_for_all(SimulatedFiles(moment)):
             check_kept(found)
         check_statistics(SimulatedFiles(moment))
-        if number % 4:
-            continue
-        for mode in ("lost", "kept", "mixed"):
+        for mode in ("lost", "kept", "mixed")[number % 3 : number % 3 + 1]:
             files = crashed(moment, mode, number)
             table = Table(files, TABLE, lambda: place.now_ms)
             for found in offsets_for_all(files):
