@@ -96,6 +96,7 @@ def test_each_replaces_what_is_there(name: str) -> None:
         pass
 
 
+@pytest.mark.timeout(600)  # on a loaded machine; being interrupted would leave the simulated disk mounted
 @pytest.mark.parametrize("name", sorted({*MUTANTS} - {*BY_CRASH_STATES, *BY_TESTS}))
 def test_simulation_finds(name: str) -> None:
     with MUTANTS[name]():
