@@ -52,7 +52,7 @@ bench-quick: $(VENV)/.all-is-installed  ## Commit protocols and Apache Kafka sid
 	$(BIN)/python -m bench quick
 
 .PHONY: bench
-bench: $(VENV)/.all-is-installed java  ## The same and more, in about an hour; bench/results gets figures and a page
+bench: $(VENV)/.all-is-installed java  ## The same and more, which takes long; bench/results gets figures and a page
 	$(BIN)/python -m bench full
 
 SEEDS ?= 100

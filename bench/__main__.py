@@ -160,7 +160,7 @@ def with_options(command: click.decorators.FC) -> click.decorators.FC:
 @main.command()
 @with_options
 def full(only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
-    """Everything, in about an hour."""
+    """Everything. It takes long."""
     measured(PROFILES["full"], only, seed, output, data)
 
 
