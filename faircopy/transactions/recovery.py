@@ -7,8 +7,8 @@ have lost drafts, and goes on with the rest.
 | PREPARE_ABORT  | discard                             | discard                 | discard                   |
 | ONGOING        | after an orderly stop: goes on; otherwise: abort                            |||
 
-A participant that can't tell is not waited for if a later commit of the group is applied somewhere: commits of
-a group are applied in order, so that one proves the promises of all before it (`overtaken`).
+A participant that can't tell is not waited for if a later commit of the group is applied somewhere: they are
+applied in order, so that one proves the promises of all before it (`overtaken`).
 """
 
 from __future__ import annotations
