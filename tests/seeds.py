@@ -14,6 +14,8 @@ import sys
 
 SEED_BITS = 48
 GIVEN = os.environ.get("FAIRCOPY_SEED")
+# The processes that share one run of the tests must come to the same seeds; pytest-xdist gives them this.
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID")
 
 
 def seed_for(name: str) -> int:
@@ -25,9 +27,10 @@ def seed_for(name: str) -> int:
 
 def seeds_for(name: str, count: int) -> list[int]:
     """So many; it is for the caller to say them where one fails."""
-    if GIVEN is None:
+    source = GIVEN or RUN
+    if source is None:
         return [secrets.randbits(SEED_BITS) for _ in range(count)]
-    return [follow(f"{GIVEN} {name} {number}") for number in range(count)]
+    return [follow(f"{source} {name} {number}") for number in range(count)]
 
 
 def follow(text: str) -> int:
