@@ -28,12 +28,15 @@ $(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo-is-installed java  ## The main job on real input: 336,776 flights, crashes on the way, read by Spark
 	$(BIN)/faircopy demo
 
+# A worker takes tests in a row, so that they share what is made for a module; Spark wants 2 GiB in each.
+TESTS_AT_ONCE ?= -n logical --maxprocesses 4 --dist worksteal
+
 .PHONY: test
 test: $(VENV)/.all-is-installed java  ## All checks and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+	$(BIN)/python -m pytest $(TESTS_AT_ONCE) $(PYTEST_ARGUMENTS)
 
 .PHONY: java
 java: | $(BIN)/python
