@@ -16,6 +16,7 @@ from bench.page.figures import (
     stalled_p99_ms,
     transactions_per_second,
 )
+from bench.page.spark_figures import batch_rows_per_second, stream_rows_per_second, written_per_second
 from bench.results import Results, Start
 
 BEGIN = "<!-- figures of bench/results/full.json; made by `python -m bench readme` -->"
@@ -27,6 +28,8 @@ SYSTEMS = {
     "kafka fsync": "Kafka, fsync",
 }
 MISSING = "–"
+
+MILLION_ROWS = written_per_second(1_000_000, "padded")
 
 Shown = Callable[[Results, str], str]
 
@@ -79,6 +82,12 @@ def starts(results: Results, system: str) -> str:
     return f"{text(statistics.median(row.cold_seconds))} / {text(statistics.median(row.restart_seconds))}"
 
 
+def spark_reads(results: Results, system: str) -> str:
+    """Rows a second that Spark reads in a batch, and in a stream."""
+    batch, stream = batch_rows_per_second(results, system), stream_rows_per_second(results, system)
+    return MISSING if batch is None and stream is None else f"{text(batch)} / {text(stream)}"
+
+
 def text(value: float | None) -> str:
     """A figure with two significant digits, or more if it is large."""
     if value is None:
@@ -97,6 +106,8 @@ ROWS: list[tuple[str, Shown]] = [
     ("plain produce, 1 KiB, MB/s", one(produced_mb_per_second)),
     ("the same with a commit each 100 ms", one(committed_mb_per_second)),
     ("committed rows read, 50 % aborted, 1/s", one(rows_per_second)),
+    ("PySpark reads by our source, or Spark's for Kafka: batch / stream, 1/s", spark_reads),
+    ("PySpark writes a million rows by our sink, or Spark's for Kafka, 1/s", one(MILLION_ROWS)),
     ("memory idle / at its peak, MiB", memory),
     ("first start / restart after `kill -9`, s", starts),
 ]
