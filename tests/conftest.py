@@ -20,7 +20,7 @@ settings.load_profile("faircopy")
 
 @pytest.fixture(autouse=True)
 def _files_are_real() -> Iterator[None]:
-    """A test that leaves a simulated disk behind would have all that follow write to memory: it alone fails."""
+    """A test that leaves a simulated disk behind fails, and not all that would then write to memory."""
     before = system.mounted()
     yield
     left, system._mounted = system.mounted(), before

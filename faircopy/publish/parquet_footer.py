@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from faircopy.errors import FaircopyError
+from faircopy.wire import primitives, records
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _INTEGERS = (_I16, _I32, _I64)
@@ -163,7 +164,7 @@ def _struct(fields: list[_Field]) -> bytes:
             written.append(difference << 4 | field.kind)
         else:
             written.append(field.kind)
-            written += _zigzag(field.id)
+            written += records.varint(field.id)
         written += _value(field.kind, field.value)
         before = field.id
     written.append(0)
@@ -176,9 +177,9 @@ def _value(kind: int, value: Any) -> bytes:
     if kind == _BYTE:
         return bytes([value])
     if kind in _INTEGERS:
-        return _zigzag(value)
+        return records.varint(value)
     if kind == _BINARY:
-        return _varint(len(value)) + bytes(value)
+        return primitives.varint(len(value)) + bytes(value)
     if kind == _LIST:
         return _list(value)
     return _struct(value) if kind == _STRUCT else bytes(value)
@@ -187,20 +188,7 @@ def _value(kind: int, value: Any) -> bytes:
 def _list(value: _List) -> bytes:
     size = len(value.elements)
     short = min(size, _LONG_LIST)
-    head = bytes([short << 4 | value.kind]) + (_varint(size) if short == _LONG_LIST else b"")
+    head = bytes([short << 4 | value.kind]) + (primitives.varint(size) if short == _LONG_LIST else b"")
     if value.kind in (_TRUE, _FALSE):
         return head + bytes(value.elements)
     return head + b"".join(_value(value.kind, each) for each in value.elements)
-
-
-def _zigzag(value: int) -> bytes:
-    return _varint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value > 127:
-        written.append(value & 127 | 128)
-        value >>= 7
-    written.append(value)
-    return bytes(written)

@@ -108,6 +108,7 @@ def reuse_transaction_numbers() -> Iterator[Any]:
 @mutant
 def commit_what_was_lost() -> Iterator[Any]:
     """I5: a coordinator that recovers in PREPARE_COMMIT does not ask if every participant has promised."""
+
     def is_promised(find_participant: Any, transaction: Any, *, is_proven: bool = False) -> bool:
         return True
 
