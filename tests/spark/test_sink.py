@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,36 +15,19 @@ import pytest
 
 from faircopy.client import BlockingClient
 from faircopy.client.connection import BrokerConnection
-from tests.broker_process import BrokerProcess, environment, eventually
-from tests.joint.asking import TOPIC, make_topic, visible
+from tests.broker_process import BrokerProcess, eventually
+from tests.joint.asking import TOPIC, visible
+from tests.spark.program import FILES, kill, make_input, run, start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROOT = Path(__file__).parents[2]
-PARTITIONS = 3
 SCHEMA = "key string, value string"
 
 
 @pytest.fixture
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    settings = (f"topic.partitions={PARTITIONS}", "plain.enabled=false")
-    with BrokerProcess(tmp_path_factory.mktemp("sink"), *settings) as broker:
-        with BrokerConnection(broker.address) as connection:
-            make_topic(connection)
-        yield broker
-
-
-@pytest.fixture
-def seen(broker: BrokerProcess) -> Callable[[], list[str]]:
-    """All values that are visible, partition by partition."""
-
-    def values() -> list[str]:
-        with BrokerConnection(broker.address) as connection:
-            found = [value for number in range(PARTITIONS) for value in visible(connection, number)]
-        return [value.decode() for value in found]
-
-    return values
+def broker(sink_broker: BrokerProcess) -> BrokerProcess:
+    return sink_broker
 
 
 def write(frame: DataFrame, broker: BrokerProcess, **options: Any) -> None:
@@ -56,22 +37,6 @@ def write(frame: DataFrame, broker: BrokerProcess, **options: Any) -> None:
         if value is not None:
             writer = writer.option(name, value)
     writer.save()
-
-
-def fail_first(marks: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A step of a job whose first attempt in each task fails, after it has passed on all rows."""
-
-    def step(rows: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        yield from rows
-        context = TaskContext.get()
-        assert context is not None
-        if context.attemptNumber() == 0:
-            (marks / f"{context.partitionId()}-{time.time_ns()}").touch()
-            raise RuntimeError("this attempt fails on purpose")
-
-    return step
 
 
 # -- batch jobs ----------------------------------------------------------------------------------------------
@@ -181,77 +146,7 @@ def test_bad_columns_are_refused(spark: SparkSession, broker: BrokerProcess) -> 
         ).option("topic", TOPIC).save()
 
 
-# -- programs of their own, since tasks are retried and drivers die ------------------------------------------
-
-PROGRAM = """
-import os, sys, time
-os.environ["PYSPARK_PYTHON"] = sys.executable
-from pyspark.sql import SparkSession
-from tests.spark.test_sink import fail_first
-from pathlib import Path
-
-address, directory, what = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
-spark = (
-    SparkSession.builder.master("local[2,4]")
-    .config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
-    .config("spark.sql.shuffle.partitions", "2").config("spark.python.worker.reuse", "true").getOrCreate()
-)
-spark.sparkContext.setLogLevel("OFF")
-"""
-STREAM = (
-    PROGRAM
-    + """
-rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(directory / "input"))
-if what == "tasks fail":
-    rows = rows.mapInArrow(fail_first(directory), "value string")
-query = (
-    rows.writeStream.format("faircopy").option("kafka.bootstrap.servers", address).option("topic", "joint")
-    .option("checkpointLocation", str(directory / "checkpoint"))
-    .trigger(availableNow=True).start()
-)
-query.awaitTermination()
-"""
-)
-FILES, LINES = 6, 50
-
-
-def make_input(directory: Path) -> list[str]:
-    """Files, each of which becomes a micro-batch; returns all lines."""
-    (directory / "input").mkdir()
-    lines = [f"{file}:{line}" for file in range(FILES) for line in range(LINES)]
-    for file in range(FILES):
-        part = lines[file * LINES : (file + 1) * LINES]
-        (directory / "input" / f"{file}.txt").write_text("\n".join(part) + "\n")
-    return lines
-
-
-def start(program: str, broker: BrokerProcess, directory: Path, what: str = "") -> subprocess.Popen[bytes]:
-    path = directory / "program.py"
-    path.write_text(program)
-    return subprocess.Popen(
-        [sys.executable, str(path), broker.address, str(directory), what],
-        env=environment() | {"PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a driver and all that it has started."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def run(program: str, broker: BrokerProcess, directory: Path, what: str = "") -> None:
-    process = start(program, broker, directory, what)
-    try:
-        process.wait(240)
-        assert process.returncode == 0
-    finally:
-        if process.returncode is None:
-            kill(process)
+# -- programs of their own -----------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(400)
@@ -260,7 +155,7 @@ def test_tasks_that_fail_after_their_drafts_count_once(
     broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     lines = make_input(tmp_path)
-    run(STREAM, broker, tmp_path, "tasks fail")
+    run(broker, tmp_path, "tasks fail")
     assert sorted(seen()) == sorted(lines)
     assert len(list(tmp_path.glob("0-*"))) >= FILES, "attempts have failed"
 
@@ -274,7 +169,7 @@ def test_drivers_and_brokers_that_are_killed_lose_and_repeat_nothing(
     for number in range(2):
         killed_at_work(broker, seen, tmp_path, 0.3 * number, kill_broker_first=number == 1)
         broker.restart()
-    run(STREAM, broker, tmp_path)
+    run(broker, tmp_path)
     assert sorted(seen()) == sorted(lines)
 
 
@@ -287,7 +182,7 @@ def killed_at_work(
     kill_broker_first: bool,
 ) -> None:
     """A driver that is killed so long after it has committed something."""
-    driver, count = start(STREAM, broker, directory), len(seen())
+    driver, count = start(broker, directory), len(seen())
     try:
         eventually(lambda: len(seen()) > count or driver.poll() is not None, 120)
         time.sleep(after)
@@ -304,11 +199,11 @@ def test_a_zombie_driver_writes_nothing(
 ) -> None:
     """A driver is stopped in the middle; its successor finishes the work; then the first one wakes up."""
     lines = make_input(tmp_path)
-    zombie = start(STREAM, broker, tmp_path)
+    zombie = start(broker, tmp_path)
     try:
         eventually(lambda: seen() or zombie.poll() is not None, 120)
         os.killpg(zombie.pid, signal.SIGSTOP)
-        run(STREAM, broker, tmp_path)
+        run(broker, tmp_path)
         assert sorted(seen()) == sorted(lines)
         os.killpg(zombie.pid, signal.SIGCONT)
         zombie.wait(120)
