@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from faircopy.cli.demo.java import java_home
+from tests.broker_process import eventually
 
 
 def test_a_small_demo_passes() -> None:
@@ -20,6 +23,17 @@ def test_a_small_demo_passes() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     assert "half flights" in run.stdout
     assert "no:" not in run.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_demo_that_is_ended_ends_all_that_it_has_started(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "faircopy", "demo", "--no-spark"]
+    with psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        eventually(lambda: len(run.children(recursive=True)) >= 3)
+        started = run.children(recursive=True)
+        run.send_signal(number)
+        assert run.wait(60) != 0
+    assert psutil.wait_procs(started, 10)[1] == []
 
 
 @pytest.mark.spark

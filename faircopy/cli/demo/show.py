@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,8 @@ def demo(
     their own offsets in it. They abort some transactions on purpose and are killed now and then. A plain
     read_uncommitted consumer and an unmodified Spark read the result meanwhile.
     """
+    # Whatever ends a demo, it ends all processes that it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if context.invoked_subcommand is not None:
         return
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
