@@ -28,7 +28,7 @@ $(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo-is-installed java  ## The main job on real input: 336,776 flights, crashes on the way, read by Spark
 	$(BIN)/faircopy demo
 
-# A worker takes tests in a row, so that they share what is made for a module; Spark wants 2 GiB in each.
+# A worker takes tests in a row, so that they share what is made for a module. Each may start a Spark.
 TESTS_AT_ONCE ?= -n logical --maxprocesses 4 --dist worksteal
 
 .PHONY: test

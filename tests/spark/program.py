@@ -3,7 +3,7 @@ each micro-batch, go into a topic.
 
     python -m tests.spark.program ADDRESS DIRECTORY WHAT
 
-WHAT is "plain", "tasks fail" (the first attempt of each), "staged" (tests/spark/staged.py) or "speculative".
+WHAT is "plain", "tasks fail" (the first attempt of each) or "staged" (tests/spark/staged.py).
 """
 
 from __future__ import annotations
@@ -84,31 +84,18 @@ def fail_first(marks: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return step
 
 
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.minTaskRuntime": "100ms",
-    "spark.speculation.task.duration.threshold": "1s",
-    "spark.executorEnv.PYTHONPATH": str(ROOT),
-    "spark.executor.memory": "512m",
-}
-
-
-def session(what: str) -> SparkSession:
-    """A session; one of several executors if tasks shall be speculated with, since each runs on another."""
+def session() -> SparkSession:
+    """A session whose tasks have four attempts."""
     from pyspark.sql import SparkSession
 
-    is_speculative = what == "speculative"
-    builder = SparkSession.builder.master("local-cluster[2,1,1024]" if is_speculative else "local[2,4]")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    for name, value in (settings | (SPECULATION if is_speculative else {})).items():
-        builder = builder.config(name, value)
-    spark: SparkSession = builder.getOrCreate()
+    spark: SparkSession = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -118,7 +105,7 @@ def main(address: str, directory: Path, what: str) -> None:
     from tests.spark.staged import DIRECTORY, StagedDataSource
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = session(what)
+    spark = session()
     spark.dataSource.register(StagedDataSource)
     rows = (
         spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(directory / "input"))
@@ -126,7 +113,7 @@ def main(address: str, directory: Path, what: str) -> None:
     if what == "tasks fail":
         rows = rows.mapInArrow(fail_first(directory), "value string")
     query = (
-        rows.writeStream.format("staged" if what in ("staged", "speculative") else "faircopy")
+        rows.writeStream.format("staged" if what == "staged" else "faircopy")
         .option("kafka.bootstrap.servers", address)
         .option("topic", TOPIC)
         .option(DIRECTORY, str(directory))

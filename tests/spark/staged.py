@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 DIRECTORY = "kafka.stages.directory"  # options with this prefix that are not known are ignored
 STAGES = ("writing", "written", "before the commit", "in the commit", "after the commit")
-SPECULATION = "speculation"
 SENT = "sent"
 KEY = 1  # one batch is committed before
 SECONDS = 60.0
@@ -86,23 +84,11 @@ class StagedWriter(StreamWriter):
         """Write a task's rows; it is `written` when all drafts are, and Spark has not heard of it."""
         wrote = super().write_for(key, self._in_stages(key, rows))
         self._reach("written", key)
-        if self._stage.is_chosen(SPECULATION, key):
-            self._race()
         return wrote
 
     def _in_stages(self, key: JointKey, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from rows
         self._reach("writing", key)
-
-    def _race(self) -> None:
-        """Of two attempts that have both written, the second one is sooner back."""
-        context = TaskContext.get()
-        assert context is not None
-        if context.attemptNumber():
-            self._stage.let_go(SPECULATION)
-        else:
-            self._stage.reach(SPECULATION)
-            time.sleep(SENDING_SECONDS)
 
     def commit_all(self, key: JointKey, messages: list[WriterCommitMessage | None]) -> None:
         """Commit, in stages."""

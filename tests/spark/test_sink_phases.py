@@ -1,4 +1,4 @@
-"""The sink when driver or broker are killed in each phase of a micro-batch, and with tasks that run twice."""
+"""The sink when driver or broker are killed in each phase of a micro-batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.broker_process import BrokerProcess, eventually
 from tests.spark.program import kill, make_input, run, start
-from tests.spark.staged import SENT, SPECULATION, STAGES, Stage
+from tests.spark.staged import SENT, STAGES, Stage
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(400)]
 
@@ -63,15 +63,3 @@ def come_to(phase: str, stage: Stage, driver: subprocess.Popen[bytes], broker: B
     stage.let_go(phase)
     eventually(lambda: reached(SENT), 60)
     return SENT
-
-
-def test_of_two_attempts_that_race_one_counts(
-    broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
-) -> None:
-    """Spark starts a second attempt of a slow task (speculation): both write, and the second is sooner."""
-    lines, stage = make_input(tmp_path), Stage(tmp_path)
-    stage.choose(SPECULATION)
-    run(broker, tmp_path, "speculative")
-    assert stage.is_reached(SPECULATION), "the first attempt has written its drafts"
-    assert (tmp_path / f"{SPECULATION}.go").exists(), "and the second one as well"
-    assert sorted(seen()) == sorted(lines)
