@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
-from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess
-from tests.joint.asking import make_topic, visible
-
-PARTITIONS = 3
+from tests.joint.asking import broker_with_topic, visible_everywhere
 
 
 @pytest.fixture
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker with the topic `joint`, which a test may kill."""
-    with BrokerProcess(tmp_path_factory.mktemp("client"), f"topic.partitions={PARTITIONS}") as broker:
-        with BrokerConnection(broker.address) as connection:
-            make_topic(connection)
+    with broker_with_topic(tmp_path_factory.mktemp("client")) as broker:
         yield broker
 
 
 @pytest.fixture
 def seen(own_broker: BrokerProcess) -> Callable[[], list[bytes]]:
     """All values that are visible, by partition."""
-
-    def values() -> list[bytes]:
-        with BrokerConnection(own_broker.address) as connection:
-            return [value for number in range(PARTITIONS) for value in visible(connection, number)]
-
-    return values
+    return partial(visible_everywhere, own_broker)

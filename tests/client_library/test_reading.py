@@ -12,8 +12,7 @@ from faircopy.client.connection import BrokerConnection
 from faircopy.client.reading import whole_batches
 from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess
-from tests.client_library.conftest import PARTITIONS
-from tests.joint.asking import TOPIC
+from tests.joint.asking import PARTITIONS, TOPIC
 
 EVERYWHERE = [(TOPIC, number) for number in range(PARTITIONS)]
 TRANSACTIONS = 30

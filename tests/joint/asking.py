@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from faircopy.api.add_partitions_to_txn import SCHEMA as ADD_PARTITIONS_TO_TXN
 from faircopy.api.end_joint_transaction import SCHEMA as END_JOINT_TRANSACTION
@@ -16,8 +19,10 @@ from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.records import NewRecord, build_batch, decode_records
+from tests.broker_process import BrokerProcess
 
 TOPIC = "joint"
+PARTITIONS = 3
 
 
 @dataclass
@@ -68,6 +73,15 @@ class Member:
             "producer_id": self.producer_id,
             "producer_epoch": self.epoch,
         }
+
+
+@contextmanager
+def broker_with_topic(directory: Path, *settings: str) -> Iterator[BrokerProcess]:
+    """A broker in a process of its own, with a topic of several partitions."""
+    with BrokerProcess(directory, f"topic.partitions={PARTITIONS}", *settings) as broker:
+        with BrokerConnection(broker.address) as connection:
+            make_topic(connection)
+        yield broker
 
 
 def make_topic(connection: BrokerConnection) -> None:
@@ -124,3 +138,9 @@ def visible(connection: BrokerConnection, partition: int = 0) -> list[bytes]:
         records = connection.ask(FETCH, 11, body | topics).responses[0].partitions[0].records
         values += [record.value or b"" for record in decode_records(bytes(records))]
     return values
+
+
+def visible_everywhere(broker: BrokerProcess) -> list[bytes]:
+    """All values in the topic's partitions, one partition after the other."""
+    with BrokerConnection(broker.address) as connection:
+        return [value for number in range(PARTITIONS) for value in visible(connection, number)]

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from faircopy.cli.demo.java import OLDEST, java_home
-from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess
-from tests.joint.asking import make_topic, visible
+from tests.joint.asking import broker_with_topic, visible_everywhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTITIONS = 3
 WARNINGS_OF_SPARK = [
     # pyspark 4 warns at import of each pandas of version 3; nothing here uses pandas.
     "ignore:PySpark does not yet fully support pandas:FutureWarning",
@@ -78,20 +76,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def sink_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker with a topic of some partitions for the sink."""
-    settings = (f"topic.partitions={PARTITIONS}", "plain.enabled=false")
-    with BrokerProcess(tmp_path_factory.mktemp("sink"), *settings) as broker:
-        with BrokerConnection(broker.address) as connection:
-            make_topic(connection)
+    with broker_with_topic(tmp_path_factory.mktemp("sink"), "plain.enabled=false") as broker:
         yield broker
 
 
 @pytest.fixture
 def seen(sink_broker: BrokerProcess) -> Callable[[], list[str]]:
     """All values that are visible, partition by partition."""
-
-    def values() -> list[str]:
-        with BrokerConnection(sink_broker.address) as connection:
-            found = [value for number in range(PARTITIONS) for value in visible(connection, number)]
-        return [value.decode() for value in found]
-
-    return values
+    return lambda: [value.decode() for value in visible_everywhere(sink_broker)]

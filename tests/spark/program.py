@@ -1,9 +1,10 @@
 """A streaming query as a program of its own, so that tests can kill its driver: lines of files, a file in
 each micro-batch, go into a topic.
 
-    python -m tests.spark.program ADDRESS DIRECTORY WHAT
+    python -m tests.spark.program ADDRESS DIRECTORY WHAT MASTER
 
-WHAT is "plain", "tasks fail" (the first attempt of each) or "staged" (tests/spark/staged.py).
+WHAT is "plain", "tasks fail" (the first attempt of each) or "staged" (tests/spark/staged.py). MASTER is
+Spark's: its own threads, or a cluster, where a task that takes long gets a second attempt beside the first.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 FILES, LINES = 6, 50
 RUN_SECONDS = 240.0
+HERE = "local[2,4]"  # tasks have four attempts, as elsewhere
+SPECULATION: dict[str, bool | float | int | str | None] = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "100ms",
+    "spark.speculation.task.duration.threshold": "1s",
+}
 
 
 def make_input(directory: Path) -> list[str]:
@@ -38,11 +46,13 @@ def make_input(directory: Path) -> list[str]:
     return lines
 
 
-def start(broker: BrokerProcess, directory: Path, what: str = "plain") -> subprocess.Popen[bytes]:
+def start(
+    broker: BrokerProcess, directory: Path, what: str = "plain", master: str = HERE
+) -> subprocess.Popen[bytes]:
     """Start the program; what Spark says goes to `spark.log` in its directory."""
     with (directory / "spark.log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.program", broker.address, str(directory), what],
+            [sys.executable, "-m", "tests.spark.program", broker.address, str(directory), what, master],
             env=environment() | {"PYTHONPATH": str(ROOT)},
             cwd=ROOT,
             stdout=log,
@@ -57,9 +67,9 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def run(broker: BrokerProcess, directory: Path, what: str = "plain") -> None:
+def run(broker: BrokerProcess, directory: Path, what: str = "plain", master: str = HERE) -> None:
     """Run the program to its end."""
-    process = start(broker, directory, what)
+    process = start(broker, directory, what, master)
     try:
         process.wait(RUN_SECONDS)
         assert process.returncode == 0, (directory / "spark.log").read_text()[-4000:]
@@ -84,12 +94,13 @@ def fail_first(marks: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return step
 
 
-def session() -> SparkSession:
-    """A session whose tasks have four attempts."""
+def session(master: str) -> SparkSession:
+    """A session with what starts tasks."""
     from pyspark.sql import SparkSession
 
     spark: SparkSession = (
-        SparkSession.builder.master("local[2,4]")
+        SparkSession.builder.master(master)
+        .config(map=SPECULATION | {"spark.executorEnv.PYTHONPATH": str(ROOT)})
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -100,12 +111,12 @@ def session() -> SparkSession:
     return spark
 
 
-def main(address: str, directory: Path, what: str) -> None:
+def main(address: str, directory: Path, what: str, master: str) -> None:
     """Run the query until all files are written."""
     from tests.spark.staged import DIRECTORY, StagedDataSource
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = session()
+    spark = session(master)
     spark.dataSource.register(StagedDataSource)
     rows = (
         spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(directory / "input"))
@@ -125,4 +136,4 @@ def main(address: str, directory: Path, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

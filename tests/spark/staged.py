@@ -2,6 +2,9 @@
 
 Only one stage counts, in one micro-batch: the test has put its name into a file. Whoever comes there first
 makes a file `reached`, and waits for a file `go`, or for one that says that it is dead.
+
+A race has two stages. The first attempt of a task has written its drafts and waits, until Spark has started a
+second attempt and that has written too; the second goes on when the first has answered that it still lives.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 DIRECTORY = "kafka.stages.directory"  # options with this prefix that are not known are ignored
 STAGES = ("writing", "written", "before the commit", "in the commit", "after the commit")
 SENT = "sent"
+FIRST_ATTEMPT, SECOND_ATTEMPT = "first attempt", "second attempt"  # of a task, both have written
 KEY = 1  # one batch is committed before
 SECONDS = 60.0
 SENDING_SECONDS = 0.5  # until a request has left, although nobody answers it
@@ -52,7 +57,7 @@ class Stage:
         except FileExistsError:
             return
         deadline = time.monotonic() + SECONDS
-        while not self._file(name, "go").exists():
+        while not self.may_go(name):
             if self._file("driver", "dead").exists() or time.monotonic() > deadline:
                 os._exit(1)
             time.sleep(0.01)
@@ -60,6 +65,10 @@ class Stage:
     def is_reached(self, name: str) -> bool:
         """Whether somebody is there."""
         return self._file(name, "reached").exists()
+
+    def may_go(self, name: str) -> bool:
+        """Whether they may go on."""
+        return self._file(name, "go").exists()
 
     def let_go(self, name: str) -> None:
         """Let them go on."""
@@ -84,7 +93,20 @@ class StagedWriter(StreamWriter):
         """Write a task's rows; it is `written` when all drafts are, and Spark has not heard of it."""
         wrote = super().write_for(key, self._in_stages(key, rows))
         self._reach("written", key)
+        if self._stage.is_chosen(FIRST_ATTEMPT, key):
+            self._race()
         return wrote
+
+    def _race(self) -> None:
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber():
+            self._stage.let_go(FIRST_ATTEMPT)
+            self._stage.reach(SECOND_ATTEMPT)
+        else:
+            self._stage.reach(FIRST_ATTEMPT)
+            self._stage.let_go(SECOND_ATTEMPT)
+            time.sleep(SENDING_SECONDS)
 
     def _in_stages(self, key: JointKey, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from rows

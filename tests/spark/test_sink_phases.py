@@ -1,4 +1,4 @@
-"""The sink when driver or broker are killed in each phase of a micro-batch."""
+"""The sink when driver or broker are killed in each phase of a micro-batch, and when tasks run twice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.broker_process import BrokerProcess, eventually
+from tests.spark import standalone
+from tests.spark.conftest import missing
 from tests.spark.program import kill, make_input, run, start
-from tests.spark.staged import SENT, STAGES, Stage
+from tests.spark.staged import FIRST_ATTEMPT, SECOND_ATTEMPT, SENT, STAGES, Stage
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(400)]
 
@@ -44,6 +46,21 @@ def test_a_kill_in_any_phase_loses_and_repeats_nothing(
         if driver.poll() is None:
             kill(driver)
     run(broker, tmp_path)
+    assert sorted(seen()) == sorted(lines)
+
+
+def test_of_two_attempts_beside_each_other_one_counts(
+    broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    """Spark starts a second attempt of a slow task (speculation): both write all rows."""
+    if not standalone.is_possible():
+        missing(f"this machine does not have the addresses {' and '.join(standalone.HOSTS)}")
+    lines, stage = make_input(tmp_path), Stage(tmp_path)
+    stage.choose(FIRST_ATTEMPT)
+    with standalone.cluster(tmp_path) as master:
+        run(broker, tmp_path, "staged", master)
+    assert stage.is_reached(SECOND_ATTEMPT), "a second attempt has written its drafts"
+    assert stage.may_go(SECOND_ATTEMPT), "while the first one lived, and had written as well"
     assert sorted(seen()) == sorted(lines)
 
 
