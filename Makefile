@@ -71,6 +71,14 @@ crash-states: $(VENV)/.all-is-installed  ## Every crash point of short workloads
 scenarios: $(VENV)/.all-is-installed  ## Write tests/scenarios anew, with what comes of their commands now: look at the difference
 	$(BIN)/python -m tests.scenarios
 
+.PHONY: models
+models: $(VENV)/.all-is-installed java  ## The protocol's models (docs/models), checked by TLC
+	$(BIN)/python -m tests.models models
+
+.PHONY: mutants
+mutants: $(VENV)/.all-is-installed java  ## The same with each rule left out: TLC finds what breaks
+	$(BIN)/python -m tests.models mutants
+
 MINUTES ?= 1
 .PHONY: soak
 soak: $(VENV)/.all-is-installed  ## A real broker under three client libraries, killed again and again: MINUTES=n

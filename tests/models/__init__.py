@@ -1,0 +1,1 @@
+"""The models of docs/models, checked by TLC."""
