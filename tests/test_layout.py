@@ -72,6 +72,8 @@ PURE = [
     "copier/span_chunk.py",
     "hosting/largest_cut.py",
     "cluster/topic_configs.py",
+    "cluster/lease.py",
+    "cluster/store_copy.py",
     "transactions/connections.py",
     "transactions/decisions.py",
     "transactions/joint_decisions.py",

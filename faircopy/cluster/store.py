@@ -34,7 +34,7 @@ class ClusterStore(Protocol):
     def scan(self, prefix: str) -> dict[str, Versioned]:
         """All keys with this prefix, in order."""
 
-    async def transact(self, expected: Mapping[str, int], changes: Mapping[str, bytes | None]) -> None:
+    async def transact(self, expected: Mapping[str, int], changes: Mapping[str, bytes | None]) -> object:
         """Write all `changes` (None deletes) durably, if every key in `expected` has its expected version.
         ABSENT expects no value.
 

@@ -124,16 +124,17 @@ class StateStore:
     _writer: DiskPool | None = None
     _is_writing = False
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, tables: Sequence[str] = TABLES) -> None:
         """Open the store in directory `path`, or create it. Reads all of it. Raises StateStoreFailure."""
         self._path = path
+        self._table_names = tables
         self._waiting: deque[Waiting] = deque()
-        self.damaged = ensure_sound_pages(path, check_store(path, TABLES)).damaged
+        self._check()
         try:
             self._environment: Any = lmdb.open(
                 str(path),
                 map_size=MAP_BYTES,
-                max_dbs=len(TABLES),
+                max_dbs=len(tables),
                 subdir=True,
                 max_spare_txns=4,
                 mode=PRIVATE_FILE,
@@ -149,6 +150,10 @@ class StateStore:
                 f"copy it again"
             ) from error
         self._writer = DiskPool(loop, threads=1)
+
+    def _check(self) -> None:
+        """Check the file before LMDB sees it. Raises StateStoreFailure."""
+        self.damaged = ensure_sound_pages(self._path, check_store(self._path, self._table_names)).damaged
 
     @classmethod
     def open_to_read(cls, path: Path) -> StateStore:
@@ -169,11 +174,12 @@ class StateStore:
         return store
 
     def _open_tables(self) -> dict[str, Any]:
+        names = self._table_names
         if self._environment.stat()["entries"]:
-            return {name: self._environment.open_db(name.encode(), create=False) for name in TABLES}
+            return {name: self._environment.open_db(name.encode(), create=False) for name in names}
         # In one transaction: there is no state without all tables and the stamp.
         with self._environment.begin(write=True) as transaction:
-            tables = {name: self._environment.open_db(name.encode(), txn=transaction) for name in TABLES}
+            tables = {name: self._environment.open_db(name.encode(), txn=transaction) for name in names}
             transaction.put(STAMP, encode_stamp(transaction.id()))
         return tables
 
@@ -221,8 +227,8 @@ class StateStore:
         await self._queue(Waiting(lambda: listed, self._new_future(), is_checked=False))
 
     async def write_checked(self, decide: Callable[[], Iterable[Change]]) -> None:
-        """Make the changes that `decide` returns. No other write is in progress while it runs; it may raise
-        in order to write nothing. On a full disk it runs twice. Raises NoSpace.
+        """Make the changes that `decide` returns. No other write is in progress while it runs, of any
+        process; it may raise in order to write nothing. On a full disk it runs twice. Raises NoSpace.
         """
         await self._queue(Waiting(decide, self._new_future(), is_checked=True))
 
@@ -264,10 +270,10 @@ class StateStore:
         writer.submit(self._write, (decisions,), first_done)
 
     def _write(self, decisions: Sequence[Callable[[], Iterable[Change]]]) -> None:
-        changes = [change for decide in decisions for change in decide()]
-        self._have_space_for(changes)
         try:
             with self._environment.begin(write=True) as transaction:
+                changes = [change for decide in decisions for change in decide()]
+                self._have_space_for(changes)
                 for change in changes:
                     self._apply(transaction, change)
                 transaction.put(STAMP, encode_stamp(transaction.id()))
