@@ -15,7 +15,7 @@ from faircopy.errors import FaircopyError
 NO_LEASE = 0
 
 
-class OutcomeUnknown(FaircopyError):
+class Unanswered(FaircopyError):
     """A write was sent and not answered. It may have landed, may land later, or never."""
 
 
@@ -23,21 +23,21 @@ class StoreUnavailable(FaircopyError):
     """The cluster store does not answer. Nothing was written."""
 
 
-class Snapshot(NamedTuple):
+class StoreSnapshot(NamedTuple):
     """All keys, as they were at a revision."""
 
     revision: int
     entries: Mapping[str, Versioned]
 
 
-class Reading(NamedTuple):
+class KeyRead(NamedTuple):
     """What a key has, None if nothing, and the revision of the store then."""
 
     revision: int
     entry: Versioned | None
 
 
-class Event(NamedTuple):
+class KeyChange(NamedTuple):
     """A key has changed at this revision; `value` is None if it was deleted."""
 
     key: str
@@ -62,19 +62,19 @@ class Backend(Protocol):
     write. Every method but `attempt` may be repeated, and raises StoreUnavailable.
     """
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> StoreSnapshot:
         """All keys, at a revision that is not older than the call."""
 
-    def changes(self, revision: int) -> AsyncIterator[Sequence[Event]]:
+    def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
         """All changes after a revision, in order, whenever there are some; the changes of one revision come
         together. Raises ChangesForgotten.
         """
 
-    async def read(self, key: str) -> Reading:
+    async def read(self, key: str) -> KeyRead:
         """A key, not older than the call."""
 
     async def attempt(self, attempt: Attempt) -> int | None:
-        """Try to write. Returns the revision, or None if a version is another one. Raises OutcomeUnknown, and
+        """Try to write. Returns the revision, or None if a version is another one. Raises Unanswered, and
         StoreUnavailable only if nothing was sent.
         """
 

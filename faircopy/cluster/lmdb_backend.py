@@ -24,9 +24,9 @@ from faircopy.cluster.backend import (
     NO_LEASE,
     Attempt,
     ChangesForgotten,
-    Event,
-    Reading,
-    Snapshot,
+    KeyChange,
+    KeyRead,
+    StoreSnapshot,
     StoreUnavailable,
 )
 from faircopy.cluster.store import ABSENT, Versioned
@@ -70,23 +70,23 @@ class LmdbBackend:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> StoreSnapshot:
         """All keys, as they are now."""
         while True:
             revision = self._number("revision")
             entries = {key: entry for key, (entry, _) in self._entries()}
             if self._number("revision") == revision:
-                return Snapshot(revision, entries)
+                return StoreSnapshot(revision, entries)
 
-    async def read(self, key: str) -> Reading:
+    async def read(self, key: str) -> KeyRead:
         """A key, as it is now."""
         while True:
             revision = self._number("revision")
             found = self._entry(key)
             if self._number("revision") == revision:
-                return Reading(revision, found)
+                return KeyRead(revision, found)
 
-    async def changes(self, revision: int) -> AsyncIterator[Sequence[Event]]:
+    async def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
         """All changes after a revision. Those of several revisions come together, as they are by now."""
         while True:
             await self._sweep()
@@ -96,7 +96,7 @@ class LmdbBackend:
                 yield events
             await asyncio.sleep(POLL_SECONDS)
 
-    def _events_after(self, revision: int) -> list[Event]:
+    def _events_after(self, revision: int) -> list[KeyChange]:
         """Raises ChangesForgotten."""
         while True:
             now = self._number("revision")
@@ -106,11 +106,11 @@ class LmdbBackend:
             if self._number("revision") == now:
                 return events
 
-    def _changed(self, revision: int) -> Iterator[Event]:
+    def _changed(self, revision: int) -> Iterator[KeyChange]:
         for row, _ in self._store.scan("changes", b"", _NUMBER.pack(revision + 1)):
             key = row[_NUMBER.size :].decode()
             entry = self._entry(key)
-            yield Event(key, entry.value if entry else None, _NUMBER.unpack_from(row)[0])
+            yield KeyChange(key, entry.value if entry else None, _NUMBER.unpack_from(row)[0])
 
     def _number(self, name: str) -> int:
         found = self._store.get("numbers", name.encode())

@@ -20,9 +20,9 @@ from faircopy.cluster.backend import (
     Attempt,
     Backend,
     ChangesForgotten,
-    OutcomeUnknown,
-    Reading,
+    KeyRead,
     StoreUnavailable,
+    Unanswered,
 )
 from faircopy.cluster.lease import Lease
 from faircopy.cluster.store import ABSENT, Conflict, Versioned
@@ -162,7 +162,7 @@ class Session:
         except StoreUnavailable:
             await self._pause()
             return None
-        except OutcomeUnknown:
+        except Unanswered:
             return await self._settle(token)
         if revision is None:
             await self._refused(expected)
@@ -189,7 +189,7 @@ class Session:
         """Find out about a write that was not answered: its revision if it has landed, else None."""
         while True:
             await self._pause()
-            with contextlib.suppress(StoreUnavailable, OutcomeUnknown):
+            with contextlib.suppress(StoreUnavailable, Unanswered):
                 superseding = self._with_key({}, {}, frozenset(), self._token())
                 revision = await self._backend.attempt(superseding)
                 if revision is not None:
@@ -212,7 +212,7 @@ class Session:
         await self._reach(reading.revision)
         raise Conflict(f"one of {', '.join(expected)} was changed by somebody else")
 
-    async def _read_key(self) -> Reading:
+    async def _read_key(self) -> KeyRead:
         while True:
             try:
                 return await self._backend.read(self._key)

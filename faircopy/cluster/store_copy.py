@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
-from faircopy.cluster.backend import Event, Snapshot
+from faircopy.cluster.backend import KeyChange, StoreSnapshot
 from faircopy.cluster.store import Versioned
 
 Changed = Callable[[str, Versioned | None], None]
@@ -42,7 +42,7 @@ class StoreCopy:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
-    def take(self, snapshot: Snapshot) -> None:
+    def take(self, snapshot: StoreSnapshot) -> None:
         """Be as the snapshot is, unless that is older. Watchers are told of what has changed since."""
         if snapshot.revision < self.revision:
             return
@@ -53,7 +53,7 @@ class StoreCopy:
         self._keys = sorted(self._entries)
         self._tell([*gone, *changed])
 
-    def apply(self, events: Sequence[Event]) -> None:
+    def apply(self, events: Sequence[KeyChange]) -> None:
         """Follow the changes of whole revisions, in order. What is known already is skipped."""
         new = [event for event in events if event.revision > self.revision]
         for event in new:
@@ -62,7 +62,7 @@ class StoreCopy:
             self.revision = new[-1].revision
             self._tell(dict.fromkeys(event.key for event in new))
 
-    def _change(self, event: Event) -> None:
+    def _change(self, event: KeyChange) -> None:
         is_there = event.key in self._entries
         if event.value is not None:
             self._entries[event.key] = Versioned(event.value, event.revision)

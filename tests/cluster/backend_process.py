@@ -18,7 +18,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from faircopy.cluster.backend import Attempt, Event, Reading, Snapshot
+from faircopy.cluster.backend import Attempt, KeyChange, KeyRead, StoreSnapshot
 from faircopy.cluster.lmdb_backend import LmdbBackend
 
 LENGTH = struct.Struct(">I")
@@ -67,16 +67,16 @@ class BackendProcess:
                 else:
                     waiting.set_exception(error)
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> StoreSnapshot:
         return await self._call("snapshot")  # type: ignore[no-any-return]
 
-    async def changes(self, revision: int) -> AsyncIterator[Sequence[Event]]:
+    async def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
         while True:
             events = await self._call("first_changes", revision)
             yield events
             revision = events[-1].revision
 
-    async def read(self, key: str) -> Reading:
+    async def read(self, key: str) -> KeyRead:
         return await self._call("read", key)  # type: ignore[no-any-return]
 
     async def attempt(self, attempt: Attempt) -> int | None:
@@ -120,7 +120,7 @@ async def read_frame(stream: asyncio.StreamReader) -> Any:
 class Served(LmdbBackend):
     """The backend, with what can't be called from afar made into calls."""
 
-    async def first_changes(self, revision: int) -> Sequence[Event]:
+    async def first_changes(self, revision: int) -> Sequence[KeyChange]:
         async with aclosing(self.changes(revision)) as changes:  # type: ignore[type-var]
             async for events in changes:
                 return events

@@ -13,11 +13,11 @@ from faircopy.cluster.backend import (
     NO_LEASE,
     Attempt,
     ChangesForgotten,
-    Event,
-    OutcomeUnknown,
-    Reading,
-    Snapshot,
+    KeyChange,
+    KeyRead,
+    StoreSnapshot,
     StoreUnavailable,
+    Unanswered,
 )
 from faircopy.cluster.store import ABSENT, Versioned
 
@@ -28,7 +28,7 @@ class MemoryServer:
     def __init__(self) -> None:
         self.revision = 0
         self.entries: dict[str, Versioned] = {}
-        self.history: list[Event] = []
+        self.history: list[KeyChange] = []
         self.forgotten = 0
         self.landed: list[tuple[int, Attempt]] = []
         self._leases: dict[int, set[str]] = {}
@@ -61,7 +61,7 @@ class MemoryServer:
                 self.entries.pop(key, None)
             else:
                 self.entries[key] = Versioned(value, self.revision)
-            self.history.append(Event(key, value, self.revision))
+            self.history.append(KeyChange(key, value, self.revision))
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -82,7 +82,7 @@ class MemoryServer:
         if there:
             self._change(Attempt({}, there))
 
-    async def events_after(self, revision: int) -> list[Event]:
+    async def events_after(self, revision: int) -> list[KeyChange]:
         """All events after a revision; waits until there are some."""
         while self.revision <= revision:
             await self._changed.wait()
@@ -109,11 +109,11 @@ class MemoryBackend:
         self.troubles = troubles
         self._late: set[asyncio.Task[None]] = set()
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self) -> StoreSnapshot:
         await self._travel()
-        return Snapshot(self.server.revision, dict(self.server.entries))
+        return StoreSnapshot(self.server.revision, dict(self.server.entries))
 
-    async def changes(self, revision: int) -> AsyncIterator[Sequence[Event]]:
+    async def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
         while True:
             await self._travel()
             if self._happens(self.troubles.forgets):
@@ -126,15 +126,15 @@ class MemoryBackend:
             yield events
             revision = events[-1].revision
 
-    async def read(self, key: str) -> Reading:
+    async def read(self, key: str) -> KeyRead:
         await self._travel()
-        return Reading(self.server.revision, self.server.entries.get(key))
+        return KeyRead(self.server.revision, self.server.entries.get(key))
 
     async def attempt(self, attempt: Attempt) -> int | None:
         await self._travel()
         if self._happens(self.troubles.unanswered):
             self._lose(attempt)
-            raise OutcomeUnknown("no answer")
+            raise Unanswered("no answer")
         revision = self.server.write(attempt)
         await asyncio.sleep(self._chance.random() / 100)
         return revision

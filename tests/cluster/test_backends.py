@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from faircopy.cluster import lmdb_backend
-from faircopy.cluster.backend import Attempt, Backend, ChangesForgotten, Event
+from faircopy.cluster.backend import Attempt, Backend, ChangesForgotten, KeyChange
 from faircopy.cluster.lmdb_backend import LmdbBackend
 from faircopy.cluster.session import Session
 from faircopy.cluster.store import ABSENT, Conflict, take_block
@@ -54,7 +54,7 @@ def contract(request: pytest.FixtureRequest, tmp_path: Path) -> Contract:
     return run
 
 
-async def first_changes(backend: Backend, revision: int) -> Sequence[Event]:
+async def first_changes(backend: Backend, revision: int) -> Sequence[KeyChange]:
     async with aclosing(backend.changes(revision)) as changes:  # type: ignore[type-var]
         async for events in changes:
             return events
@@ -103,14 +103,14 @@ def test_changes_come_from_any_revision_on(contract: Contract) -> None:
         assert second is not None
         assert third is not None
         assert list(await first_changes(other, first)) == [
-            Event("b", None, second),
-            Event("c", b"3", third),
+            KeyChange("b", None, second),
+            KeyChange("c", b"3", third),
         ]
         waiting = asyncio.ensure_future(first_changes(other, third))
         await asyncio.sleep(0.05)
         assert not waiting.done()
         fourth = await one.attempt(Attempt({}, {"a": b"4"}))
-        assert list(await waiting) == [Event("a", b"4", fourth or 0)]
+        assert list(await waiting) == [KeyChange("a", b"4", fourth or 0)]
 
     contract(test)
 
