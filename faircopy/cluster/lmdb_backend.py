@@ -65,6 +65,7 @@ class LmdbBackend:
         self._lock = mounted().lock(self._processes / name)
         self._store = SharedStore(directory / "store", loop, TABLES)
         self._store.forget_dead_readers()
+        self._written = asyncio.Event()
         self._next_sweep = 0.0
         self._loop = loop
 
@@ -94,7 +95,9 @@ class LmdbBackend:
                 events = self._events_after(revision)
                 revision = events[-1].revision
                 yield events
-            await asyncio.sleep(POLL_SECONDS)
+            self._written.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._written.wait(), POLL_SECONDS)
 
     def _events_after(self, revision: int) -> list[KeyChange]:
         """Raises ChangesForgotten."""
@@ -147,6 +150,7 @@ class LmdbBackend:
             await self._store.write_checked(decide)
         except NoSpace as error:
             raise StoreUnavailable(str(error)) from error
+        self._written.set()
 
     def _ensure(self, attempt: Attempt) -> None:
         for key, version in attempt.expected.items():

@@ -14,6 +14,7 @@ import pytest
 
 from faircopy.cluster import lmdb_backend
 from faircopy.cluster.backend import Attempt, Backend, ChangesForgotten, KeyChange
+from faircopy.cluster.etcd_backend import EtcdBackend
 from faircopy.cluster.lmdb_backend import LmdbBackend
 from faircopy.cluster.session import Session
 from faircopy.cluster.store import ABSENT, Conflict, take_block
@@ -26,20 +27,24 @@ Contract = Callable[[Test], None]
 SECONDS = 30.0
 
 
-@pytest.fixture(params=["memory", "lmdb"])
+@pytest.fixture(params=["memory", "lmdb", "etcd"])
 def contract(request: pytest.FixtureRequest, tmp_path: Path) -> Contract:
     """Runs a test with clients of a new store, which are closed in the end."""
+    addresses: list[str] = request.getfixturevalue("etcd") if request.param == "etcd" else []
 
     def run(test: Test) -> None:
         async def main() -> None:
             server, names, made = MemoryServer(), itertools.count(), list[Backend]()
 
+            def make_one() -> Backend:
+                if request.param == "memory":
+                    return MemoryBackend(server, random.Random(1), Troubles())
+                if request.param == "lmdb":
+                    return BackendProcess(tmp_path / "cluster", f"{next(names)}")
+                return EtcdBackend(addresses, f"{tmp_path}/")
+
             def make() -> Backend:
-                made.append(
-                    MemoryBackend(server, random.Random(1), Troubles())
-                    if request.param == "memory"
-                    else BackendProcess(tmp_path / "cluster", f"{next(names)}")
-                )
+                made.append(make_one())
                 return made[-1]
 
             try:
