@@ -73,6 +73,7 @@ PURE = [
     "hosting/largest_cut.py",
     "cluster/topic_configs.py",
     "cluster/lease.py",
+    "cluster/shard_record.py",
     "cluster/store_copy.py",
     "transactions/connections.py",
     "transactions/decisions.py",

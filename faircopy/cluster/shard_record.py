@@ -1,0 +1,166 @@
+"""The record of a shard in the cluster store: who leads it, and who may lead next.
+
+See docs/CLUSTER.md, The record of a shard.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import NamedTuple
+
+from faircopy.errors import FaircopyError
+
+NOBODY = 0
+"""In the place of a leader's incarnation: the leader has resigned. Incarnations begin with 1."""
+
+
+class IllegalChange(FaircopyError):
+    """The record, as it is, does not allow a change. Whoever wants it must read again, and decide again."""
+
+
+class HandedOver(NamedTuple):
+    """How an epoch was made, if by a handover: the epoch of the former leader, and its token (A10)."""
+
+    epoch: int
+    token: str
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """The record. Brokers are numbers.
+
+    `replicas`: in the order of preference. `leader` leads, or was the last to lead, in its life of
+    `leader_incarnation`; an epoch belongs to one life of one leader (A6). `in_sync`: who may be elected, with
+    the incarnation of each (A8). `left`: who took itself out since it may have lost something, and with which
+    incarnation. `unclean_epoch`: the last epoch that began with a loss; 0 if none did.
+    """
+
+    replicas: tuple[int, ...]
+    leader: int
+    leader_incarnation: int
+    epoch: int
+    in_sync: Mapping[int, int]
+    handed_over: HandedOver | None = None
+    unclean_epoch: int = 0
+    left: Mapping[int, int] = field(default_factory=dict)
+
+    # -- leaders ---------------------------------------------------------------------------------------------
+
+    def elect(self, broker: int) -> ShardRecord:
+        """Another life leads. Raises IllegalChange unless it is in sync."""
+        self._ensure(broker in self.in_sync, f"broker {broker} is not in sync")
+        return self._led_by(broker, self.in_sync[broker])
+
+    def hand_over(self, successor: int, token: str) -> ShardRecord:
+        """The leader lets somebody else lead, who was told what it knows. Raises IllegalChange."""
+        self._ensure(successor in self.in_sync, f"broker {successor} is not in sync")
+        self._ensure(successor != self.leader, f"broker {successor} leads already")
+        led = self._led_by(successor, self.in_sync[successor])
+        return replace(led, handed_over=HandedOver(self.epoch, token))
+
+    def resign(self) -> ShardRecord:
+        """The leader leads no longer, and somebody has to be elected."""
+        return replace(self, leader_incarnation=NOBODY)
+
+    def recover(self, broker: int, incarnation: int) -> ShardRecord:
+        """All have lost something, and this one the least. Raises IllegalChange while anybody is in sync."""
+        self._ensure(not self.in_sync, "there are replicas in sync")
+        self._ensure(broker in self.left, f"broker {broker} was not in sync")
+        return self.elect_unclean(broker, incarnation)
+
+    def elect_unclean(self, broker: int, incarnation: int) -> ShardRecord:
+        """This one leads, whatever it may lack: an operator wants it so. Raises IllegalChange."""
+        self._ensure(broker in self.replicas, f"broker {broker} is no replica")
+        led = replace(self, in_sync={broker: incarnation}, left={})._led_by(broker, incarnation)
+        return replace(led, unclean_epoch=led.epoch)
+
+    def _led_by(self, broker: int, incarnation: int) -> ShardRecord:
+        return replace(
+            self, leader=broker, leader_incarnation=incarnation, epoch=self.epoch + 1, handed_over=None
+        )
+
+    # -- the in-sync set -------------------------------------------------------------------------------------
+
+    def add(self, broker: int, incarnation: int) -> ShardRecord:
+        """A replica has all that is durable. Raises IllegalChange."""
+        self._ensure(broker in self.replicas, f"broker {broker} is no replica")
+        self._ensure(broker not in self.in_sync, f"broker {broker} is in sync already")
+        left = {each: life for each, life in self.left.items() if each != broker}
+        return replace(self, in_sync={**self.in_sync, broker: incarnation}, left=left)
+
+    def remove(self, broker: int, min_in_sync: int) -> ShardRecord:
+        """A replica lags. Raises IllegalChange if too few would stay (A14)."""
+        self._ensure(broker in self.in_sync, f"broker {broker} is not in sync")
+        self._ensure(broker != self.leader, f"broker {broker} leads")
+        self._ensure(len(self.in_sync) > min_in_sync, f"only {len(self.in_sync)} are in sync")
+        return replace(self, in_sync=self._without(broker))
+
+    def stay_in(self, broker: int, former: int, incarnation: int) -> ShardRecord:
+        """A replica has begun another life, and has lost nothing. Raises IllegalChange if the set has another
+        one of its lives than its former.
+        """
+        self._ensure(self.in_sync.get(broker) == former, f"broker {broker} is not in sync as {former}")
+        return replace(self, in_sync={**self.in_sync, broker: incarnation})
+
+    def take_out(self, broker: int) -> ShardRecord:
+        """A replica may have lost what it acknowledged (KIP-966). Raises IllegalChange."""
+        self._ensure(broker in self.in_sync, f"broker {broker} is not in sync")
+        left = {**self.left, broker: self.in_sync[broker]}
+        return replace(self, in_sync=self._without(broker), left=left)
+
+    def _without(self, broker: int) -> dict[int, int]:
+        return {each: life for each, life in self.in_sync.items() if each != broker}
+
+    def _ensure(self, is_so: bool, otherwise: str) -> None:
+        if not is_so:
+            raise IllegalChange(f"{otherwise} (epoch {self.epoch})")
+
+    # -- who should lead -------------------------------------------------------------------------------------
+
+    def is_led(self, lives: Mapping[int, int]) -> bool:
+        """Whether its leader lives. `lives`: the incarnations of the brokers that are registered."""
+        return self.leader_incarnation != NOBODY and lives.get(self.leader) == self.leader_incarnation
+
+    def next_leader(self, lives: Mapping[int, int]) -> int | None:
+        """Who is to be elected; None if somebody leads, or nobody may. The last leader comes last: if it was
+        restarted, it may have lost what it does not know of (B10).
+        """
+        if self.is_led(lives):
+            return None
+        able = [each for each in self.replicas if each in lives and lives[each] == self.in_sync.get(each)]
+        others = [each for each in able if each != self.leader]
+        return next(iter(others or able), None)
+
+    def waits_for(self, lives: Mapping[int, int]) -> set[int]:
+        """Whom a recovery waits for, if nobody is in sync any more: all who might have lost the least."""
+        return set(self.left) - set(lives) if not self.in_sync else set()
+
+
+def encode(record: ShardRecord) -> bytes:
+    """The record as JSON."""
+    return json.dumps(asdict(record), sort_keys=True).encode()
+
+
+def decode(value: bytes) -> ShardRecord:
+    """The record in this JSON. Raises ValueError, KeyError, TypeError."""
+    stored = json.loads(value)
+    handed_over = stored["handed_over"]
+    return ShardRecord(
+        tuple(stored["replicas"]),
+        stored["leader"],
+        stored["leader_incarnation"],
+        stored["epoch"],
+        by_broker(stored["in_sync"]),
+        HandedOver(*handed_over) if handed_over is not None else None,
+        stored["unclean_epoch"],
+        by_broker(stored["left"]),
+    )
+
+
+def by_broker(stored: Mapping[str, int]) -> dict[int, int]:
+    """Incarnations by broker: JSON has no keys that are numbers."""
+    return {int(broker): incarnation for broker, incarnation in stored.items()}
