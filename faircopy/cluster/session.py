@@ -119,8 +119,8 @@ class Session:
         return self._copy.watch(prefix, changed)
 
     async def fence(self) -> None:
-        """Wait until the copy is not older than this call. Raises StoreUnavailable, LeaseLost."""
-        await self._reach((await self._backend.read(self._key)).revision)
+        """Wait until the copy is not older than this call, also while the store is away. Raises LeaseLost."""
+        await self._reach((await self._read_key()).revision)
 
     # -- writing ---------------------------------------------------------------------------------------------
 

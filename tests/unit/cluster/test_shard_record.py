@@ -44,7 +44,7 @@ def test_any_changes(made: list[Change]) -> None:
         assert not set(record.in_sync) & set(record.left)
         assert record.epoch - before.epoch in (0, 1)
         is_new = record.epoch > before.epoch
-        assert (record.unclean_epoch == record.epoch) if is_new and record.unclean_epoch else True
+        assert record.unclean_epoch in (before.unclean_epoch, record.epoch)
         if is_new and record.unclean_epoch == before.unclean_epoch:
             assert record.in_sync == before.in_sync, "an election changes nobody's standing"
             assert before.in_sync[record.leader] == record.leader_incarnation
