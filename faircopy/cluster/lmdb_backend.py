@@ -38,7 +38,7 @@ from faircopy.storage.state_store import Change, Delete, DeleteRange, Put
 from faircopy.storage.system import mounted
 
 TABLES = ("cluster", "changes", "leases", "numbers")
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.02
 SWEEP_SECONDS = 0.1
 CHANGES_KEPT = 10_000
 """Whoever is further behind takes a snapshot."""
@@ -96,8 +96,9 @@ class LmdbBackend:
                 revision = events[-1].revision
                 yield events
             self._written.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._written.wait(), POLL_SECONDS)
+            again = self._loop.call_later(POLL_SECONDS, self._written.set)
+            await self._written.wait()
+            again.cancel()
 
     def _events_after(self, revision: int) -> list[KeyChange]:
         """Raises ChangesForgotten."""
@@ -150,7 +151,7 @@ class LmdbBackend:
             await self._store.write_checked(decide)
         except NoSpace as error:
             raise StoreUnavailable(str(error)) from error
-        self._written.set()
+        self._written.set()  # this process need not wait for the next look
 
     def _ensure(self, attempt: Attempt) -> None:
         for key, version in attempt.expected.items():
