@@ -60,7 +60,11 @@ class Controller:
         brokers = self._session.scan(BROKERS)
         lives = lives_in(brokers)
         for key, found in self._session.scan(SHARDS).items():
-            record = decode(found.value)
+            try:
+                record = decode(found.value)
+            except (ValueError, KeyError, TypeError) as error:
+                log.error("the record %s can't be read, so nobody is elected: %r", key, error)
+                continue
             leader = record.next_leader(lives)
             if leader is None:
                 continue

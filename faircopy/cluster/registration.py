@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from faircopy.cluster.session import Session
-from faircopy.cluster.shard_record import ShardRecord, decode, encode
+from faircopy.cluster.shard_record import decode, encode
 from faircopy.cluster.store import ABSENT, Conflict, Versioned
 from faircopy.errors import FaircopyError
 
@@ -39,36 +39,40 @@ class Registered(NamedTuple):
 
 
 class Incarnation(NamedTuple):
-    """A broker's newest life, and the identity of the data directory that it lives in."""
+    """A broker's newest life. `token` was made for it when it was asked for."""
 
     number: int
-    directory: str
+    token: str
 
 
 class Lives(NamedTuple):
-    """What a data directory knows of its broker's lives. `last`: its last one. `asked`: the highest that it
-    was about to ask for; the store has given it or not. `is_clean`: nothing that a life acknowledged can be
-    lost.
+    """What a data directory knows of its broker's lives. `last`: its last one. `tokens`: that of the last
+    one, and those with which it has asked for others since. `is_clean`: nothing that a life acknowledged can
+    be lost.
     """
 
-    directory: str
     last: int
-    asked: int
+    tokens: tuple[str, ...]
     is_clean: bool
 
 
 Note = Callable[[Lives], Awaitable[None]]
-"""Notes this in the data directory, durably. What is not clean stays so until it is noted to be."""
+"""Notes this in the data directory, durably. What is not clean stays so until it is noted to be. Whoever
+finds that something may be lost notes that before recovery changes anything: the next start may not find it.
+"""
 
 
 class Registration:
     """The registration of one broker, by one session."""
 
-    def __init__(self, session: Session, broker: int, lives: Lives, note: Note) -> None:
+    def __init__(
+        self, session: Session, broker: int, lives: Lives, note: Note, fresh_token: Callable[[], str]
+    ) -> None:
         self._session = session
         self._broker = broker
         self._lives = lives
         self._note = note
+        self._fresh_token = fresh_token
         self._incarnation_key = f"{INCARNATIONS}{broker}"
         self._broker_key = f"{BROKERS}{broker}"
 
@@ -105,65 +109,64 @@ class Registration:
     async def _join(self, client_address: str, link_address: str, rack: str) -> int:
         """Raises Conflict if another life of the broker begins meanwhile."""
         is_clean = self._is_clean(newest_in(self._session.get(self._incarnation_key)))
-        incarnation = await self._begin_life(is_clean)
+        life, version = await self._begin_life(is_clean)
+        # What this life writes depends on its being the newest, not on what the store has by now.
+        newest = {self._incarnation_key: version}
         # Before it registers: from then on it may be elected.
         for key in list(self._session.scan(SHARDS)):
-            await self._stay_in_or_leave(key, incarnation, is_clean)
-        registered = Registered(incarnation, client_address, link_address, rack)
+            await self._stay_in_or_leave(key, newest, life.number if is_clean else None)
+        registered = Registered(life.number, client_address, link_address, rack)
         await self._session.transact(
-            {self._broker_key: ABSENT, **self._as_it_is(self._incarnation_key)},
+            {self._broker_key: ABSENT, **newest},
             {self._broker_key: json.dumps(registered._asdict()).encode()},
             [self._broker_key],
         )
-        await self._note(self._lives._replace(last=incarnation, asked=incarnation, is_clean=True))
-        return incarnation
+        await self._note(Lives(life.number, (life.token,), is_clean=True))
+        return life.number
 
     def _is_clean(self, newest: Incarnation) -> bool:
         """Whether the directory is that of the broker's newest life, and has lost nothing (B10)."""
-        directory, last, asked, is_clean = self._lives
+        last, tokens, is_clean = self._lives
         if newest.number < last:
             raise RegistrationRefused(
                 f"broker {self._broker} has lived {last} times by its data directory, and {newest.number} "
                 f"times by the cluster store: was that restored from a backup, or is it another cluster's?"
             )
-        is_newest = newest.number == 0 or newest.directory == directory
-        return is_clean and is_newest and newest.number <= asked
+        return is_clean and (newest.number == 0 or newest.token in tokens)
 
-    async def _begin_life(self, is_clean: bool) -> int:
+    async def _begin_life(self, is_clean: bool) -> tuple[Incarnation, int]:
+        """Begin a life; it is in the store with the version that is returned. Raises Conflict."""
         key = self._incarnation_key
-        number = newest_in(self._session.get(key)).number + 1
-        # First: if this start is cut short, the next one knows the number that it finds in the store.
-        self._lives = self._lives._replace(asked=number, is_clean=is_clean)
+        found = self._session.get(key)
+        life = Incarnation(newest_in(found).number + 1, self._fresh_token())
+        # First: if this start is cut short, the next one knows the life that it finds in the store.
+        self._lives = Lives(self._lives.last, (*self._lives.tokens, life.token), is_clean)
         await self._note(self._lives)
-        life = json.dumps(Incarnation(number, self._lives.directory)._asdict()).encode()
-        await self._session.transact(self._as_it_is(key), {key: life})
-        return number
+        version = found.version if found is not None else ABSENT
+        value = json.dumps(life._asdict()).encode()
+        return life, await self._session.transact({key: version}, {key: value})
 
-    async def _stay_in_or_leave(self, key: str, incarnation: int, is_clean: bool) -> None:
-        """Say in a shard's record that another life has begun, or that something may be lost."""
+    async def _stay_in_or_leave(self, key: str, newest: dict[str, int], incarnation: int | None) -> None:
+        """Say in a shard's record that this life has begun, or, without an incarnation, that something may be
+        lost. Raises Conflict if this life is not the newest.
+        """
         while (found := self._session.get(key)) is not None:
             record = decode(found.value)
             if self._broker not in record.in_sync:
                 return
-            changed = self._next(record, incarnation, is_clean)
+            changed = (
+                record.stay_in(self._broker, incarnation)
+                if incarnation is not None
+                else record.take_out(self._broker)
+            )
             try:
-                await self._session.transact(
-                    {key: found.version, **self._as_it_is(self._incarnation_key)}, {key: encode(changed)}
-                )
+                await self._session.transact({key: found.version, **newest}, {key: encode(changed)})
             except Conflict:
-                if newest_in(self._session.get(self._incarnation_key)).number != incarnation:
+                life = self._session.get(self._incarnation_key)
+                if life is None or newest != {self._incarnation_key: life.version}:
                     raise
             else:
                 return
-
-    def _next(self, record: ShardRecord, incarnation: int, is_clean: bool) -> ShardRecord:
-        if not is_clean:
-            return record.take_out(self._broker)
-        return record.stay_in(self._broker, record.in_sync[self._broker], incarnation)
-
-    def _as_it_is(self, key: str) -> dict[str, int]:
-        found = self._session.get(key)
-        return {key: found.version if found is not None else ABSENT}
 
 
 def newest_in(found: Versioned | None) -> Incarnation:

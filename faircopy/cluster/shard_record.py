@@ -99,11 +99,12 @@ class ShardRecord:
         self._ensure(len(self.in_sync) > min_in_sync, f"only {len(self.in_sync)} are in sync")
         return replace(self, in_sync=self._without(broker))
 
-    def stay_in(self, broker: int, former: int, incarnation: int) -> ShardRecord:
-        """A replica has begun another life, and has lost nothing. Raises IllegalChange if the set has another
-        one of its lives than its former.
+    def stay_in(self, broker: int, incarnation: int) -> ShardRecord:
+        """A replica has begun another life, and has lost nothing. Raises IllegalChange if it is not in sync,
+        or is so with that life or a later one.
         """
-        self._ensure(self.in_sync.get(broker) == former, f"broker {broker} is not in sync as {former}")
+        self._ensure(broker in self.in_sync, f"broker {broker} is not in sync")
+        self._ensure(self.in_sync[broker] < incarnation, f"broker {broker} is in sync with a later life")
         return replace(self, in_sync={**self.in_sync, broker: incarnation})
 
     def take_out(self, broker: int) -> ShardRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from tests.seeds import seeds_for
 BROKERS, SHARD_COUNT = (1, 2, 3), 4
 LEASE_SECONDS = 3.0
 NOBODY_YET = 0
+NEW = Lives(0, (), is_clean=True)
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Broker:
     number: int
     server: MemoryServer
     chance: random.Random
-    directory: Lives = field(default_factory=lambda: Lives("", 0, 0, is_clean=True))
+    directory: Lives = field(default_factory=lambda: NEW)
     lives: int = 0
     incarnation: int | None = None
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -50,7 +52,6 @@ class Broker:
     def start(self, troubles: Troubles) -> None:
         """Begin to live."""
         self.lives += 1
-        self.directory = self.directory._replace(directory=f"directory {self.number}")
         self.tasks = [asyncio.ensure_future(self._live(troubles))]
 
     def is_registered(self) -> bool:
@@ -67,10 +68,13 @@ class Broker:
         backend.troubles = troubles
         with contextlib.suppress(LeaseLost):
             await session.fence()
-            registration = Registration(session, self.number, self.directory, self._note)
+            registration = Registration(session, self.number, self.directory, self._note, self._token)
             self.incarnation = await registration.register("client", "link", "rack")
             self.tasks.append(asyncio.ensure_future(Controller(session, self.number).run()))
             await self._lead(session)
+
+    def _token(self) -> str:
+        return f"{self.chance.getrandbits(64):x}"
 
     async def _note(self, lives: Lives) -> None:
         await asyncio.sleep(self.chance.random() / 10)
@@ -188,9 +192,9 @@ def check_history(server: MemoryServer) -> None:
 
 def one_broker(
     directory: Lives, server: MemoryServer, meanwhile: Callable[[Lives], object] = lambda lives: None
-) -> Lives:
-    """Let broker 1 join with this directory, and say what that knows then. `meanwhile` is called whenever it
-    has noted something.
+) -> list[Lives]:
+    """Let broker 1 join with this directory, and say all that was noted there. `meanwhile` is called whenever
+    it has noted something.
     """
     noted = [directory]
 
@@ -204,62 +208,87 @@ def one_broker(
         name = f"{server.revision}"
         session = Session(backend, name, LEASE_SECONDS, lambda: loop.time() * 1000)
         await session.open()
-        await Registration(session, 1, directory, note).register("client", "link", "rack")
+        tokens = (f"{name}.{number}" for number in itertools.count())
+        await Registration(session, 1, directory, note, lambda: next(tokens)).register(
+            "client", "link", "rack"
+        )
         await session.close()
 
     in_virtual_time(main)
-    return noted[-1]
+    return noted
 
 
-def test_a_directory_of_an_earlier_life_has_lost_something() -> None:
-    server = MemoryServer()
-    make_records(server)
-    first = one_broker(Lives("a", 0, 0, is_clean=True), server)
-    second = one_broker(first, server)
-    assert second == Lives("a", 2, 2, is_clean=True)
-    assert [each.in_sync[1] for each in records_of(server)] == [2] * SHARD_COUNT
+def in_sync(server: MemoryServer) -> list[int | None]:
+    """As what broker 1 is in sync, in each shard."""
+    return [each.in_sync.get(1) for each in records_of(server)]
+
+
+@pytest.fixture
+def server() -> MemoryServer:
+    made = MemoryServer()
+    make_records(made)
+    return made
+
+
+def test_a_directory_of_an_earlier_life_has_lost_something(server: MemoryServer) -> None:
+    first = one_broker(NEW, server)[-1]
+    second = one_broker(first, server)[-1]
+    assert (second.last, len(second.tokens), second.is_clean) == (2, 1, True)
+    assert in_sync(server) == [2] * SHARD_COUNT
     one_broker(first, server)  # restored from a backup
-    assert [each.in_sync for each in records_of(server)] == [{2: 0, 3: 0}] * SHARD_COUNT
+    assert in_sync(server) == [None] * SHARD_COUNT
     assert [each.left for each in records_of(server)] == [{1: 2}] * SHARD_COUNT
 
 
-@pytest.mark.parametrize("asked", [2, 3])
-def test_a_start_that_was_cut_short_loses_nothing(asked: int) -> None:
-    server = MemoryServer()
-    make_records(server)
-    first = one_broker(Lives("a", 0, 0, is_clean=True), server)
-    one_broker(first, server)  # the store has given it 2, and nothing was noted but what it had asked for
-    one_broker(first._replace(asked=asked), server)
-    assert [each.in_sync[1] for each in records_of(server)] == [3] * SHARD_COUNT
+def test_a_start_that_was_cut_short_loses_nothing(server: MemoryServer) -> None:
+    first = one_broker(NEW, server)[-1]
+    asked = one_broker(first, server)[1]  # the store has given it, and nothing was noted after that
+    assert (asked.last, len(asked.tokens)) == (1, 2)
+    one_broker(asked, server)
+    assert in_sync(server) == [3] * SHARD_COUNT
 
 
-def test_a_late_write_of_a_life_that_is_over_is_not_taken_for_another_process() -> None:
-    server = MemoryServer()
-    make_records(server)
+def test_a_life_that_was_given_to_another_process_is_not_ones_own(server: MemoryServer) -> None:
+    first = one_broker(NEW, server)[-1]
+    one_broker(first, server)
+    one_broker(first._replace(tokens=(*first.tokens, "asked for, and refused")), server)
+    assert in_sync(server) == [None] * SHARD_COUNT
 
+
+def test_a_late_write_of_a_life_that_is_over_is_not_taken_for_another_process(server: MemoryServer) -> None:
     def land(lives: Lives) -> None:
         if "incarnations/1" not in server.entries:
-            life = {"number": lives.asked, "directory": lives.directory}
+            life = {"number": 1, "token": lives.tokens[-1]}
             server.write(Attempt({}, {"incarnations/1": json.dumps(life).encode()}))
 
-    assert one_broker(Lives("a", 0, 0, is_clean=True), server, land) == Lives("a", 2, 2, is_clean=True)
-    assert [each.in_sync[1] for each in records_of(server)] == [2] * SHARD_COUNT
+    assert one_broker(NEW, server, land)[-1].last == 2
+    assert in_sync(server) == [2] * SHARD_COUNT
 
 
-def test_another_directory_with_the_same_number_is_not_in_sync() -> None:
-    server = MemoryServer()
+class Contested(MemoryServer):
+    """A store in which another process takes an id as soon as this one has begun a second life."""
+
+    def write(self, attempt: Attempt) -> int | None:
+        revision = super().write(attempt)
+        value = attempt.changes.get("incarnations/1")
+        if revision is not None and value is not None and json.loads(value)["number"] == 2:
+            life = json.dumps({"number": 3, "token": "another"}).encode()
+            super().write(Attempt({}, {"incarnations/1": life}))
+        return revision
+
+
+def test_a_life_that_is_not_the_newest_any_more_says_nothing() -> None:
+    server = Contested()
     make_records(server)
-    one_broker(Lives("a", 0, 0, is_clean=True), server)
-    one_broker(Lives("b", 0, 1, is_clean=True), server)
-    assert all(1 not in each.in_sync for each in records_of(server))
+    first = one_broker(NEW, server)[-1]
+    assert one_broker(first, server)[-1].last == 4
+    assert in_sync(server) == [None] * SHARD_COUNT
 
 
-def test_a_store_that_is_older_than_the_directory_is_refused() -> None:
-    server = MemoryServer()
-    make_records(server)
+def test_a_store_that_is_older_than_the_directory_is_refused(server: MemoryServer) -> None:
     before = dict(server.entries)
     with pytest.raises(RegistrationRefused, match="has lived 5 times by its data directory, and 0 times"):
-        one_broker(Lives("a", 5, 5, is_clean=True), server)
+        one_broker(Lives(5, ("a",), is_clean=True), server)
     assert {key: value for key, value in server.entries.items() if key in before} == before
 
 
