@@ -266,23 +266,34 @@ def test_a_late_write_of_a_life_that_is_over_is_not_taken_for_another_process(se
 
 
 class Contested(MemoryServer):
-    """A store in which another process takes an id as soon as this one has begun a second life."""
+    """A store in which another process takes an id as soon as life 2 has written this key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self._key = key
 
     def write(self, attempt: Attempt) -> int | None:
         revision = super().write(attempt)
-        value = attempt.changes.get("incarnations/1")
-        if revision is not None and value is not None and json.loads(value)["number"] == 2:
+        newest = newest_in(self.entries.get("incarnations/1"))
+        if revision is not None and self._key in attempt.changes and newest.number == 2:
             life = json.dumps({"number": 3, "token": "another"}).encode()
             super().write(Attempt({}, {"incarnations/1": life}))
         return revision
 
 
-def test_a_life_that_is_not_the_newest_any_more_says_nothing() -> None:
-    server = Contested()
+@pytest.mark.parametrize("key", ["incarnations/1", f"{SHARDS}{SHARD_COUNT - 1}"])
+def test_a_life_that_is_not_the_newest_any_more_says_nothing(key: str) -> None:
+    server = Contested(key)
     make_records(server)
     first = one_broker(NEW, server)[-1]
+    before = server.revision
     assert one_broker(first, server)[-1].last == 4
     assert in_sync(server) == [None] * SHARD_COUNT
+    written = [(each.key, each.value) for each in server.history if each.revision > before and each.value]
+    assert [json.loads(value)["incarnation"] for name, value in written if name == "brokers/1"] == [4]
+    if key == "incarnations/1":
+        records = [decode(value) for name, value in written if name.startswith(SHARDS)]
+        assert not any(record.in_sync.get(1) == 2 for record in records)
 
 
 def test_a_store_that_is_older_than_the_directory_is_refused(server: MemoryServer) -> None:
