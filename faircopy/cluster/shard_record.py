@@ -35,8 +35,8 @@ class ShardRecord:
 
     `replicas`: in the order of preference. `leader` leads, or was the last to lead, in its life of
     `leader_incarnation`; an epoch belongs to one life of one leader (A6). `in_sync`: who may be elected, with
-    the incarnation of each (A8). `left`: who took itself out since it may have lost something, and with which
-    incarnation. `unclean_epoch`: the last epoch that began with a loss; 0 if none did.
+    the incarnation of each (A8). `left`: who took itself out since it may have lost something, and in which
+    epoch. `unclean_epoch`: the last epoch that began with a loss; 0 if none did.
     """
 
     replicas: tuple[int, ...]
@@ -89,7 +89,7 @@ class ShardRecord:
         """A replica has all that is durable. Raises IllegalChange."""
         self._ensure(broker in self.replicas, f"broker {broker} is no replica")
         self._ensure(broker not in self.in_sync, f"broker {broker} is in sync already")
-        left = {each: life for each, life in self.left.items() if each != broker}
+        left = {each: epoch for each, epoch in self._left_lately().items() if each != broker}
         return replace(self, in_sync={**self.in_sync, broker: incarnation}, left=left)
 
     def remove(self, broker: int, min_in_sync: int) -> ShardRecord:
@@ -97,7 +97,7 @@ class ShardRecord:
         self._ensure(broker in self.in_sync, f"broker {broker} is not in sync")
         self._ensure(broker != self.leader, f"broker {broker} leads")
         self._ensure(len(self.in_sync) > min_in_sync, f"only {len(self.in_sync)} are in sync")
-        return replace(self, in_sync=self._without(broker))
+        return replace(self, in_sync=self._without(broker), left=self._left_lately())
 
     def stay_in(self, broker: int, incarnation: int) -> ShardRecord:
         """A replica has begun another life, and has lost nothing. Raises IllegalChange if it is not in sync,
@@ -110,8 +110,11 @@ class ShardRecord:
     def take_out(self, broker: int) -> ShardRecord:
         """A replica may have lost what it acknowledged (KIP-966). Raises IllegalChange."""
         self._ensure(broker in self.in_sync, f"broker {broker} is not in sync")
-        left = {**self.left, broker: self.in_sync[broker]}
-        return replace(self, in_sync=self._without(broker), left=left)
+        return replace(self, in_sync=self._without(broker), left={**self.left, broker: self.epoch})
+
+    def _left_lately(self) -> dict[int, int]:
+        """Who left in this epoch. Its leader has all that was durable: earlier ones need not be awaited."""
+        return {broker: epoch for broker, epoch in self.left.items() if epoch == self.epoch}
 
     def _without(self, broker: int) -> dict[int, int]:
         return {each: life for each, life in self.in_sync.items() if each != broker}
@@ -163,5 +166,5 @@ def decode(value: bytes) -> ShardRecord:
 
 
 def by_broker(stored: Mapping[str, int]) -> dict[int, int]:
-    """Incarnations by broker: JSON has no keys that are numbers."""
-    return {int(broker): incarnation for broker, incarnation in stored.items()}
+    """Numbers by broker: JSON has no keys that are numbers."""
+    return {int(broker): number for broker, number in stored.items()}

@@ -94,3 +94,14 @@ def test_a_handover_names_its_attempt() -> None:
     assert handed.elect(3).handed_over is None, "any other election voids what was told (A10)"
     with pytest.raises(IllegalChange, match="leads already"):
         FIRST.hand_over(1, "a")
+
+
+def test_nobody_waits_for_whom_a_later_leader_has_done_without() -> None:
+    three_left = FIRST.take_out(3)
+    assert three_left.left == {3: 4}
+    assert three_left.add(3, 23).left == {}
+    later = three_left.elect(2)
+    assert later.left == {3: 4}, "it has not passed its barrier yet, as far as the record tells"
+    alone = later.remove(1, 1)
+    assert alone.left == {}
+    assert alone.take_out(2).waits_for({1: 21, 2: 22}) == set()
