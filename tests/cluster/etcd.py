@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ READY_SECONDS = 60.0
 
 
 def build_etcd() -> Path:
-    """The program, built the first time. Raises Unavailable."""
+    """The program, built the first time, which takes minutes. Raises Unavailable."""
     built = CACHE / "etcd" / "etcd"
     if built.exists():
         return built
@@ -30,19 +31,30 @@ def build_etcd() -> Path:
     if go is None:
         raise Unavailable("no go on PATH to build etcd")
     CACHE.mkdir(exist_ok=True)
+    with (CACHE / "etcd.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes: one builds, the others wait
+        if not built.exists():
+            build(go, built)
+    return built
+
+
+def build(go: str, built: Path) -> None:
+    """Build the program; its directory appears whole or not at all. Raises Unavailable."""
     with tempfile.TemporaryDirectory(prefix="building-", dir=CACHE) as scratch:
         directory = Path(scratch, "etcd")
         shutil.copytree(SOURCE, directory)
         environment = os.environ | {"GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
         command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", "etcd", PACKAGE]
-        run = subprocess.run(
-            command, cwd=directory, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS
-        )
+        try:
+            run = subprocess.run(
+                command, cwd=directory, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"go could not build etcd within {BUILD_SECONDS:.0f} s") from None
         if run.returncode:
-            raise Unavailable(f"go could not build etcd: {run.stderr.strip().splitlines()[-1]}")
-        if not built.parent.exists():
-            directory.rename(built.parent)
-    return built
+            said = run.stderr.strip().splitlines() or ["it did not say why"]
+            raise Unavailable(f"go could not build etcd: {said[-1]}")
+        directory.rename(built.parent)
 
 
 class Member:

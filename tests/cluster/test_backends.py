@@ -27,7 +27,8 @@ Contract = Callable[[Test], None]
 SECONDS = 30.0
 
 
-@pytest.fixture(params=["memory", "lmdb", "etcd"])
+# The first test that needs etcd builds it.
+@pytest.fixture(params=["memory", "lmdb", pytest.param("etcd", marks=pytest.mark.timeout(900))])
 def contract(request: pytest.FixtureRequest, tmp_path: Path) -> Contract:
     """Runs a test with clients of a new store, which are closed in the end."""
     addresses: list[str] = request.getfixturevalue("etcd") if request.param == "etcd" else []

@@ -23,7 +23,7 @@ SESSIONS = 3
 FAULTS = 6
 STOPPED_SECONDS = 4.0  # longer than a watch may hang
 
-pytestmark = [pytest.mark.usefixtures("can_run_etcd"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.usefixtures("can_run_etcd"), pytest.mark.timeout(900)]
 
 
 def test_nothing_is_lost_or_written_twice_when_members_fail(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from faircopy.cluster.lmdb_backend import LmdbBackend
 from tests.broker_process import eventually
 from tests.cluster.worker import LISTS
@@ -41,6 +43,7 @@ class Worker:
         self.process.wait()
 
 
+@pytest.mark.timeout(400)
 def test_nothing_acknowledged_is_lost_and_leases_end_when_processes_are_killed(tmp_path: Path) -> None:
     chance = random.Random(seed_for("killed processes"))
     workers = [Worker(tmp_path, f"{number}") for number in range(WORKERS)]
