@@ -30,13 +30,6 @@ class StoreSnapshot(NamedTuple):
     entries: Mapping[str, Versioned]
 
 
-class KeyRead(NamedTuple):
-    """What a key has, None if nothing, and the revision of the store then."""
-
-    revision: int
-    entry: Versioned | None
-
-
 class KeyChange(NamedTuple):
     """A key has changed at this revision; `value` is None if it was deleted."""
 
@@ -70,7 +63,7 @@ class Backend(Protocol):
         together. Raises ChangesForgotten.
         """
 
-    async def read(self, key: str) -> KeyRead:
+    async def read(self, key: str) -> Versioned | None:
         """A key, not older than the call."""
 
     async def attempt(self, attempt: Attempt) -> int | None:

@@ -19,7 +19,6 @@ from faircopy.cluster.backend import (
     Attempt,
     ChangesForgotten,
     KeyChange,
-    KeyRead,
     StoreSnapshot,
     StoreUnavailable,
     Unanswered,
@@ -55,11 +54,10 @@ class EtcdBackend:
                 return StoreSnapshot(revision, entries)
             first = b64decode(page["kvs"][-1]["key"]) + b"\0"
 
-    async def read(self, key: str) -> KeyRead:
+    async def read(self, key: str) -> Versioned | None:
         """A key, not older than the call. Raises StoreUnavailable."""
-        answer = await self._read("kv/range", {"key": self._name(key)})
-        rows = answer.get("kvs", ())
-        return KeyRead(revision_of(answer), versioned(rows[0]) if rows else None)
+        rows = (await self._read("kv/range", {"key": self._name(key)})).get("kvs", ())
+        return versioned(rows[0]) if rows else None
 
     async def _read(self, path: str, body: Json) -> Json:
         """The answer to a request that may be repeated. Raises StoreUnavailable, EtcdRefused."""

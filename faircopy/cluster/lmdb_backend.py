@@ -25,7 +25,6 @@ from faircopy.cluster.backend import (
     Attempt,
     ChangesForgotten,
     KeyChange,
-    KeyRead,
     StoreSnapshot,
     StoreUnavailable,
 )
@@ -79,13 +78,9 @@ class LmdbBackend:
             if self._number("revision") == revision:
                 return StoreSnapshot(revision, entries)
 
-    async def read(self, key: str) -> KeyRead:
+    async def read(self, key: str) -> Versioned | None:
         """A key, as it is now."""
-        while True:
-            revision = self._number("revision")
-            found = self._entry(key)
-            if self._number("revision") == revision:
-                return KeyRead(revision, found)
+        return self._entry(key)
 
     async def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
         """All changes after a revision. Those of several revisions come together, as they are by now."""

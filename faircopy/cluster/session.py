@@ -17,10 +17,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from faircopy.cluster.backend import (
+    NO_LEASE,
     Attempt,
     Backend,
     ChangesForgotten,
-    KeyRead,
     StoreUnavailable,
     Unanswered,
 )
@@ -55,6 +55,7 @@ class Session:
         self._key = PREFIX + name
         self._lease_seconds = lease_seconds
         self._uptime_ms = uptime_ms
+        self._lease = Lease(NO_LEASE, 0.0, 0.0)  # in doubt
         self._copy = StoreCopy()
         self._version = ABSENT
         self._tokens = itertools.count(1)
@@ -80,7 +81,7 @@ class Session:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(StoreUnavailable):
             await self._backend.revoke(self._lease.number)
-        self._lose()
+        self._end()
         await self._backend.close()
 
     @property
@@ -120,7 +121,9 @@ class Session:
 
     async def fence(self) -> None:
         """Wait until the copy is not older than this call, also while the store is away. Raises LeaseLost."""
-        await self._reach((await self._read_key()).revision)
+        # A write, not a read: the revision of a store that others use as well may be one of theirs, to which
+        # the copy never comes.
+        await self.transact({}, {})
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -143,11 +146,15 @@ class Session:
     async def _transact(
         self, expected: Mapping[str, int], changes: Mapping[str, bytes | None], bound: frozenset[str]
     ) -> int:
-        async with self._writing:
-            revision = None
-            while revision is None:
-                revision = await self._attempt(expected, changes, bound)
-            self._version = revision
+        try:
+            async with self._writing:
+                revision = None
+                while revision is None:
+                    revision = await self._attempt(expected, changes, bound)
+                self._version = revision
+        except Conflict:
+            await self.fence()  # whoever reads again finds what was in the way
+            raise
         await self._reach(revision)
         return revision
 
@@ -189,15 +196,19 @@ class Session:
         """Find out about a write that was not answered: its revision if it has landed, else None."""
         while True:
             await self._pause()
+            is_refused = False
             with contextlib.suppress(StoreUnavailable, Unanswered):
                 superseding = self._with_key({}, {}, frozenset(), self._token())
                 revision = await self._backend.attempt(superseding)
                 if revision is not None:
                     self._version = revision
                     return None
-            found = (await self._read_key()).entry
+                is_refused = True
+            found = await self._read_key()
             if found is None:
-                raise self._lost()
+                if is_refused or self._version != ABSENT:
+                    raise self._lost()
+                continue  # the first write of the session has not landed yet
             if found.value == token:
                 return found.version
             if found.version != self._version:  # one of those that superseded it, not answered either
@@ -206,13 +217,12 @@ class Session:
 
     async def _refused(self, expected: Mapping[str, int]) -> None:
         """Raise Conflict or LeaseLost: which of the versions was another one?"""
-        reading = await self._read_key()
-        if reading.entry is None or reading.entry.version != self._version:
+        found = await self._read_key()
+        if found is None or found.version != self._version:
             raise self._lost()
-        await self._reach(reading.revision)
         raise Conflict(f"one of {', '.join(expected)} was changed by somebody else")
 
-    async def _read_key(self) -> KeyRead:
+    async def _read_key(self) -> Versioned | None:
         while True:
             try:
                 return await self._backend.read(self._key)
@@ -247,13 +257,15 @@ class Session:
         )
 
     def _lose(self) -> None:
-        if self._lease.is_lost:
-            return
+        if not self._lease.is_lost:
+            self._end()
+            self.on_lost()
+
+    def _end(self) -> None:
         self._lease.is_lost = True
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(self._lost())
-        self.on_lost()
 
     # -- the copy --------------------------------------------------------------------------------------------
 

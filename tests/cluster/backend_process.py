@@ -18,8 +18,9 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from faircopy.cluster.backend import Attempt, KeyChange, KeyRead, StoreSnapshot
+from faircopy.cluster.backend import Attempt, KeyChange, StoreSnapshot
 from faircopy.cluster.lmdb_backend import LmdbBackend
+from faircopy.cluster.store import Versioned
 
 LENGTH = struct.Struct(">I")
 ROOT = Path(__file__).parents[2]
@@ -76,7 +77,7 @@ class BackendProcess:
             yield events
             revision = events[-1].revision
 
-    async def read(self, key: str) -> KeyRead:
+    async def read(self, key: str) -> Versioned | None:
         return await self._call("read", key)  # type: ignore[no-any-return]
 
     async def attempt(self, attempt: Attempt) -> int | None:

@@ -14,7 +14,6 @@ from faircopy.cluster.backend import (
     Attempt,
     ChangesForgotten,
     KeyChange,
-    KeyRead,
     StoreSnapshot,
     StoreUnavailable,
     Unanswered,
@@ -126,9 +125,9 @@ class MemoryBackend:
             yield events
             revision = events[-1].revision
 
-    async def read(self, key: str) -> KeyRead:
+    async def read(self, key: str) -> Versioned | None:
         await self._travel()
-        return KeyRead(self.server.revision, self.server.entries.get(key))
+        return self.server.entries.get(key)
 
     async def attempt(self, attempt: Attempt) -> int | None:
         await self._travel()

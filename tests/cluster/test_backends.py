@@ -75,9 +75,7 @@ def test_versions_are_revisions_and_never_come_again(contract: Contract) -> None
             revision = await one.attempt(Attempt({}, {"a": value, "b": b""}))
             assert revision is not None
             versions.append(revision)
-            reading = await other.read("a")
-            assert reading.revision == revision
-            assert reading.entry == (None if value is None else (value, revision))
+            assert await other.read("a") == (None if value is None else (value, revision))
         assert versions == sorted(set(versions))
         snapshot = await other.snapshot()
         assert snapshot.revision == versions[-1]
@@ -147,9 +145,9 @@ def test_a_key_that_was_written_without_the_lease_is_not_bound_any_more(contract
         await one.attempt(Attempt({}, {"a": b"1"}, frozenset({"a"}), lease))
         await other.attempt(Attempt({}, {"a": b"2"}))
         await one.revoke(lease)
-        reading = await other.read("a")
-        assert reading.entry is not None
-        assert reading.entry.value == b"2"
+        found = await other.read("a")
+        assert found is not None
+        assert found.value == b"2"
 
     contract(test)
 
@@ -175,6 +173,24 @@ def test_sessions_take_blocks_that_nobody_else_gets(contract: Contract) -> None:
             await session.close()
 
     contract(test)
+
+
+@pytest.mark.timeout(900)
+def test_what_others_write_into_the_same_etcd_is_not_awaited(etcd: list[str]) -> None:
+    async def main() -> None:
+        session = Session(EtcdBackend(etcd, "one/"), "a", 3.0, lambda: time.monotonic() * 1000)
+        await session.open()
+        other = EtcdBackend(etcd, "other/")
+        async with asyncio.timeout(SECONDS):
+            for number in range(3):
+                await other.attempt(Attempt({}, {"x": b""}))
+                await session.fence()
+                with pytest.raises(Conflict):
+                    await session.transact({"missing": number + 1}, {})
+        await other.close()
+        await session.close()
+
+    asyncio.run(main())
 
 
 def test_the_leases_of_a_killed_process_end(tmp_path: Path) -> None:

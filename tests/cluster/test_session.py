@@ -213,3 +213,32 @@ def test_a_store_that_is_away_is_waited_for() -> None:
         await who.session.close()
 
     in_virtual_time(main)
+
+
+@pytest.mark.parametrize("seed", seeds_for("first writes", 40))
+def test_the_first_write_of_a_session_may_be_unanswered_as_well(seed: int) -> None:
+    async def main() -> None:
+        server, loop = MemoryServer(), asyncio.get_running_loop()
+        backend = MemoryBackend(server, random.Random(seed), Troubles(unanswered=0.7))
+        session = Session(backend, "one", LEASE_SECONDS, lambda: loop.time() * 1000)
+        assert session.is_in_doubt
+        await session.open()
+        assert not session.is_in_doubt
+        await session.transact({}, {"x": b"1"})
+        assert server.entries["x"].value == b"1"
+        await session.close()
+
+    in_virtual_time(main)
+
+
+def test_a_session_that_is_closed_has_not_lost_its_lease() -> None:
+    async def main() -> None:
+        server, lost = MemoryServer(), list[int]()
+        who = await client(server, random.Random(1), Troubles(), "one")
+        who.session.on_lost = lambda: lost.append(1)
+        await who.session.close()
+        assert lost == []
+        with pytest.raises(LeaseLost):
+            await who.session.transact({}, {})
+
+    in_virtual_time(main)
