@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from faircopy.serving.config_resources import replace
+from collections.abc import Mapping
+from functools import partial
+
+from faircopy.serving.config_resources import alter
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
@@ -30,9 +33,14 @@ async def alter_configs(request: Message, context: Context) -> Body:
     """AlterConfigs."""
     answers = []
     async for resource in context.pace.through(request.resources):
-        configs = {config.name: config.value for config in resource.configs}
-        answers.append(await replace(context.parts, resource, configs, validate_only=request.validate_only))
+        decide = partial(as_given, {config.name: config.value for config in resource.configs})
+        answers.append(await alter(context.parts, resource, decide, validate_only=request.validate_only))
     return {"responses": answers}
+
+
+def as_given(configs: Mapping[str, str | None], _present: Mapping[str, str]) -> Mapping[str, str | None]:
+    """The settings of the request, whatever there was before."""
+    return configs
 
 
 ROUTE = Route(SCHEMA, alter_configs)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 from faircopy.cluster.topic_configs import CONFIGS, ConfigType, elements
-from faircopy.errors import FaircopyError
 from faircopy.serving.codes import Refused
-from faircopy.serving.config_resources import outcome, present, replace
+from faircopy.serving.config_resources import alter
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -41,12 +41,8 @@ async def incremental_alter_configs(request: Message, context: Context) -> Body:
     """IncrementalAlterConfigs."""
     answers = []
     async for resource in context.pace.through(request.resources):
-        try:
-            configs = changed(resource.configs, present(context.parts, resource))
-        except FaircopyError as error:
-            answers.append(outcome(resource, error))
-            continue
-        answers.append(await replace(context.parts, resource, configs, validate_only=request.validate_only))
+        decide = partial(changed, resource.configs)
+        answers.append(await alter(context.parts, resource, decide, validate_only=request.validate_only))
     return {"responses": answers}
 
 

@@ -9,18 +9,21 @@ with JSON {setting: text}. A setting for one broker overrides the same one for a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from faircopy.cluster.store import ABSENT, ClusterStore
+from faircopy.cluster.store import ABSENT, ClusterStore, Conflict, Versioned
 from faircopy.settings.table import FIELDS, BadSetting, Settings, parse
 
 log = logging.getLogger(__name__)
 
 PREFIX = "broker-settings/"
 DEFAULT = "default"
+Decide = Callable[[Mapping[str, str]], Mapping[str, str | None]]
+"""Makes the new settings of a resource from those that it has of its own; it may raise FaircopyError."""
 CHANGEABLE = frozenset(
     {
         "auto.create.topics",
@@ -81,24 +84,25 @@ class DynamicSettings:
 
     def of(self, resource: str) -> dict[str, str]:
         """The settings of a resource: a broker's number, or `DEFAULT` for all."""
-        found = self._store.get(PREFIX + resource) if self._store is not None else None
-        return dict(json.loads(found.value)) if found is not None else {}
+        return settings_in(self._store.get(PREFIX + resource)) if self._store is not None else {}
 
-    async def replace(self, resource: str, values: Mapping[str, str], *, validate_only: bool = False) -> None:
-        """Replace all settings of a resource, durably. Raises UnchangeableSetting, BadSetting, Conflict."""
-        for name, text in values.items():
-            if name in FIELDS and name not in CHANGEABLE:
-                raise UnchangeableSetting(
-                    f"setting {name} is read when the broker starts: restart it with "
-                    f"--set {name}={text[:100]}"
+    async def change(self, resource: str, decide: Decide, *, validate_only: bool = False) -> None:
+        """Change the settings of a resource to what `decide` makes of them, durably. It is asked again if
+        they change meanwhile. Raises UnchangeableSetting, BadSetting, and what `decide` raises.
+        """
+        while True:
+            found = self._store.get(PREFIX + resource) if self._store is not None else None
+            decided = decide(settings_in(found))
+            values = {name: text for name, text in decided.items() if text is not None}
+            ensure_changeable(values)
+            if validate_only or self._store is None:
+                return
+            with contextlib.suppress(Conflict):
+                await self._store.transact(
+                    {PREFIX + resource: found.version if found is not None else ABSENT},
+                    {PREFIX + resource: json.dumps(values, sort_keys=True).encode() if values else None},
                 )
-            parse(name, text, "set while the broker runs")
-        if validate_only or self._store is None:
-            return
-        key = PREFIX + resource
-        found = self._store.get(key)
-        value = json.dumps(dict(values), sort_keys=True).encode() if values else None
-        await self._store.transact({key: found.version if found is not None else ABSENT}, {key: value})
+                break
         self._apply()
 
     def _apply(self) -> None:
@@ -115,3 +119,18 @@ class DynamicSettings:
                 self.settings, field, min(value, self._most[name]) if name in self._most else value
             )
         self.on_change()
+
+
+def settings_in(found: Versioned | None) -> dict[str, str]:
+    """The settings in a record of the store; none if there is no record."""
+    return dict(json.loads(found.value)) if found is not None else {}
+
+
+def ensure_changeable(values: Mapping[str, str]) -> None:
+    """Raise UnchangeableSetting, or BadSetting, unless a running broker can be given these settings."""
+    for name, text in values.items():
+        if name in FIELDS and name not in CHANGEABLE:
+            raise UnchangeableSetting(
+                f"setting {name} is read when the broker starts: restart it with --set {name}={text[:100]}"
+            )
+        parse(name, text, "set while the broker runs")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from functools import partial
 from pathlib import Path
 
+from faircopy.cluster.dynamic_settings import Decide
 from faircopy.cluster.topic_configs import check_configs
 from faircopy.cluster.topics import CannotMakeTopic, Topic, Topics, UnknownTopic, is_topic_directory
 from faircopy.errors import FaircopyError
@@ -238,13 +239,19 @@ class Catalog:
             self._host(hosted, made)
             log.info("topic %s has %d partitions now", name, partitions)
 
-    async def configure(self, name: str, configs: Mapping[str, str]) -> None:
-        """Replace a topic's own settings. Raises UnknownTopic, InvalidTopicConfig."""
-        check_configs(configs)
+    async def configure(self, name: str, decide: Decide, *, validate_only: bool = False) -> None:
+        """Change a topic's own settings to what `decide` makes of them. Raises UnknownTopic,
+        InvalidTopicConfig, and what `decide` raises.
+        """
         async with self._changing:
             hosted = self.known(name)
+            decided = decide(hosted.topic.configs)
+            check_configs(decided)
+            configs = {key: value for key, value in decided.items() if value is not None}
             self.ensure_columns(name, configs)
-            hosted.change(await self._topics.replace(hosted.topic._replace(configs=dict(configs))))
+            if validate_only:
+                return
+            hosted.change(await self._topics.replace(hosted.topic._replace(configs=configs)))
             self.on_change(hosted, True)
             log.info("topic %s changed%s", name, settings_text(configs))
 

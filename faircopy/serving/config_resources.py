@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from faircopy.cluster.dynamic_settings import DEFAULT, UnchangeableSetting
-from faircopy.cluster.topic_configs import check_configs
+from faircopy.cluster.dynamic_settings import DEFAULT, Decide, UnchangeableSetting
 from faircopy.errors import FaircopyError
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.parts import Parts
@@ -28,26 +25,14 @@ def broker_resource(settings: Settings, resource: Message) -> str:
     return name or DEFAULT
 
 
-def present(parts: Parts, resource: Message) -> Mapping[str, str]:
-    """The settings that a resource has of its own. Raises Refused, UnknownTopic."""
-    if resource.resource_type == TOPIC:
-        return parts.catalog.known(resource.resource_name).topic.configs
-    return parts.dynamic_settings.of(broker_resource(parts.settings, resource))
-
-
-async def replace(
-    parts: Parts, resource: Message, configs: Mapping[str, str | None], *, validate_only: bool
-) -> Body:
-    """Replace all settings of a resource. Returns its part of the response."""
-    values = {name: value for name, value in configs.items() if value is not None}
+async def alter(parts: Parts, resource: Message, decide: Decide, *, validate_only: bool) -> Body:
+    """Change the settings of a resource. Returns its part of the response."""
     try:
         if resource.resource_type == TOPIC:
-            await replace_of_topic(
-                parts, resource.resource_name, configs, values, validate_only=validate_only
-            )
+            await parts.catalog.configure(resource.resource_name, decide, validate_only=validate_only)
         else:
             name = broker_resource(parts.settings, resource)
-            await parts.dynamic_settings.replace(name, values, validate_only=validate_only)
+            await parts.dynamic_settings.change(name, decide, validate_only=validate_only)
     except UnchangeableSetting as error:
         return outcome(resource, Refused(ErrorCode.INVALID_REQUEST, str(error)))
     except BadSetting as error:
@@ -55,22 +40,6 @@ async def replace(
     except FaircopyError as error:
         return outcome(resource, error)
     return outcome(resource, None)
-
-
-async def replace_of_topic(
-    parts: Parts,
-    topic: str,
-    configs: Mapping[str, str | None],
-    values: Mapping[str, str],
-    *,
-    validate_only: bool,
-) -> None:
-    """Replace all settings of a topic. Raises UnknownTopic, InvalidTopicConfig."""
-    parts.catalog.known(topic)
-    check_configs(configs)
-    parts.catalog.ensure_columns(topic, values)
-    if not validate_only:
-        await parts.catalog.configure(topic, values)
 
 
 def outcome(resource: Message, error: FaircopyError | None) -> Body:
