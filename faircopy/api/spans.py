@@ -48,15 +48,15 @@ async def spans(request: Message, context: Context) -> Body:
     partition = find_partition(context.parts, request.topic_id, request.name, request.partition)
     if partition is None:
         return {"error_code": unknown(request.topic_id), "spans": []}
+    try:
+        partition.ensure_readable()  # first: of a damaged log, not even the ends are known
+    except FaircopyError as error:
+        return {"error_code": code_of(error), "spans": []}
     log_start = partition.log.start_offset
     end = min(request.end_offset, partition.log.end_offset)
     if not log_start <= request.start_offset <= end:
         return {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start": log_start, "spans": []}
-    try:
-        partition.ensure_readable()
-        return {"error_code": ErrorCode.NONE} | page(partition, request.start_offset, end)
-    except FaircopyError as error:
-        return {"error_code": code_of(error), "spans": []}
+    return {"error_code": ErrorCode.NONE} | page(partition, request.start_offset, end)
 
 
 def page(partition: HostedPartition, start: int, end: int) -> Body:
