@@ -112,7 +112,7 @@ class EtcdBackend:
 
     async def keep_alive(self, lease: int) -> bool:
         """Renew a lease. False if it has expired. Raises StoreUnavailable."""
-        answer = await self._read("lease/keepalive", {"ID": lease})
+        answer = await self._client.ask_any("lease/keepalive", {"ID": lease})
         return int(answer["result"].get("TTL", 0)) > 0
 
     async def revoke(self, lease: int) -> None:

@@ -21,6 +21,7 @@ from faircopy.cluster.backend import (
     Attempt,
     Backend,
     ChangesForgotten,
+    KeyChange,
     StoreUnavailable,
     Unanswered,
 )
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 PREFIX = "sessions/"
 RETRY_SECONDS = 0.1
+OPEN_SECONDS = 30.0
+"""How long a session that begins waits for the store."""
 
 
 class LeaseLost(FaircopyError):
@@ -66,13 +69,30 @@ class Session:
     # -- its life --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
+        """Copy the store, and take a lease. Raises StoreUnavailable if the store is away for long."""
+        given_up_ms = self._uptime_ms() + OPEN_SECONDS * 1000
+        # A member of etcd may be away, or all of them may be about to start, as this process is.
+        while not await self._has_begun(given_up_ms):
+            await asyncio.sleep(RETRY_SECONDS)
+        self._start(self._follow())
+        self._start(self._keep_lease())
+        await self.transact({}, {})
+
+    async def _has_begun(self, given_up_ms: float) -> bool:
+        """Begin, unless the store is away. Raises StoreUnavailable if it is for long."""
+        try:
+            await self._begin()
+        except StoreUnavailable:
+            if self._uptime_ms() > given_up_ms:
+                raise
+            return False
+        return True
+
+    async def _begin(self) -> None:
         """Copy the store, and take a lease. Raises StoreUnavailable."""
         self._copy.take(await self._backend.snapshot())
         asked_ms = self._uptime_ms()
         self._lease = Lease(await self._backend.grant(self._lease_seconds), self._lease_seconds, asked_ms)
-        self._start(self._follow())
-        self._start(self._keep_lease())
-        await self.transact({}, {})
 
     async def close(self) -> None:
         """Give the lease back: what is bound to it goes at once, if the store can be reached."""
@@ -237,14 +257,17 @@ class Session:
     # -- the lease -------------------------------------------------------------------------------------------
 
     async def _keep_lease(self) -> None:
+        pause_seconds = self._lease.renewal_seconds
         while not self._lease.is_lost:
-            await asyncio.sleep(self._lease.renewal_seconds)
+            await asyncio.sleep(pause_seconds)
             asked_ms = self._uptime_ms()
             try:
                 async with asyncio.timeout(self._lease.renewal_seconds):
                     is_kept = await self._backend.keep_alive(self._lease.number)
             except (StoreUnavailable, TimeoutError):
+                pause_seconds = RETRY_SECONDS
                 continue
+            pause_seconds = self._lease.renewal_seconds
             if not is_kept:
                 self._lose()
             else:
@@ -274,6 +297,7 @@ class Session:
             try:
                 async for events in self._backend.changes(self._copy.revision):
                     self._copy.apply(events)
+                    self._look_for_end(events)
                     self._wake()
             except ChangesForgotten:
                 with contextlib.suppress(StoreUnavailable):
@@ -282,6 +306,13 @@ class Session:
             except StoreUnavailable:
                 pass
             await asyncio.sleep(RETRY_SECONDS)
+
+    def _look_for_end(self, events: Iterable[KeyChange]) -> None:
+        """The session's key goes with its lease. That may end early: a member of etcd that has led, was
+        stopped, and goes on, may end leases that others have renewed (etcd's issue 15247).
+        """
+        if any(event.key == self._key and event.value is None for event in events):
+            self._lose()
 
     async def _reach(self, revision: int) -> None:
         """Wait until the copy has come to this revision."""
