@@ -24,8 +24,9 @@ def as_of(operations: Iterable[Operation], asked: float, made: float) -> Iterato
 def transaction_as_of(transaction: Transaction, asked: float, made: float) -> Transaction:
     if transaction.ended <= asked or transaction.result is Result.FAILED:
         return transaction
-    if transaction.commit_asked is not None and transaction.commit_asked <= made:
-        # What it has read may have been committed after the moment of the backup.
-        return replace(transaction, result=Result.UNKNOWN, reads=[])
+    # It may have got its offsets after the moment of the backup: then others may have them when restored.
     sends = [send._replace(offset=None) for send in transaction.sends]
+    if transaction.commit_asked is not None and transaction.commit_asked <= made:
+        # What it has read may have been committed after that moment.
+        return replace(transaction, result=Result.UNKNOWN, sends=sends, reads=[])
     return replace(transaction, result=Result.FAILED, sends=sends, reads=[], offsets=[])
