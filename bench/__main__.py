@@ -1,4 +1,4 @@
-"""python -m bench full|quick|page: measure, write a result file, and make its page."""
+"""python -m bench full|quick|smoke|page: measure, write a result file, and make its page."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from bench.fetch import fetch_for
 from bench.machine import about
 from bench.page.limits import limits
 from bench.page.page import write_page
@@ -47,6 +48,8 @@ def measured(
     console = console_of(sys.stdout.isatty())
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     output.mkdir(parents=True, exist_ok=True)
+    for missing in fetch_for(profile, only):
+        console.print(f"[yellow]cannot be had:[/] {missing}", highlight=False)
     path = output / f"{'-'.join([profile.name, *only])}.json"
     with tempfile.TemporaryDirectory(prefix="faircopy-bench-", dir=data) as name:
         results = Results(about(profile.name, seed, Path(name)))
@@ -169,6 +172,13 @@ def full(only: tuple[str, ...], seed: int | None, output: Path, data: Path | Non
 def quick(only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
     """The main figures, in less than three minutes."""
     measured(PROFILES["quick"], only, seed, output, data)
+
+
+@main.command()
+@with_options
+def smoke(only: tuple[str, ...], seed: int | None, output: Path, data: Path | None) -> None:
+    """As little as possible of everything, to see that it works: its figures mean nothing."""
+    measured(PROFILES["smoke"], only, seed, output, data)
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""How much of everything: the full run and the quick one."""
+"""How much of everything: the full run, the quick one, and one that only shows that all of it works."""
 
 from __future__ import annotations
 
@@ -206,4 +206,17 @@ QUICK = Profile(
     warm_up_seconds=0.5,
 )
 
-PROFILES = {profile.name: profile for profile in (FULL, QUICK)}
+SMOKE = Profile(
+    "smoke",
+    ["local-copy fsync", "kafka"],
+    LatencyPlan([Cell(1, 1)], [], rounds=1, seconds=0.05),
+    StallPlan(["local-copy fsync", "kafka"], Spans(0.2, 0.2, 0.2)),
+    AbortPlan(["local-copy fsync", "kafka"], [0, 50], 100, 100, 1),
+    ThroughputPlan([Case(10, 100)], [], rounds=1, seconds=0.05, bytes_max=1_000_000),
+    StartPlan(["local-copy fsync", "kafka"], 1, 0.05),
+    has_distance=False,
+    warm_up_seconds=0.05,
+    rivals=[],
+)
+
+PROFILES = {profile.name: profile for profile in (FULL, QUICK, SMOKE)}

@@ -26,8 +26,8 @@ from bench.measures import (
 from bench.profile import Profile
 from bench.protocols.correctness import check
 from bench.results import Floor, Results, Skipped
+from bench.systems.cache import Unavailable
 from bench.systems.choice import factory_of
-from bench.systems.maven import Unavailable
 from bench.systems.system import Peer
 from faircopy.errors import FaircopyError
 

@@ -1,13 +1,13 @@
-"""Kafka's own tools: fetched from Maven Central by a pom of ours, and run one at a time."""
+"""Kafka's own tools, from Maven Central by a pom of ours: run one at a time."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
-from bench.systems.maven import CACHE, fetch_jars, java
+from bench.systems.maven import jars_of, java
 
-POM = Path(__file__).parent / "pom.xml"
+KAFKA_TOOLS = jars_of("kafka-tools", Path(__file__).parent / "pom.xml")
 PACKAGE = "org.apache.kafka.tools"
 LIBRARY = "kafka-tools-"
 # The scripts that come with the tools for producing and consuming give them this much heap.
@@ -16,18 +16,18 @@ SECONDS_MAX = 180.0
 
 
 class Tools:
-    """The newest published tools of Kafka 4. Raises Unavailable if the tools or a Java are not available."""
+    """The newest published tools of Kafka 4. Raises Unavailable unless they are fetched, or without Java."""
 
     def __init__(self) -> None:
         self._java = java()
-        self._jars = fetch_jars(POM, CACHE / "kafka-tools")
+        self._jars = KAFKA_TOOLS.find()
 
     @property
     def version(self) -> str:
         """The version of the tools and their client; perhaps older than the broker's. Raises RuntimeError."""
         for jar in self._jars.glob(f"{LIBRARY}[0-9]*.jar"):
             return jar.stem.removeprefix(LIBRARY)
-        raise RuntimeError(f"there are no tools in {self._jars}: delete it, and they are fetched again")
+        raise RuntimeError(f"there are no tools in {self._jars}: delete it, and run `make fetch`")
 
     def run(self, tool: str, *arguments: str) -> str:
         """The output of a tool. Raises RuntimeError if it fails, or does not end in time."""

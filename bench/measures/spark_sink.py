@@ -14,7 +14,7 @@ from bench.spark.connector import fetch_connector
 from bench.spark.process import SparkProcess
 from bench.spark.rows import KINDS
 from bench.systems.faircopy import LOCAL_COPY, Faircopy
-from bench.systems.kafka import Kafka, fetch_kafka
+from bench.systems.kafka import Kafka, find_kafka
 from bench.systems.system import Peer
 
 WARM_UP_ROUNDS = 2
@@ -42,7 +42,7 @@ def measure(
 
     Raises Unavailable if Spark, Java, Kafka or the connector is not available.
     """
-    fetch_kafka()
+    find_kafka()
     connector = fetch_connector()
     faircopy = Faircopy(directory / "faircopy", LOCAL_COPY, "fsync", "plain.enabled=false")
     kafka = Kafka(directory / "kafka")

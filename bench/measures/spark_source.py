@@ -23,7 +23,7 @@ from bench.results import Histogram, SparkSource
 from bench.spark.connector import Connector, fetch_connector
 from bench.spark.process import SparkProcess
 from bench.systems.faircopy import LOCAL_COPY, Faircopy
-from bench.systems.kafka import Kafka, fetch_kafka
+from bench.systems.kafka import Kafka, find_kafka
 from bench.systems.system import Peer
 
 PARTITIONS = 4
@@ -69,7 +69,7 @@ def measure(
 
     Raises Unavailable if Spark, Java, Kafka or the connector is not available.
     """
-    fetch_kafka()
+    find_kafka()
     connector = fetch_connector()
     faircopy = Faircopy(directory / "faircopy", LOCAL_COPY, "fsync", "plain.enabled=true")
     kafka = Kafka(directory / "kafka")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from bench.systems.maven import CACHE, Unavailable, fetch_jars
+from bench.systems.cache import Dependency, Unavailable
+from bench.systems.maven import copy_dependencies
 
 POM = Path(__file__).parent / "pom.xml"
 LIBRARY = "spark-sql-kafka-0-10_2.13-"
@@ -23,17 +24,24 @@ class Connector:
     version: str
 
 
-def fetch_connector() -> Connector:
-    """The connector for the installed Spark; fetched the first time. Raises Unavailable."""
+def dependency() -> Dependency:
+    """The connector for the installed Spark. Raises Unavailable without a Spark."""
     try:
         spark = version("pyspark")
     except PackageNotFoundError:
         raise Unavailable("pyspark is not installed: pip install 'faircopy[spark]'") from None
-    directory = CACHE / "spark-kafka" / spark
-    try:
-        fetch_jars(POM, directory, **{"spark.version": spark, "token.version": spark})
-    except Unavailable:
-        fetch_jars(POM, directory, **OLDER)
-    jars = sorted(directory.glob("*.jar"))
+
+    def make(directory: Path) -> None:
+        try:
+            copy_dependencies(POM, directory, **{"spark.version": spark, "token.version": spark})
+        except Unavailable:
+            copy_dependencies(POM, directory, **OLDER)
+
+    return Dependency("spark-kafka", (POM,), make, (("spark", spark),))
+
+
+def fetch_connector() -> Connector:
+    """The connector for the installed Spark; fetched the first time. Raises Unavailable."""
+    jars = sorted(dependency().fetch().glob("*.jar"))
     own = next(jar for jar in jars if jar.name.startswith(LIBRARY))
     return Connector(jars, own.stem.removeprefix(LIBRARY))

@@ -6,9 +6,7 @@ internal topics with one replica), listening on loopback only, and the settings 
 
 from __future__ import annotations
 
-import random
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -17,15 +15,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bench.results import System
-from bench.systems.maven import CACHE, fetch_jars, java
+from bench.systems.maven import jars_of, java
+from bench.systems.ports import HeldPorts
 
 HERE = Path(__file__).parent / "kafka"
+KAFKA = jars_of("kafka", HERE / "pom.xml")
 CLUSTER = "ZmFpcmNvcHktLWJlbmNoLQ"  # any 16 bytes
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
-
-# Below the range that Linux gives to clients, so that no client gets the port while the broker is down.
-PORTS = range(20_000, 30_000)
 
 # kafka-server-start.sh and kafka-run-class.sh run a broker with these, if the environment says nothing else.
 HEAP = ("-Xmx1G", "-Xms1G")
@@ -55,10 +52,10 @@ transaction.state.log.min.isr=1
 OF_ALL_TOPICS = {"flush.messages": "log.flush.interval.messages", "flush.ms": "log.flush.interval.ms"}
 
 
-def fetch_kafka() -> Path:
-    """The directory with Kafka's jars, fetched the first time. Raises Unavailable, also without a Java."""
+def find_kafka() -> Path:
+    """The directory with Kafka's jars. Raises Unavailable if nobody has fetched them, or without a Java."""
     java()
-    return fetch_jars(HERE / "pom.xml", CACHE / "kafka")
+    return KAFKA.find()
 
 
 class Kafka:
@@ -71,8 +68,9 @@ class Kafka:
 
     def __init__(self, directory: Path, *settings: str) -> None:
         self.data_directory = directory / "data"
-        self._jars = fetch_kafka()
-        self._port, self._controller_port = free_ports(2)
+        self._jars = find_kafka()
+        self._ports = HeldPorts(2)  # for as long as this object lives, also while the broker is down
+        self._port, self._controller_port = self._ports.numbers
         self._log_path = directory / "broker.log"
         self._properties_path = directory / "server.properties"
         self._process: subprocess.Popen[bytes] | None = None
@@ -186,15 +184,4 @@ def version_of(jars: Path) -> str:
     """The version of Kafka among its jars, by the name of the broker's own. Raises RuntimeError."""
     for jar in jars.glob("kafka_2.13-*.jar"):
         return jar.stem.removeprefix("kafka_2.13-")
-    raise RuntimeError(f"there is no Kafka in {jars}: delete it, and it is fetched again")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on."""
-    return [port for port in random.sample(PORTS, 50 * count) if is_free(port)][:count]
-
-
-def is_free(port: int) -> bool:
-    """Whether nobody listens on this loopback port."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+    raise RuntimeError(f"there is no Kafka in {jars}: delete it, and run `make fetch`")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.systems.kafka import Kafka, fetch_kafka
-from bench.systems.maven import Unavailable
+from bench.systems.kafka import Kafka, find_kafka
 from bench.systems.system import Peer, memory_bytes, size_bytes
+from tests.fetch.needed import needed
 
 # After a kill, Kafka lets a broker register again when its last session is over: by default 9 seconds.
 EARLY_RETURN = ("broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=500")
@@ -19,12 +18,7 @@ EARLY_RETURN = ("broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=
 
 @pytest.fixture
 def kafka(tmp_path: Path) -> Iterator[Kafka]:
-    try:
-        fetch_kafka()
-    except Unavailable as reason:
-        if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-            pytest.fail(f"{reason} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
-        pytest.skip(str(reason))
+    needed(find_kafka)
     broker = Kafka(tmp_path, "flush.messages=1", "num.partitions=2", *EARLY_RETURN)
     try:
         yield broker

@@ -20,9 +20,7 @@ from bench.kafka_tools.output import (
 from bench.kafka_tools.tools import Tools
 from bench.measures import kafka_tools
 from bench.measures.kafka_tools import Case, Work, consume, measure, produce
-from bench.results import ToolProduce, ToolTotals
-from bench.systems.choice import factory_of
-from bench.systems.maven import Unavailable
+from bench.systems.cache import Unavailable
 from bench.systems.system import high_water_bytes, memory_bytes, peak_memory_bytes
 
 # As version 4.3.1 printed it; of the metrics some lines.
@@ -151,23 +149,11 @@ def test_a_producer_is_asked_for_transactions_only_where_there_are_some(topics: 
     assert topics == ["tools-5-ms-2000-a-second", "tools-0-ms-unlimited"]
 
 
-def test_without_maven_the_tools_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tools_module, "CACHE", tmp_path)
+def test_without_the_tools_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tools_module, "java", lambda: Path("/usr/bin/java"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unavailable, match="no mvn on PATH to fetch kafka-tools from Maven Central"):
+    with pytest.raises(Unavailable, match="kafka-tools is not there: run `make fetch`"):
         measure(tmp_path, [], Work(Case(5, 1), [Case(5, 1)], 1), lambda _doing: None)
-
-
-def test_a_tool_that_fails_says_what_it_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    failing = tmp_path / "java"
-    failing.write_text("#!/bin/sh\necho no broker; echo at all >&2; exit 3\n")
-    failing.chmod(0o755)
-    (tmp_path / "kafka-tools").mkdir()
-    monkeypatch.setattr(tools_module, "CACHE", tmp_path)
-    monkeypatch.setattr(tools_module, "java", lambda: failing)
-    with pytest.raises(RuntimeError, match="EndToEndLatency ended with 3; it said:\nno broker\nat all"):
-        Tools().run("EndToEndLatency")
 
 
 def test_the_peak_of_memory_is_what_linux_remembers() -> None:
@@ -175,24 +161,3 @@ def test_the_peak_of_memory_is_what_linux_remembers() -> None:
     assert memory_bytes(os.getpid()) <= peak < 1 << 40
     assert high_water_bytes("VmPeak:\t  9 kB\nVmHWM:\t  2048 kB\nVmRSS:\t  7 kB\n") == 2 << 20
     assert high_water_bytes("Name:\tkthreadd\n") == 0
-
-
-@pytest.mark.parametrize("name", ["local-copy os", "kafka"])
-def test_the_tools_with_a_broker(name: str, tmp_path: Path) -> None:
-    """All of them, few records: Kafka is served transactions v2, faircopy v1."""
-    work = Work(Case(5, 500), [Case(100, 2000), Case(0, 2000, 4000)], end_to_end_records=100)
-    try:
-        rows = measure(tmp_path, [factory_of(name)], work, lambda _doing: None)
-    except Unavailable as reason:
-        if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-            pytest.fail(f"{reason} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
-        pytest.skip(str(reason))
-    totals = rows[-1]
-    assert isinstance(totals, ToolTotals)
-    runs = [row for row in rows if isinstance(row, ToolProduce)]
-    found = [(run.system, run.transaction_ms, run.offered_per_second) for run in runs]
-    assert found == [(name, 100, 0), (name, 0, 4000)]
-    assert totals.transaction_version == (2 if name == "kafka" else 0)
-    assert totals.cpu_seconds > 0.1
-    assert totals.peak_memory_bytes > 20 << 20
-    assert runs[0].commit_share > runs[1].commit_share == 0

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from faircopy.cluster.backend import Attempt, KeyChange, StoreSnapshot
+from faircopy.cluster.backend import Attempt, KeyChange, StoreSnapshot, StoreUnavailable
 from faircopy.cluster.lmdb_backend import LmdbBackend
 from faircopy.cluster.store import Versioned
 
@@ -57,16 +57,23 @@ class BackendProcess:
         self._reading = asyncio.ensure_future(self._read(self._process.stdout))
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError):
-            while True:
-                number, result, error = await read_frame(stream)
-                waiting = self._waiting.pop(number)
-                if waiting.done():
-                    continue
-                if error is None:
-                    waiting.set_result(result)
-                else:
-                    waiting.set_exception(error)
+        try:
+            await self._read_answers(stream)
+        except asyncio.IncompleteReadError:
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(StoreUnavailable("the process has ended"))
+
+    async def _read_answers(self, stream: asyncio.StreamReader) -> None:
+        while True:
+            number, result, error = await read_frame(stream)
+            waiting = self._waiting.pop(number)
+            if waiting.done():
+                continue
+            if error is None:
+                waiting.set_result(result)
+            else:
+                waiting.set_exception(error)
 
     async def snapshot(self) -> StoreSnapshot:
         return await self._call("snapshot")  # type: ignore[no-any-return]

@@ -1,60 +1,22 @@
-"""etcd, built from its Go module once, and run as members of a cluster."""
+"""etcd, run as members of a cluster."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
+import contextlib
 import signal
-import socket
 import subprocess
-import tempfile
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
-from bench.systems.maven import CACHE, Unavailable
-from tests.broker_process import eventually
+from bench.systems.ports import HeldPorts
+from tests.fetch.etcd import ETCD
 
-SOURCE = Path(__file__).parent / "etcd_build"
-PACKAGE = "go.etcd.io/etcd/server/v3"
-BUILD_SECONDS = 600.0
-READY_SECONDS = 60.0
-
-
-def build_etcd() -> Path:
-    """The program, built the first time, which takes minutes. Raises Unavailable."""
-    built = CACHE / "etcd" / "etcd"
-    if built.exists():
-        return built
-    go = shutil.which("go")
-    if go is None:
-        raise Unavailable("no go on PATH to build etcd")
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / "etcd.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes: one builds, the others wait
-        if not built.exists():
-            build(go, built)
-    return built
-
-
-def build(go: str, built: Path) -> None:
-    """Build the program; its directory appears whole or not at all. Raises Unavailable."""
-    with tempfile.TemporaryDirectory(prefix="building-", dir=CACHE) as scratch:
-        directory = Path(scratch, "etcd")
-        shutil.copytree(SOURCE, directory)
-        environment = os.environ | {"GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
-        command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", "etcd", PACKAGE]
-        try:
-            run = subprocess.run(
-                command, cwd=directory, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"go could not build etcd within {BUILD_SECONDS:.0f} s") from None
-        if run.returncode:
-            said = run.stderr.strip().splitlines() or ["it did not say why"]
-            raise Unavailable(f"go could not build etcd: {said[-1]}")
-        directory.rename(built.parent)
+READY_SECONDS = 120.0
+LOG_CHARACTERS = 4_000
+"""The end of each member's log that a failure shows."""
 
 
 class Member:
@@ -63,6 +25,7 @@ class Member:
     def __init__(self, directory: Path, name: str, ports: tuple[int, int], cluster: str) -> None:
         self._directory = directory
         self._name = name
+        self._log_path = directory / f"{name}.log"
         self._client, self._peer = (f"http://127.0.0.1:{port}" for port in ports)
         self._cluster = cluster
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,12 +43,22 @@ class Member:
             "initial-cluster": self._cluster,
             "log-level": "error",
         }
-        with (self._directory / f"{self._name}.log").open("ab") as log:
+        with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(build_etcd()), *(f"--{name}={value}" for name, value in options.items())],
+                [str(ETCD.find() / "etcd"), *(f"--{name}={value}" for name, value in options.items())],
                 stdout=log,
                 stderr=log,
             )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    @property
+    def log(self) -> str:
+        """The end of what it has logged, in all its lives."""
+        return f"--- {self._name}:\n{self._log_path.read_text()[-LOG_CHARACTERS:]}"
 
     def kill(self) -> None:
         """kill -9."""
@@ -116,10 +89,11 @@ class Member:
 
 
 class EtcdCluster:
-    """So many members on free ports of loopback."""
+    """So many members on ports of loopback. They keep their ports, which nobody else gets, over restarts."""
 
     def __init__(self, directory: Path, size: int) -> None:
-        ports = free_ports(2 * size)
+        self._ports = HeldPorts(2 * size)
+        ports = self._ports.numbers
         names = [f"m{number}" for number in range(size)]
         cluster = ",".join(
             f"{name}=http://127.0.0.1:{ports[2 * number + 1]}" for number, name in enumerate(names)
@@ -134,21 +108,30 @@ class EtcdCluster:
         """Where clients find the members."""
         return [member.address for member in self.members]
 
-    def __enter__(self) -> EtcdCluster:
-        for member in self.members:
-            member.start()
-        eventually(lambda: all(member.is_healthy() for member in self.members), READY_SECONDS)
-        return self
+    @property
+    def log(self) -> str:
+        """The ends of all logs."""
+        return "\n".join(member.log for member in self.members)
 
-    def __exit__(self, *_: object) -> None:
-        for member in self.members:
-            member.kill()
+    @contextlib.contextmanager
+    def running(self) -> Iterator[EtcdCluster]:
+        """Start all members; end them afterwards. What fails meanwhile shows their logs."""
+        try:
+            for member in self.members:
+                member.start()
+            self._wait_until_healthy()
+            yield self
+        except Exception as error:
+            error.add_note(f"the members of etcd have logged:\n{self.log}")
+            raise
+        finally:
+            for member in self.members:
+                member.kill()
+            self._ports.release()
 
-
-def free_ports(count: int) -> list[int]:
-    """Free ports of loopback."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    def _wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not all(member.is_healthy() for member in self.members):
+            assert not any(member.has_ended for member in self.members), "a member ended at its start"
+            assert time.monotonic() < deadline, f"etcd did not serve within {READY_SECONDS:.0f} s"
+            time.sleep(0.05)

@@ -11,7 +11,6 @@ import asyncio
 import itertools
 import json
 import sys
-import time
 from pathlib import Path
 
 from faircopy.cluster.lmdb_backend import LmdbBackend
@@ -19,12 +18,14 @@ from faircopy.cluster.session import Session
 from faircopy.cluster.store import ABSENT, Conflict
 
 LISTS = ("lists/a", "lists/b")
+LEASE_SECONDS = 120.0  # it ends with the process, whatever this says
 
 
 async def work(directory: Path, name: str) -> None:
     """Add marks for ever."""
-    backend = LmdbBackend(directory, name, asyncio.get_running_loop())
-    session = Session(backend, name, 3.0, lambda: time.monotonic() * 1000)
+    loop = asyncio.get_running_loop()
+    backend = LmdbBackend(directory, name, loop)
+    session = Session(backend, name, LEASE_SECONDS, lambda: loop.time() * 1000)
     await session.open()
     await session.transact({}, {f"workers/{name}": b""}, [f"workers/{name}"])
     print("ready", flush=True)

