@@ -115,6 +115,7 @@ class BackendContract:
             async with aclosing(other.changes(revision)) as changes:  # type: ignore[type-var]
                 for number in range(5):
                     coming = asyncio.ensure_future(anext(changes))
+                    await asyncio.sleep(0)  # so that it begins to wait
                     written = await one.attempt(Attempt({}, {"a": b"%d" % number}))
                     seen += await coming
                     assert seen[-1] == KeyChange("a", b"%d" % number, written or 0)
