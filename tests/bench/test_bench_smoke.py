@@ -25,7 +25,8 @@ def test_a_run_leaves_results_and_a_page(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     results = load(tmp_path / "smoke.json")
     assert results.skipped == []
-    for measure in (Start, Latency, PlainLatency, Stall, AbortCost, Throughput):
+    assert [row.system for row in results.of(Start)] == ["local-copy fsync"]
+    for measure in (Latency, PlainLatency, Stall, AbortCost, Throughput):
         assert {row.system for row in results.of(measure)} == SYSTEMS
     page = (tmp_path / "smoke.html").read_text()
     assert all(system in page for system in SYSTEMS)
