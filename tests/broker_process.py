@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-READY_SECONDS = 20.0
-STOP_SECONDS = 30.0
+from tests.child_process import next_line, start_child
+
+STOP_SECONDS = 120.0
+"""After so long a broker is taken to hang: a busy machine may take tens of seconds to stop one."""
 
 Result = TypeVar("Result")
 
@@ -52,19 +54,16 @@ class BrokerProcess:
         for setting in self._settings:
             command += ["--set", setting]
         with self._log_path.open("a") as log:
-            self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment()
-            )
+            self.process = start_child(command, stdout=subprocess.PIPE, stderr=log, env=environment())
         self._wait_until_ready()
         return self
 
     def _wait_until_ready(self) -> None:
         assert self.process is not None
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = next_line(self.process)
         if not line.startswith("faircopy is ready on "):
             self.kill()
-            raise RuntimeError(f"the broker did not start; it logged:\n{self.log}")
+            raise RuntimeError(f"the broker did not become ready; it logged:\n{self.log}")
         self._port = int(line.rsplit(":", 1)[1])
 
     def kill(self) -> None:
@@ -90,7 +89,7 @@ class BrokerProcess:
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.process = None
-        assert not hangs, f"the broker did not end within {STOP_SECONDS} s"
+        assert not hangs, f"the broker did not end within {STOP_SECONDS} s; it logged:\n{self.log}"
         return code
 
     def restart(self, *, kill: bool = True) -> None:

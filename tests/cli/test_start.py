@@ -19,7 +19,8 @@ from faircopy.client.connection import BrokerConnection
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting
 from faircopy.wire.error_codes import ErrorCode
-from tests.broker_process import BrokerProcess, environment
+from tests.broker_process import STOP_SECONDS, BrokerProcess, environment
+from tests.child_process import READY_SECONDS, next_line, start_child
 
 
 def refusal(*arguments: str, **variables: str) -> str:
@@ -29,7 +30,7 @@ def refusal(*arguments: str, **variables: str) -> str:
         command,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=READY_SECONDS,
         env=environment() | variables,
         stdin=subprocess.DEVNULL,
     )
@@ -198,13 +199,13 @@ def test_a_disk_that_fails_while_it_stops(tmp_path: Path) -> None:
         "--listen",
         "127.0.0.1:0",
     ]
-    process = subprocess.Popen([*command, str(broken)], stdout=subprocess.PIPE, text=True, env=environment())
+    process = start_child([*command, str(broken)], stdout=subprocess.PIPE, env=environment())
     assert process.stdout is not None
     try:
-        produce(process.stdout.readline().rsplit(" ", 1)[1].strip(), "t", 10)
+        produce(next_line(process).rsplit(" ", 1)[1].strip(), "t", 10)
         broken.touch()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == EX_IOERR
+        assert process.wait(STOP_SECONDS) == EX_IOERR
     finally:
         process.kill()
         process.wait()

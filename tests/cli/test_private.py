@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 
 from faircopy.publish.files import Files, Lock
 from faircopy.storage.data_directory import DataDirectory
-from tests.broker_process import BrokerProcess, environment, eventually
+from tests.broker_process import STOP_SECONDS, BrokerProcess, environment, eventually
+from tests.child_process import next_line, start_child
 
 PLANTED = "import pathlib; pathlib.Path({marker!r}).touch(); raise ImportError({name!r})"
 
@@ -131,13 +132,13 @@ def test_nothing_is_imported_from_where_it_is_started(tmp_path: Path) -> None:
         (here / f"{name}.py").write_text(PLANTED.format(marker=str(marker), name=name))
     faircopy = Path(sys.executable).parent / "faircopy"
     command = [str(faircopy), "start", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(), cwd=here)
+    process = start_child(command, stdout=subprocess.PIPE, env=environment(), cwd=here)
     assert process.stdout is not None
     try:
-        produce(process.stdout.readline().split()[-1])
+        produce(next_line(process).split()[-1])
         eventually(lambda: published(tmp_path / "data") or marker.exists())
         assert not marker.exists()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(STOP_SECONDS)
         process.stdout.close()

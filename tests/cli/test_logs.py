@@ -29,6 +29,7 @@ from faircopy.settings.table import Settings, changed_settings
 from faircopy.storage.failures import NoSpace
 from faircopy.storage.space_watch import SpaceWatch
 from tests.broker_process import BrokerProcess, environment, eventually
+from tests.child_process import next_line, start_child
 
 EVIL = "x\x1b[31m\n2026-01-01 00:00:00,000 INFO forged"
 
@@ -298,10 +299,10 @@ def test_a_broker_on_a_full_disk_says_so(tmp_path: Path) -> None:
 @contextmanager
 def running(command: list[str], log_path: Path) -> Iterator[str]:
     with log_path.open("w") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment())
+        process = start_child(command, stdout=subprocess.PIPE, stderr=log, env=environment())
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().split()[-1]
+        yield next_line(process).split()[-1]
     finally:
         process.kill()
         process.wait()

@@ -21,7 +21,8 @@ from faircopy.net.listeners import CannotListen, Listener, bind_all, parse_liste
 from faircopy.settings.sources import load_settings
 from faircopy.settings.table import BadSetting
 from faircopy.wire.address import Address, BadAddress, parse_address
-from tests.broker_process import environment
+from tests.broker_process import STOP_SECONDS, environment
+from tests.child_process import READY_SECONDS, next_line, start_child
 
 HAS_IPV6 = Path("/proc/net/if_inet6").exists() and bool(Path("/proc/net/if_inet6").read_text())
 
@@ -105,6 +106,12 @@ def test_all_addresses_are_told_as_the_one_that_a_client_came_to(host: str) -> N
     )
 
 
+def refusal(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=READY_SECONDS, env=environment(), check=False
+    )
+
+
 # -- a broker ------------------------------------------------------------------------------------------------
 
 
@@ -112,17 +119,15 @@ def test_all_addresses_are_told_as_the_one_that_a_client_came_to(host: str) -> N
 def running(directory: Path, count: int, *arguments: str, **variables: str) -> Iterator[list[Address]]:
     """A broker with so many listeners, and the addresses on which it says that it is ready."""
     command = [sys.executable, "-m", "faircopy", "start", "--data-dir", str(directory / "data"), *arguments]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment() | variables, cwd=directory
-    )
+    process = start_child(command, stdout=subprocess.PIPE, env=environment() | variables, cwd=directory)
     assert process.stdout is not None
     try:
-        lines = [process.stdout.readline() for _ in range(count)]
+        lines = [next_line(process) for _ in range(count)]
         assert all(line.startswith("faircopy is ready on ") for line in lines), lines
         yield [parse_address(line.split()[-1]) for line in lines]
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(STOP_SECONDS)
         process.stdout.close()
 
 
@@ -157,7 +162,7 @@ def test_ipv6_hosts_stand_in_brackets(tmp_path: Path) -> None:
         assert ask("127.0.0.1", port) == {Address("127.0.0.1", port)}
         arguments = ("--data-dir", str(tmp_path / "other"), "--listen", f"[::1]:{port}")
         command = [sys.executable, "-m", "faircopy", "start", *arguments]
-        refused = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment())
+        refused = refusal(command)
         assert f"can't listen on [::1]:{port}: " in refused.stderr
 
 
@@ -183,7 +188,7 @@ def test_an_address_that_is_taken_leaves_the_others_free(tmp_path: Path) -> None
         listen = f"a://127.0.0.1:{port},b://127.0.0.1:{taken.getsockname()[1]}"
         command = [sys.executable, "-m", "faircopy", "start", "--listen", listen]
         command += ["--data-dir", str(tmp_path / "data")]
-        refused = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment())
+        refused = refusal(command)
         assert refused.returncode == 1
         assert f"can't listen on 127.0.0.1:{taken.getsockname()[1]}: " in refused.stderr
         assert not (tmp_path / "data").exists()
