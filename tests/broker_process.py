@@ -25,7 +25,7 @@ class BrokerProcess:
 
     def __init__(self, directory: Path, *settings: str) -> None:
         self.data_directory = directory / "data"
-        self._settings = settings
+        self.settings = settings  # from the next start on
         self.program: tuple[str, ...] = ("faircopy",)  # a module, and what it takes before `start`
         self.arguments: tuple[str, ...] = ()
         self.within: tuple[str, ...] = ()  # a command that runs the broker's
@@ -51,7 +51,7 @@ class BrokerProcess:
         """Start it, and return when it accepts clients."""
         command = [*self.within, sys.executable, "-m", *self.program, "start"]
         command += ["--data-dir", str(self.data_directory), "--listen", self.address, *self.arguments]
-        for setting in self._settings:
+        for setting in self.settings:
             command += ["--set", setting]
         with self._log_path.open("a") as log:
             self.process = start_child(command, stdout=subprocess.PIPE, stderr=log, env=environment())

@@ -14,7 +14,8 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
-from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Consumer, Got, Headers, Place
+from tests.clients import adapter
+from tests.clients.adapter import REBALANCE_MS, SESSION_MS, ClientFailed, Consumer, Got, Headers, Place
 from tests.clients.kafka_python_adapter import got
 
 ASSIGNORS = {
@@ -46,7 +47,7 @@ class LoopThread:
                 threading.Thread(target=self._loop.run_forever, daemon=True).start()
         with translated():
             return asyncio.run_coroutine_threadsafe(
-                asyncio.wait_for(work, 2 * WAIT_SECONDS), self._loop
+                asyncio.wait_for(work, 2 * adapter.WAIT_SECONDS), self._loop
             ).result()
 
 
@@ -251,6 +252,7 @@ def consumer(
     strategy: str = "range",
     instance_id: str | None = None,
     from_end: bool = False,
+    session_ms: int = SESSION_MS,
 ) -> AiokafkaConsumer:
     return AiokafkaConsumer(
         group,
@@ -262,8 +264,8 @@ def consumer(
             "partition_assignment_strategy": (ASSIGNORS[strategy],),
             "auto_offset_reset": "latest" if from_end else "earliest",
             "enable_auto_commit": False,
-            "session_timeout_ms": 1_000,
-            "rebalance_timeout_ms": 5_000,
+            "session_timeout_ms": session_ms,
+            "rebalance_timeout_ms": REBALANCE_MS,
             "heartbeat_interval_ms": 100,
             "fetch_max_wait_ms": 100,
             "retry_backoff_ms": 20,

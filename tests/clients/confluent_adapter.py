@@ -9,7 +9,8 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Consumer, Got, Headers, Place
+from tests.clients import adapter
+from tests.clients.adapter import SESSION_MS, ClientFailed, Consumer, Got, Headers, Place
 
 name = "confluent-kafka"
 compressions: tuple[str, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -64,7 +65,7 @@ class ConfluentProducer:
     def flush(self) -> list[int | None]:
         try:
             with translated():
-                left = self._producer.flush(WAIT_SECONDS)
+                left = self._producer.flush(adapter.WAIT_SECONDS)
         except SystemError:
             # It runs callbacks while it raises a fatal error, which Python does not allow: ask it again.
             self.begin()
@@ -78,7 +79,7 @@ class ConfluentProducer:
 
     def init(self) -> None:
         with translated():
-            self._producer.init_transactions(WAIT_SECONDS)
+            self._producer.init_transactions(adapter.WAIT_SECONDS)
 
     def begin(self) -> None:
         with translated():
@@ -86,12 +87,12 @@ class ConfluentProducer:
 
     def commit(self) -> None:
         with translated():
-            self._producer.commit_transaction(WAIT_SECONDS)
+            self._producer.commit_transaction(adapter.WAIT_SECONDS)
 
     def abort(self) -> None:
         self._failed = None
         with translated():
-            self._producer.abort_transaction(WAIT_SECONDS)
+            self._producer.abort_transaction(adapter.WAIT_SECONDS)
         self._failed = None
 
     def send_offsets(self, consumer: Consumer, offsets: Mapping[Place, int]) -> None:
@@ -100,7 +101,7 @@ class ConfluentProducer:
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(*place, offset) for place, offset in offsets.items()],
                 consumer.consumer.consumer_group_metadata(),
-                WAIT_SECONDS,
+                adapter.WAIT_SECONDS,
             )
 
     def close(self) -> None:
@@ -152,19 +153,21 @@ class ConfluentConsumer:
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         with translated():
             return {
-                p: self.consumer.get_watermark_offsets(TopicPartition(*p), WAIT_SECONDS)[1] for p in places
+                p: self.consumer.get_watermark_offsets(TopicPartition(*p), adapter.WAIT_SECONDS)[1]
+                for p in places
             }
 
     def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
         with translated():
             return {
-                p: self.consumer.get_watermark_offsets(TopicPartition(*p), WAIT_SECONDS)[0] for p in places
+                p: self.consumer.get_watermark_offsets(TopicPartition(*p), adapter.WAIT_SECONDS)[0]
+                for p in places
             }
 
     def at_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
         asked = [TopicPartition(*place, time_ms) for place, time_ms in times_ms.items()]
         with translated():
-            found = self.consumer.offsets_for_times(asked, WAIT_SECONDS)
+            found = self.consumer.offsets_for_times(asked, adapter.WAIT_SECONDS)
         return {(each.topic, each.partition): each.offset if each.offset >= 0 else None for each in found}
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
@@ -179,7 +182,9 @@ class ConfluentConsumer:
 
     def committed(self, places: Sequence[Place]) -> dict[Place, int | None]:
         with translated():
-            found = self.consumer.committed([TopicPartition(*place) for place in places], WAIT_SECONDS)
+            found = self.consumer.committed(
+                [TopicPartition(*place) for place in places], adapter.WAIT_SECONDS
+            )
         return {(each.topic, each.partition): each.offset if each.offset >= 0 else None for each in found}
 
     def close(self) -> None:
@@ -211,7 +216,10 @@ def producer(
     }
     if transactional_id is not None:
         settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
-        settings |= {"enable.idempotence": True, "message.timeout.ms": min(timeout_ms, 15_000)}
+        settings |= {
+            "enable.idempotence": True,
+            "message.timeout.ms": min(timeout_ms, int(adapter.WAIT_SECONDS * 1000)),
+        }
     return ConfluentProducer(settings)
 
 
@@ -223,6 +231,7 @@ def consumer(
     strategy: str = "range",
     instance_id: str | None = None,
     from_end: bool = False,
+    session_ms: int = SESSION_MS,
 ) -> ConfluentConsumer:
     settings: dict[str, Any] = {
         "bootstrap.servers": address,
@@ -231,7 +240,7 @@ def consumer(
         "partition.assignment.strategy": strategy,
         "auto.offset.reset": "latest" if from_end else "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": 1_000,
+        "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": 100,
         "fetch.wait.max.ms": 100,
         "fetch.error.backoff.ms": 20,

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import gc
 import uuid
-import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.broker_process import BrokerProcess
 from tests.clients import aiokafka_adapter, confluent_adapter, kafka_python_adapter
 from tests.clients.adapter import Client
+from tests.clients.litter import collected, overlook
 from tests.clients.talk import Talk
 
-WARNINGS_OF_OTHERS = (
-    # kafka-python reads a message's schema on first use, with a function that Python 3.11 deprecates.
-    "ignore:(read|open)_text is deprecated:DeprecationWarning",
-    # kafka-python leaves sockets to the garbage collector when a connection breaks or is refused.
-    "ignore:unclosed <socket:ResourceWarning",
-    "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
-)
 CLIENTS: tuple[Client, ...] = (confluent_adapter, kafka_python_adapter, aiokafka_adapter)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    for warning in WARNINGS_OF_OTHERS:
-        config.addinivalue_line("filterwarnings", warning)
+__all__ = ["collected"]  # a fixture that each test here uses
 
 
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Collect such sockets while their warnings are still ignored: our filters are gone when pytest ends."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            overlook(item)
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +31,8 @@ def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
     """A broker for the tests of one module, with the module's SETTINGS; each test makes topics of its own."""
-    settings = (
-        "group.min.session.timeout.ms=500",
-        "plain.enabled=false",
-        *getattr(request.module, "SETTINGS", ()),
-    )
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), *settings) as process:
+    settings = getattr(request.module, "SETTINGS", ())
+    with BrokerProcess(tmp_path_factory.mktemp("broker"), "plain.enabled=false", *settings) as process:
         yield process
         assert "Traceback" not in process.log
 

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.clients.adapter import WAIT_SECONDS, ClientFailed, Consumer, Got, Headers, Place
+from tests.clients import adapter
+from tests.clients.adapter import SESSION_MS, ClientFailed, Consumer, Got, Headers, Place
 
 with warnings.catch_warnings():
     # It reads its schemas with a function of importlib that Python 3.11 deprecates.
@@ -76,7 +77,7 @@ class KafkaPythonProducer:
     def flush(self) -> list[int]:
         sent, self._sent = self._sent, []
         with translated():
-            return [future.get(WAIT_SECONDS).offset for future in sent]
+            return [future.get(adapter.WAIT_SECONDS).offset for future in sent]
 
     def init(self) -> None:
         with translated():
@@ -209,7 +210,7 @@ def producer(
             "compression_type": None if compression == "none" else compression,
             "linger_ms": linger_ms,
             "max_request_size": max_bytes,
-            "max_block_ms": int(WAIT_SECONDS * 1000),
+            "max_block_ms": int(adapter.WAIT_SECONDS * 1000),
             "metrics_enabled": False,
         }
     )
@@ -223,6 +224,7 @@ def consumer(
     strategy: str = "range",
     instance_id: str | None = None,
     from_end: bool = False,
+    session_ms: int = SESSION_MS,
 ) -> KafkaPythonConsumer:
     return KafkaPythonConsumer(
         CLIENT_SETTINGS
@@ -234,7 +236,7 @@ def consumer(
             "partition_assignment_strategy": (ASSIGNORS[strategy],),
             "auto_offset_reset": "latest" if from_end else "earliest",
             "enable_auto_commit": False,
-            "session_timeout_ms": 1_000,
+            "session_timeout_ms": session_ms,
             "heartbeat_interval_ms": 100,
             "fetch_max_wait_ms": 100,
             "metadata_max_age_ms": 1_000,

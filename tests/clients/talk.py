@@ -14,7 +14,8 @@ from typing import Any
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.api.delete_topics import SCHEMA as DELETE_TOPICS
 from faircopy.client.connection import BrokerConnection
-from tests.clients.adapter import WAIT_SECONDS, Client, ClientFailed, Consumer, Got, Place, Producer
+from tests.clients import adapter
+from tests.clients.adapter import Client, ClientFailed, Consumer, Got, Place, Producer
 
 
 def create_topic(address: str, topic: str, partitions: int = 1, **configs: str) -> None:
@@ -77,7 +78,7 @@ class Member:
         """Run an action between two polls: clients are not made for two threads at a time."""
         done: Future[Any] = Future()
         self._tasks.put((action, done))
-        return done.result(WAIT_SECONDS)
+        return done.result(adapter.WAIT_SECONDS)
 
     def close(self) -> None:
         """Leave the group."""
@@ -155,7 +156,7 @@ class Talk:
 def poll_until(consumer: Consumer, count: int) -> list[Got]:
     """Poll until there are `count` messages."""
     found: list[Got] = []
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + adapter.WAIT_SECONDS
     while len(found) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
         found += consumer.poll(0.1)

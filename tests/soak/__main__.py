@@ -29,7 +29,10 @@ INTERRUPTED = 130
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--minutes", default=1.0, show_default=True, help="How long things go wrong; healing takes a bit more."
+    "--minutes",
+    default=1.0,
+    show_default=True,
+    help="How long things go wrong, at least until each has; healing takes a bit more.",
 )
 @click.option("--seed", type=int, help="Chooses what goes wrong, and in which order; random, and printed.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object at the end instead of tables.")

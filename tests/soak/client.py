@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tests.clients import adapter
 from tests.soak.application import Application
 from tests.soak.parent import die_with_parent
 from tests.soak.plain import PlainProducer
@@ -29,6 +30,7 @@ ORDERS = ("red", "green")
 LIBRARIES_LOGGING = ("aiokafka", "kafka")  # a line, or a hundred, for each connection that breaks
 COUNT_SECONDS = 0.5
 FINISH_SECONDS = 8.0
+WAIT_SECONDS = 15.0  # a client that hangs is replaced: no test fails of it
 EX_SOFTWARE = 70
 EX_TEMPFAIL = 75
 
@@ -41,6 +43,7 @@ def main() -> None:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     threading.excepthook = end_all
     library, name, address, history, seed = sys.argv[1:]
+    adapter.WAIT_SECONDS = WAIT_SECONDS
     client, chosen, recorder = LIBRARIES[library], random.Random(int(seed)), Recorder(Path(history))
     is_over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: is_over.set())

@@ -43,6 +43,7 @@ class Faults:
         self._chosen = chosen
         self._coverage = coverage
         self._is_stopping = False
+        self.caused = 0
         self._kinds: dict[str, tuple[float, Callable[[], Awaitable[None]]]] = {
             KILL: (12, self.kill_broker),
             "kill -9 of the broker in recovery": (4, self._kill_in_recovery),
@@ -57,9 +58,15 @@ class Faults:
         coverage.announce(*self._kinds)
         self._kinds["nothing, past the transaction timeout"] = (0.2, self._rest)
 
+    @property
+    def has_met_all(self) -> bool:
+        """Whether each kind of fault has been caused."""
+        return not self._due
+
     async def run(self) -> None:
         """Let things go wrong until `stop`, and each kind at least once. Raises BrokerFailed."""
         while self._due or not self._is_stopping:
+            self.caused += 1
             await asyncio.sleep(min(self._chosen.expovariate(1 / UP_SECONDS), UP_SECONDS_MAX))
             await self._see_to_all()
             name = self._due.pop() if self._due else self._draw()

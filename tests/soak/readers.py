@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 LIFE_SECONDS = 20.0
 POLL_SECONDS = 0.2
 RETRY_SECONDS = 0.3
+SESSION_MS = 1_000  # so that the share of a client that was killed is soon read by others
 BEHIND_MAX = 300  # messages that a reader reads again when it starts
 
 
@@ -67,7 +68,7 @@ class Member:
             f"{name} member",
             is_over,
             self._chosen,
-            lambda: self._client.consumer(self._address, group=MEMBERS_GROUP),
+            lambda: self._client.consumer(self._address, group=MEMBERS_GROUP, session_ms=SESSION_MS),
             self._life,
         )
 

@@ -40,6 +40,9 @@ SETTINGS = (
 SHARDS = (1, 3)
 CALM_SECONDS = 1.0
 LOOKS = 8  # at the plain table, during the storm
+LOOK_SECONDS_MIN = 1.0
+COMMITS_MIN = 20  # however short a soak is
+FAULTS_MAX = 200  # beyond the time of a soak that does not meet every fault
 COMPLAINTS = ("Traceback", "is stopped", "invariant")
 COMPLAINTS_SHOWN = 5
 
@@ -78,7 +81,7 @@ class Soak:
         self._recorder = Recorder(directory / "soak.history")
 
     async def run(self, seconds: float) -> Outcome:
-        """Let things go wrong for `seconds`; then heal, read everything, and check."""
+        """Let things go wrong for `seconds`, and until each has; then heal, read everything, and check."""
         outcome, directory = self.outcome, self.outcome.directory
         async with self._proxy as proxy:
             broker = BrokerProcess(directory, proxy.port, self._mutant, *SETTINGS, f"shards={self._shards}")
@@ -114,17 +117,17 @@ class Soak:
     async def _storm(
         self, seconds: float, faults: Faults, broker: BrokerProcess, clients: list[ClientProcess]
     ) -> None:
-        """Let things go wrong for `seconds`, then heal them."""
+        """Let things go wrong for `seconds`, and until each has; then heal them."""
         self.outcome.phase = "storm"
         self._weather.is_calm = False
         began = time.monotonic()
         storm = asyncio.create_task(faults.run())
-        looking = asyncio.create_task(self._look(seconds / LOOKS, broker))
+        looking = asyncio.create_task(self._look(max(seconds / LOOKS, LOOK_SECONDS_MIN), broker))
         try:
             while not storm.done():
                 self.outcome.seconds = time.monotonic() - began
                 self.outcome.ended = sum((client.ended for client in clients), Counter[str]())
-                if self.outcome.seconds > seconds:
+                if self.outcome.seconds > seconds and self._is_enough(faults):
                     faults.stop()
                 await asyncio.wait([storm], timeout=0.2)
             await storm
@@ -133,6 +136,11 @@ class Soak:
             looking.cancel()
             await asyncio.gather(storm, looking, return_exceptions=True)
         await faults.heal()
+
+    def _is_enough(self, faults: Faults) -> bool:
+        """Whether clients have met all that they should, or meet so much that they never will."""
+        has_met_all = faults.has_met_all and self._weather.has_met_all
+        return (has_met_all and self.outcome.ended["ok"] >= COMMITS_MIN) or faults.caused > FAULTS_MAX
 
     async def _look(self, interval_seconds: float, broker: BrokerProcess) -> None:
         """Read the plain table now and then."""

@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 110
-SOAKS_MAX = 6
+SECONDS_MAX = 280
+SOAKS_MAX = 2
+
+pytestmark = pytest.mark.timeout(SOAKS_MAX * SECONDS_MAX + 20)
 
 
 def soak(directory: Path, *arguments: str) -> dict[str, Any]:
@@ -24,7 +28,7 @@ def soak(directory: Path, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_short_soak_is_good_and_meets_every_fault(tmp_path: Path) -> None:
-    outcome = soak(tmp_path / "soak", "--minutes", "0.15")
+    outcome = soak(tmp_path / "soak", "--minutes", "0")
     assert (outcome["verdict"], outcome["findings"], outcome["failures"]) == ("valid", [], [])
     assert [name for name, count in outcome["faults"].items() if not count] == []
     assert outcome["transactions"]["ok"] > 10
@@ -32,12 +36,10 @@ def test_a_short_soak_is_good_and_meets_every_fault(tmp_path: Path) -> None:
 
 
 def test_a_soak_finds_a_broker_that_takes_what_is_repeated_for_new(tmp_path: Path) -> None:
-    """A batch that comes twice shows only if its transaction is committed. A soak of three seconds may see
-    none (1 of 12 did not), so there are more until one does.
-    """
+    """A batch that comes twice shows only if its transaction is committed: none of the first eight may be."""
     for number in range(SOAKS_MAX):
         directory = tmp_path / str(number)
-        outcome = soak(directory, "--minutes", "0.05", "--mutant", "believe_every_duplicate_is_new")
+        outcome = soak(directory, "--minutes", "0", "--mutant", "believe_every_duplicate_is_new")
         if outcome["verdict"] == "invalid":
             break
     assert any(finding.startswith("duplicate: ") for finding in outcome["findings"])

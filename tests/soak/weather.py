@@ -54,20 +54,35 @@ CHANCES: dict[int, Chances] = {
 }
 
 
+REPEATED_PRODUCES = 8  # some are of transactions that are aborted, and show nothing
+SPARED_PRODUCES = 8
+
+
 class Weather:
-    """Chooses fates from a seed. The first EndTxns meet each of their fates once; so do Produces."""
+    """Chooses fates from a seed. The first EndTxns and the first Produces meet each of their fates."""
 
     def __init__(self, chosen: random.Random, coverage: Coverage) -> None:
         self.chosen = chosen
         self._coverage = coverage
-        self._due: dict[int, deque[Fate]] = {
+        produces = [*PRODUCE, *[Fate.REPEATED] * (REPEATED_PRODUCES - 1), *[None] * SPARED_PRODUCES]
+        self._due: dict[int, deque[Fate | None]] = {
             ApiKey.END_TXN: deque(chosen.sample(list(END), len(END))),
-            ApiKey.PRODUCE: deque(chosen.sample(list(PRODUCE), len(PRODUCE))),
+            ApiKey.PRODUCE: deque(chosen.sample(produces, len(produces))),
         }
         self.is_calm = True
         coverage.announce(
-            *(f"{name_of(api_key)}: {fate.value}" for api_key, due in self._due.items() for fate in due)
+            *(
+                f"{name_of(api_key)}: {fate.value}"
+                for api_key, due in self._due.items()
+                for fate in due
+                if fate
+            )
         )
+
+    @property
+    def has_met_all(self) -> bool:
+        """Whether each fate that was due has come."""
+        return not any(self._due.values())
 
     def fate_of(self, api_key: int) -> Fate | None:
         """The fate of the next request; None if nothing happens to it."""
