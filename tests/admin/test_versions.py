@@ -17,7 +17,7 @@ from tests.broker_process import BrokerProcess
 def send(broker: BrokerProcess, frame: bytes) -> bytes:
     """What comes back; nothing if the connection is closed."""
     host, port = broker.address.split(":")
-    with socket.create_connection((host, int(port)), 10) as client, client.makefile("rb") as answers:
+    with socket.create_connection((host, int(port)), 60) as client, client.makefile("rb") as answers:
         client.sendall(frame)
         size = answers.read(4)
         return answers.read(struct.unpack(">i", size)[0]) if size else b""

@@ -34,7 +34,7 @@ def produce(broker: BrokerProcess, topic: str, messages: int) -> None:
     producer = Producer({"bootstrap.servers": broker.address})
     for number in range(messages):
         producer.produce(topic, b"%d" % number, partition=number % 2)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def run(*words: str | Path, fails: bool = False) -> str:
@@ -124,7 +124,7 @@ def test_consumers_go_on_with_the_restored_broker(broker: BrokerProcess, tmp_pat
         run("backup", tmp_path / "b", "--broker", broker.address)
         for number in range(3):
             broker.restart(kill=number % 2 == 0)
-            assert consumer.list_topics(timeout=20).topics
+            assert consumer.list_topics(timeout=120).topics
         reached = leader_epochs(broker)
         broker.stop()
         run("restore", tmp_path / "b", tmp_path / "new")

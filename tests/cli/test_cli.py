@@ -25,7 +25,7 @@ class Cli:
         """What a command printed; fails unless it ends with this exit code."""
         command = [sys.executable, "-m", "faircopy", *arguments]
         run = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=60, env=self._environment
+            command, input=stdin, capture_output=True, text=True, timeout=120, env=self._environment
         )
         assert run.returncode == code, (run.returncode, run.stdout, run.stderr)
         return run.stdout + run.stderr
@@ -108,10 +108,10 @@ def test_groups(cli: Cli) -> None:
 def test_an_open_transaction_is_shown_and_unstuck(cli: Cli, broker: BrokerProcess) -> None:
     cli.run("topics", "create", "stuck", "-p", "1")
     producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "jobs/7", "log_level": 0})
-    producer.init_transactions(10)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce("stuck", b"x" * 1000, partition=0)
-    producer.flush(10)
+    producer.flush(60)
     (row,) = [row for row in cli.json("txn", "list") if row["transactional_id"] == "jobs/7"]
     assert (row["state"], row["group"], row["partitions"], row["messages"]) == (
         "Ongoing",

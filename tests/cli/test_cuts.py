@@ -30,7 +30,7 @@ def filled(broker: BrokerProcess) -> BrokerProcess:
     """A broker with transactions over all partitions and plain messages, and a restart in between."""
     admin = AdminClient({"bootstrap.servers": broker.address})
     for made in admin.create_topics([NewTopic(name, count) for name, count in TOPICS.items()]).values():
-        made.result(10)
+        made.result(60)
     commit(broker.address, 0)
     broker.restart(kill=False)
     commit(broker.address, 1)
@@ -41,17 +41,17 @@ def filled(broker: BrokerProcess) -> BrokerProcess:
 
 def commit(address: str, life: int) -> None:
     producer = Producer({"bootstrap.servers": address, "transactional.id": f"orders/{life}", "linger.ms": 0})
-    producer.init_transactions(10)
+    producer.init_transactions(60)
     plain = Producer({"bootstrap.servers": address, "linger.ms": 0})
     for number in range(TRANSACTIONS):
         producer.begin_transaction()
         for topic, partition in PLACES[number % 2 :]:
             for _ in range(number % 3 + 1):
                 producer.produce(topic, b"%d.%d" % (life, number), partition=partition)
-        producer.commit_transaction(10)
+        producer.commit_transaction(60)
         if number < PLAIN:
             plain.produce("orders", b"plain", partition=number % 2)
-            plain.flush(10)
+            plain.flush(60)
 
 
 def cut(address: str, starts: Offsets, **limits: int) -> tuple[Offsets, Offsets]:

@@ -70,7 +70,7 @@ class Asking:
         """One more message, in a batch of its own."""
         producer = Producer({"bootstrap.servers": self.broker.address})
         producer.produce(TOPIC, b"value", partition=0)
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
 
     def epochs(self) -> list[int]:
         """Those of all batches."""

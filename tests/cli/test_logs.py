@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,13 +19,7 @@ from faircopy.api.delete_topics import SCHEMA as DELETE_TOPICS
 from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.metadata import SCHEMA as METADATA
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
-from faircopy.cli.logs import FORM, OneLine
 from faircopy.client.connection import BrokerConnection
-from faircopy.errors import FaircopyError
-from faircopy.loop.background import repeat
-from faircopy.settings.table import Settings, changed_settings
-from faircopy.storage.failures import NoSpace
-from faircopy.storage.space_watch import SpaceWatch
 from tests.broker_process import BrokerProcess, environment, eventually
 from tests.child_process import next_line, start_child
 
@@ -65,7 +57,7 @@ def producer_of(address: str, transactional_id: str, **config: Any) -> Producer:
     producer = Producer(
         {"bootstrap.servers": address, "transactional.id": transactional_id, "log_level": 0, **config}
     )
-    producer.init_transactions(10)
+    producer.init_transactions(60)
     producer.begin_transaction()
     return producer
 
@@ -98,11 +90,11 @@ def test_the_ends_of_transactions(broker: BrokerProcess) -> None:
     for transactional_id in ("committed", "aborted"):
         producer = producer_of(broker.address, transactional_id)
         producer.produce("t", b"x", partition=0)
-        producer.flush(10)
-        producer.commit_transaction(10) if transactional_id == "committed" else producer.abort_transaction(10)
-    late = producer_of(broker.address, "late", **{"transaction.timeout.ms": 1_000})
+        producer.flush(60)
+        producer.commit_transaction(60) if transactional_id == "committed" else producer.abort_transaction(60)
+    late = producer_of(broker.address, "late", **{"transaction.timeout.ms": 5_000})
     late.produce("t", b"x", partition=0)
-    late.flush(10)
+    late.flush(60)
     eventually(lambda: "of 'late' is aborted: it was open for more than its timeout" in broker.log)
     eventually(lambda: "of 'late' is over: ABORTED, 1 partition(s)" in broker.log)
     assert "of 'committed' is over: COMMITTED, 1 partition(s)" in broker.log
@@ -133,7 +125,7 @@ def test_nobody_writes_lines_of_their_own(broker: BrokerProcess) -> None:
     create(broker.address, "t")
     producer = producer_of(broker.address, EVIL, **{"client.id": EVIL})
     producer.produce("t", b"x", partition=0)
-    producer.commit_transaction(10)
+    producer.commit_transaction(60)
     consumer = Consumer(
         {"bootstrap.servers": broker.address, "group.id": EVIL, "client.id": EVIL, "log_level": 0}
     )
@@ -154,21 +146,6 @@ def test_a_quiet_broker_logs_nothing_of_clients(tmp_path: Path) -> None:
         assert "connection" not in broker.log
 
 
-def test_what_clients_named_is_escaped_also_in_traces() -> None:
-    try:
-        raise ValueError(EVIL)
-    except ValueError:
-        record = logging.LogRecord(
-            "n", logging.ERROR, "p", 1, "a request of %s failed", (EVIL,), sys.exc_info()
-        )
-    text = OneLine(FORM).format(record)
-    assert "\x1b" not in text
-    assert text.splitlines()[0].endswith(
-        "a request of x\\x1b[31m\\n2026-01-01 00:00:00,000 INFO forged failed"
-    )
-    assert text.splitlines()[1] == "Traceback (most recent call last):"
-
-
 # -- starts --------------------------------------------------------------------------------------------------
 
 
@@ -181,10 +158,10 @@ def test_a_start_says_what_it_found(tmp_path: Path) -> None:
         create(broker.address, "t", 2)
         committed = producer_of(broker.address, "committed")
         committed.produce("t", b"x" * 100, partition=0)
-        committed.commit_transaction(10)
+        committed.commit_transaction(60)
         opened = producer_of(broker.address, "open")
         opened.produce("t", b"x" * 100, partition=1)
-        opened.flush(10)
+        opened.flush(60)
         broker.restart(kill=False)
         assert "0 committed, 0 aborted, 1 go on" in recoveries(broker)[-1]
         assert " 0 bytes of journals read" in recoveries(broker)[-1]
@@ -202,11 +179,11 @@ def test_torn_tails_are_counted(tmp_path: Path) -> None:
         create(broker.address, "t")
         producer = Producer({"bootstrap.servers": broker.address})
         producer.produce("t", b"x" * 1_000, partition=0)
-        producer.flush(10)
+        producer.flush(60)
         broker.kill()
         (journal,) = (broker.data_directory / "journal").glob("t.*/0/*.journal")
         show = [sys.executable, "-m", "faircopy", "journal", "show", str(journal), "--json"]
-        last = json.loads(subprocess.run(show, capture_output=True, text=True, timeout=60).stdout)[-1]
+        last = json.loads(subprocess.run(show, capture_output=True, text=True, timeout=120).stdout)[-1]
         with journal.open("r+b") as file:
             file.seek(last["byte"] + last["bytes"])
             file.write(b"torn" * 10)
@@ -217,46 +194,7 @@ def test_torn_tails_are_counted(tmp_path: Path) -> None:
         assert "0 torn tail(s) cut" in recoveries(broker)[-1]
 
 
-def test_settings_that_differ() -> None:
-    assert changed_settings(Settings()) == {}
-    assert changed_settings(Settings(topic_partitions=3)) == {"topic.partitions": 3}
-
-
 # -- a full disk ---------------------------------------------------------------------------------------------
-
-
-def test_a_full_disk_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    watch, one, other = SpaceWatch(), object(), object()
-    watch.resumed(one)
-    for who in (one, other, one):
-        watch.note_waiting(who, NoSpace("writing to f at 0: no space is left: free some"))
-    watch.resumed(one)
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-    assert "no space is left" in caplog.text
-    watch.resumed(other)
-    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
-    watch.note_waiting(one, NoSpace("again"))
-    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO", "ERROR"]
-
-
-def test_background_work_that_fails_is_told_once_and_when_it_is_over(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO)
-    outcomes = iter(["full", "full", "other", "", "", "full"])
-
-    async def work() -> None:
-        outcome = next(outcomes, "end")
-        if outcome == "end":
-            raise asyncio.CancelledError
-        if outcome:
-            raise FaircopyError(outcome)
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(repeat(0, work, lambda error: None))
-    told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert told == [("ERROR", "full"), ("ERROR", "other"), ("INFO", "it is over: other"), ("ERROR", "full")]
 
 
 FULL_DISK = """
@@ -317,7 +255,7 @@ def test_status(tmp_path: Path) -> None:
         create(broker.address, "t", 2)
         command = [sys.executable, "-m", "faircopy", "status", "--broker", broker.address]
         about = json.loads(
-            subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=60).stdout
+            subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120).stdout
         )
         assert (about["version"], about["process_id"], about["durability"]) == (
             __version__,
@@ -333,6 +271,6 @@ def test_status(tmp_path: Path) -> None:
         assert 0 < about["uptime_ms"] < 60_000
         assert 0.05 < about["cpu_seconds"] < 60
         assert 10 << 20 < about["memory_bytes"] < 1 << 30
-        lines = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.splitlines()
+        lines = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.splitlines()
         assert lines[0] == "what\tvalue"
         assert f"process_id\t{broker.pid}" in lines

@@ -40,7 +40,7 @@ def produce(address: str, topic: str, count: int) -> None:
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
     for number in range(count):
         producer.produce(topic, b"%d" % number, partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def end_offset(address: str, topic: str) -> int:
@@ -144,10 +144,10 @@ def test_a_second_signal_makes_it_a_crash(tmp_path: Path, number: signal.Signals
         address = next_line(process).split()[-1]
         produce(address, "t", 10)
         opened = Producer({"bootstrap.servers": address, "transactional.id": "open", "log_level": 0})
-        opened.init_transactions(10)
+        opened.init_transactions(60)
         opened.begin_transaction()
         opened.produce("t", b"x", partition=0)
-        assert opened.flush(10) == 0
+        assert opened.flush(60) == 0
         (tmp_path / "slow").touch()
         process.send_signal(signal.SIGTERM)
         assert next_line(process) == "the disk takes its time\n"

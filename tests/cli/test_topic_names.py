@@ -74,13 +74,13 @@ def topics_of(broker: BrokerProcess) -> set[str]:
 def produce(broker: BrokerProcess, name: str) -> None:
     producer = Producer({"bootstrap.servers": broker.address})
     producer.produce(name, name.encode(), partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def read_one(broker: BrokerProcess, name: str) -> bytes | None:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "g", "enable.auto.commit": False})
     consumer.assign([TopicPartition(name, 0, 0)])
-    message = consumer.poll(20)
+    message = consumer.poll(60)
     consumer.close()
     return message.value() if message else None
 

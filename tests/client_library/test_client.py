@@ -29,7 +29,7 @@ def asynchronous(scenario: Scenario) -> Callable[[BrokerProcess, Seen], None]:
 
     @wraps(scenario)
     def test(own_broker: BrokerProcess, seen: Seen) -> None:
-        asyncio.run(asyncio.wait_for(scenario(own_broker, seen), 60))
+        asyncio.run(asyncio.wait_for(scenario(own_broker, seen), 240))
 
     return test
 

@@ -9,8 +9,6 @@ import pytest
 
 from faircopy.client import EARLIEST, LATEST, BlockingClient, DataLost, OutcomeUnknown, RequestFailed
 from faircopy.client.connection import BrokerConnection
-from faircopy.client.reading import whole_batches
-from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess
 from tests.joint.asking import PARTITIONS, TOPIC
 
@@ -106,15 +104,6 @@ def test_large_records_come_in_pieces(own_broker: BrokerProcess) -> None:
         assert len(pieces) > 2
         assert [record.value for record in client.read(*EVERYWHERE[0], 0, 20)] == values
         assert [record.value for record in client.read(*EVERYWHERE[0], 5, 7)] == values[5:7]
-
-
-def test_batches_that_are_cut_are_left_for_the_next_piece() -> None:
-    first = build_batch([NewRecord(b"a"), NewRecord(b"b")], base_offset=5)
-    second = build_batch([NewRecord(b"c")], base_offset=7)
-    assert whole_batches(first + second, 5) == (first + second, 8)
-    assert whole_batches(first + second[:-1], 5) == (first, 7)
-    assert whole_batches(first[:-1], 5) == (b"", 5)
-    assert whole_batches(b"", 5) == (b"", 5)
 
 
 def test_readers_give_up_their_fetch(own_broker: BrokerProcess) -> None:

@@ -31,7 +31,7 @@ def make_topics(address: str, *names: str, **configs: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     settings = {name.replace("_", "."): value for name, value in configs.items()}
     for made in admin.create_topics([NewTopic(name, PARTITIONS, config=settings) for name in names]).values():
-        made.result(10)
+        made.result(60)
 
 
 def published(directory: Path, table: str) -> list[dict[str, Any]]:
@@ -81,11 +81,10 @@ def test_a_shared_table_over_kills_of_broker_and_publisher(
             producer = write(broker.address, producer, number, acked)
             check_whole(published(broker.data_directory, "both"))
         assert len(acked) > TRANSACTIONS // 2
-        ends = eventually(lambda: everything_published(broker, acked), 30)
-        assert ends
+        eventually(lambda: everything_published(broker, acked))
         broker.restart()
         write(broker.address, None, TRANSACTIONS, acked)
-        assert eventually(lambda: everything_published(broker, acked), 30)
+        eventually(lambda: everything_published(broker, acked))
 
 
 def write(address: str, producer: Producer | None, number: int, acked: list[int]) -> Producer | None:
@@ -95,15 +94,15 @@ def write(address: str, producer: Producer | None, number: int, acked: list[int]
             producer = Producer(
                 {"bootstrap.servers": address, "transactional.id": "plain", "linger.ms": 0, "log_level": 0}
             )
-            producer.init_transactions(10)
+            producer.init_transactions(60)
         producer.begin_transaction()
         for part in range(4):
             topic = "left" if part % 2 else "right"
             producer.produce(topic, f"{number}:{part}", partition=(number + part // 2) % PARTITIONS)
         if is_aborted(number):
-            producer.abort_transaction(10)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(10)
+            producer.commit_transaction(60)
             acked.append(number)
         return producer
     except KafkaException:
@@ -149,7 +148,7 @@ def test_a_table_can_be_turned_off_and_goes_with_its_topic(fresh_broker: BrokerP
     eventually(lambda: len(published(fresh_broker.data_directory, "on")) == 1)
     assert not (plain / "off").exists()
     admin = AdminClient({"bootstrap.servers": address})
-    admin.delete_topics(["on"])["on"].result(10)
+    admin.delete_topics(["on"])["on"].result(60)
     eventually(lambda: not (plain / "on").exists())
     make_topics(address, "on")
     producer.produce("on", b"new", partition=0)
@@ -159,7 +158,7 @@ def test_a_table_can_be_turned_off_and_goes_with_its_topic(fresh_broker: BrokerP
 
 
 def test_the_publisher_ends_when_there_is_nothing_to_do(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, "plain.idle.ms=200", "plain.interval.ms=50") as broker:
+    with BrokerProcess(tmp_path, "plain.idle.ms=3000", "plain.interval.ms=50") as broker:
         make_topics(broker.address, "t")
         producer = Producer({"bootstrap.servers": broker.address})
         producer.produce("t", b"1", partition=0)
@@ -187,7 +186,7 @@ def test_deleted_records_leave_the_table(tmp_path: Path) -> None:
         for deleted in admin.delete_records(
             [TopicPartition(topic, 0, 1) for topic in ("goes", "stays")]
         ).values():
-            deleted.result(10)
+            deleted.result(60)
         eventually(lambda: published(broker.data_directory, "goes") == [])
         files = broker.data_directory / "plain" / "goes"
         eventually(lambda: [path.name for path in files.glob("d-*..*.parquet")] == [])
@@ -209,7 +208,7 @@ def test_deleted_records_leave_files_that_have_others(tmp_path: Path, killed: st
         eventually(lambda: len(published(broker.data_directory, "t")) == 20)
         admin = AdminClient({"bootstrap.servers": broker.address})
         place = TopicPartition("t", 0, 4)
-        admin.delete_records([place])[place].result(10)
+        admin.delete_records([place])[place].result(60)
         if killed == "broker":
             broker.restart()
         elif killed == "publisher" and (publisher := publisher_of(broker)) is not None:
@@ -234,5 +233,5 @@ def keys_of(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
 def assert_sound(broker: BrokerProcess) -> None:
     """`faircopy verify` finds nothing."""
     command = [sys.executable, "-m", "faircopy", "verify", str(broker.data_directory), "--json"]
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
     assert json.loads(ran.stdout) == [], ran.stdout

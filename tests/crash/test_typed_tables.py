@@ -40,7 +40,7 @@ def set_configs(address: str, topic: str, **configs: str) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=changes)
     admin = AdminClient({"bootstrap.servers": address})
-    admin.incremental_alter_configs([resource])[resource].result(10)
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def rows_of(broker: BrokerProcess, table: str) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def send(address: str, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": address})
     for value in values:
         producer.produce(topic, value, partition=0)
-    producer.flush(10)
+    producer.flush(60)
 
 
 def test_dead_letters_over_kills_of_broker_and_publisher(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_dead_letters_over_kills_of_broker_and_publisher(tmp_path: Path) -> None
                 set_configs(broker.address, "t", plain_schema=WIDER)
             producer = write(broker.address, producer, number, acked)
         assert len(acked) > TRANSACTIONS // 2
-        assert eventually(lambda: has_everything(broker, acked), 30)
+        eventually(lambda: has_everything(broker, acked))
         columns = {name for row in rows_of(broker, "t") for name in row}
         assert {"id", "name", "more", "_corrupt_record"} <= columns
         broker.stop()
@@ -91,12 +91,12 @@ def write(address: str, producer: Producer | None, number: int, acked: list[int]
             producer = Producer(
                 {"bootstrap.servers": address, "transactional.id": "typed", "linger.ms": 0, "log_level": 0}
             )
-            producer.init_transactions(10)
+            producer.init_transactions(60)
         producer.begin_transaction()
         for part in range(2):
             producer.produce("t", json.dumps({"id": number, "name": f"{part}"}), partition=part % PARTITIONS)
         producer.produce("t", f"bad {number}", partition=number % PARTITIONS)
-        producer.commit_transaction(10)
+        producer.commit_transaction(60)
         acked.append(number)
         return producer
     except KafkaException:
@@ -131,7 +131,7 @@ def test_a_bad_value_stops_the_table_until_somebody_decides(tmp_path: Path) -> N
         set_configs(broker.address, "t", plain_bad_values="keep")
         eventually(lambda: [row["id"] for row in rows_of(broker, "t")] == [1, 2, None])
         admin = AdminClient({"bootstrap.servers": broker.address})
-        admin.delete_records([TopicPartition("u", 0, 3)])[TopicPartition("u", 0, 3)].result(10)
+        admin.delete_records([TopicPartition("u", 0, 3)])[TopicPartition("u", 0, 3)].result(60)
         send(broker.address, "u", b'{"id": 4}')
         set_configs(broker.address, "u", retention_ms="100000000")  # any change: it is not to wait a minute
         eventually(lambda: [row["id"] for row in rows_of(broker, "u")][-1] == 4)
@@ -155,4 +155,4 @@ def test_settings_that_a_table_can_not_have_are_refused(fresh_broker: BrokerProc
         config = {"plain.value.format": "json", "plain.schema": "id double", "plain.table": "another"}
         new = NewTopic("v", 1, config=config)
         with pytest.raises(KafkaException, match="share the plain table 'another'"):
-            admin.create_topics([new], validate_only=validate_only)["v"].result(10)
+            admin.create_topics([new], validate_only=validate_only)["v"].result(60)

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.child_process import next_line, start_child
+from tests.requirements import missing
+
 
 class SmallDisk:
     """A file system that only some commands see: those that have `inside` before them.
@@ -42,15 +45,17 @@ def can_mount() -> bool:
 
 @contextmanager
 def small_disk(mounted: Path, size_mib: int) -> Iterator[SmallDisk]:
-    """A disk of so many MiB at a directory, as long as this is open."""
+    """A disk of so many MiB at a directory, as long as this is open. Skips the test if there can be none."""
+    if not can_mount():
+        missing("no user namespaces, to mount a small file system")
     mounted.mkdir()
     script = 'mount -t tmpfs -o "size=$2m" faircopy "$1" && echo mounted && exec cat'
     command = ["unshare", "-Urm", "sh", "-c", script, "sh", str(mounted), str(size_mib)]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    holder = start_child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert holder.stdin is not None
     assert holder.stdout is not None
     try:
-        assert holder.stdout.readline() == "mounted\n"
+        assert next_line(holder) == "mounted\n"
         yield SmallDisk(holder.pid, mounted)
     finally:
         holder.stdin.close()

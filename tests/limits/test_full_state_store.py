@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limits.small_disk import can_mount, small_disk
-
-pytestmark = pytest.mark.skipif(not can_mount(), reason="needs user namespaces, to mount a small file system")
+from tests.limits.small_disk import small_disk
 
 PROGRAM = """
 import asyncio, os, sys

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -54,7 +53,7 @@ def make(directory: Path, *, kill: bool, settings: Iterable[str] = ()) -> Made:
     made = Made(directory)
     with made.broker(*settings) as broker:
         create_topics(broker.address)
-        write(broker.address)
+        write(broker.address, lambda count: eventually(lambda: is_published(made, "audit", count)))
         made.content = {
             (topic, partition): read(broker.address, topic, partition)
             for topic, partitions in TOPICS.items()
@@ -74,18 +73,21 @@ def create_topics(address: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     topics = [NewTopic(name, count, config={"segment.bytes": "16384"}) for name, count in TOPICS.items()]
     for made in admin.create_topics(topics).values():
-        made.result(10)
+        made.result(60)
 
 
-def write(address: str) -> None:
-    """Transactions that commit, one that aborts, one that stays open, plain messages, offsets of a group."""
+def write(address: str, await_published: Callable[[int], object]) -> None:
+    """Transactions that commit, one that aborts, one that stays open, plain messages, offsets of a group.
+
+    The table `audit` gets several files: `await_published` returns when it has so many rows.
+    """
     plain = Producer({"bootstrap.servers": address, "linger.ms": 0})
     open_one = transactional(address, "open/1")
     open_one.begin_transaction()
     for partition in range(2):
         open_one.produce("orders", b"open" * 20, partition=partition)
     open_one.produce("bulk", b"open" * 20, partition=0)
-    open_one.flush(10)
+    open_one.flush(60)
     group = Consumer({"bootstrap.servers": address, "group.id": "group", "enable.auto.commit": False})
     group.assign([TopicPartition("orders", 0, 0)])
     producer = transactional(address, "orders/1")
@@ -97,19 +99,20 @@ def write(address: str) -> None:
             )
         producer.produce("audit", b"%d " % number * 10, partition=0)
         offsets = [TopicPartition("orders", 0, number)]
-        producer.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), 10)
-        producer.flush(10)  # or an abort might come before anything was sent
+        producer.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), 60)
+        producer.flush(60)  # or an abort might come before anything was sent
         if number % 6 == 5:
-            producer.abort_transaction(10)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(10)
+            producer.commit_transaction(60)
         plain.produce("orders", b"plain %d" % number * 40, partition=number % 2)
-        plain.flush(10)
-        time.sleep(0.06 if number % 4 == 0 else 0)
+        plain.flush(60)
+        if number % 4 == 0:
+            await_published(number + 1 - number // 6)
     for number in range(14):
         plain.produce("bulk", bytes([number]) * LARGE_BYTES, partition=number % 2)
         plain.produce("bulk", bytes([number]) * LARGE_BYTES, partition=number % 2)
-        plain.flush(10)
+        plain.flush(60)
     group.commit(offsets=[TopicPartition("audit", 0, 3)], asynchronous=False)
     group.close()
 
@@ -118,7 +121,7 @@ def transactional(address: str, name: str) -> Producer:
     producer = Producer(
         {"bootstrap.servers": address, "transactional.id": name, "log_level": 0, "linger.ms": 0}
     )
-    producer.init_transactions(10)
+    producer.init_transactions(60)
     return producer
 
 
@@ -127,10 +130,10 @@ def read(address: str, topic: str, partition: int) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": address, "group.id": "reader", "enable.auto.commit": False})
     place = TopicPartition(topic, partition, 0)
     consumer.assign([place])
-    _, end = consumer.get_watermark_offsets(place, 10)
+    _, end = consumer.get_watermark_offsets(place, 60)
     found: list[bytes] = []
     while len(found) < end:
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert message is not None and message.error() is None, message and message.error()
         value = message.value()
         assert value is not None

@@ -49,10 +49,10 @@ def make(directory: Path, *, kill: bool) -> None:
         open_one.begin_transaction()
         for topic in OPEN:
             open_one.produce(topic, b"open 1", partition=0)
-        open_one.flush(10)
+        open_one.flush(60)
         write(broker.address)
         open_one.produce(OPEN[0], b"open 2", partition=0)
-        open_one.flush(10)
+        open_one.flush(60)
         known = {"killed": kill, "content": read_all(broker.address), "offset": committed(broker.address)}
         broker.kill() if kill else broker.stop()
     (directory / "known.json").write_text(json.dumps(known))
@@ -73,13 +73,13 @@ def create_topics(address: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     topics = [NewTopic(name, count, config={"retention.ms": "-1"}) for name, count in TOPICS.items()]
     for made in admin.create_topics(topics).values():
-        made.result(10)
+        made.result(60)
 
 
 def transactional(address: str, name: str) -> Producer:
     settings: dict[str, Any] = {"bootstrap.servers": address, "transactional.id": name, "linger.ms": 0}
     producer = Producer(settings | {"transaction.timeout.ms": int(FOR_EVER_MS)})
-    producer.init_transactions(10)
+    producer.init_transactions(60)
     return producer
 
 
@@ -98,16 +98,16 @@ def write(address: str) -> None:
         producer.send_offsets_to_transaction(
             [TopicPartition("orders", 0, number)], group.consumer_group_metadata(), 10
         )
-        producer.flush(10)
+        producer.flush(60)
         if number % 6 == 5:
-            producer.abort_transaction(10)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(10)
+            producer.commit_transaction(60)
         plain.produce("orders", b"plain %d" % number, partition=number % 2)
-        plain.flush(10)
+        plain.flush(60)
     for number in range(BULK):
         plain.produce("bulk", bytes([number]) * BULK_BYTES, partition=0)
-        plain.flush(10)
+        plain.flush(60)
     group.close()
 
 
@@ -124,10 +124,10 @@ def read(address: str, topic: str, partition: int) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": address, "group.id": "reader", "enable.auto.commit": False})
     place = TopicPartition(topic, partition, 0)
     consumer.assign([place])
-    _, end = consumer.get_watermark_offsets(place, 10)
+    _, end = consumer.get_watermark_offsets(place, 60)
     found: list[bytes] = []
     while len(found) < end:
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert message is not None and message.error() is None
         value = message.value()
         assert value is not None

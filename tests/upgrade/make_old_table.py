@@ -40,19 +40,19 @@ def make(directory: Path) -> None:
     """A broker's directory, in a tar file."""
     with BrokerProcess(directory, *SETTINGS) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address})
-        admin.create_topics([NewTopic("orders", PARTITIONS)])["orders"].result(10)
+        admin.create_topics([NewTopic("orders", PARTITIONS)])["orders"].result(60)
         table = broker.data_directory / "plain" / "orders"
         plain = Producer({"bootstrap.servers": broker.address})
         producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "orders/1"})
-        producer.init_transactions(10)
+        producer.init_transactions(60)
         for number in range(PUBLICATIONS):
             before = count(table)
             producer.begin_transaction()
             for partition in range(PARTITIONS):
                 producer.produce("orders", VALUE % number, partition=partition)
                 plain.produce("orders", VALUE % number, partition=partition)
-            producer.commit_transaction(10)
-            plain.flush(10)
+            producer.commit_transaction(60)
+            plain.flush(60)
             eventually(lambda before=before: count(table) > before)  # type: ignore[misc]
         broker.kill()
     with tarfile.open(directory / f"table_format_{FORMAT}.tar.gz", "w:gz") as archive:

@@ -44,7 +44,7 @@ def keys_of(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
 
 def relocate(table: Path) -> None:
     command = [sys.executable, "-m", "faircopy", "tables", "relocate", str(table)]
-    subprocess.run(command, check=True, env=environment(), timeout=60, capture_output=True)
+    subprocess.run(command, check=True, env=environment(), timeout=120, capture_output=True)
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -73,7 +73,7 @@ def test_an_old_table_goes_on(tmp_path: Path, version: int) -> None:
         assert (found[ROWS + 1], found[0]) == (101, None)
         place = TopicPartition("orders", 0, 7)
         admin = AdminClient({"bootstrap.servers": broker.address})
-        admin.delete_records([place])[place].result(10)
+        admin.delete_records([place])[place].result(60)
         broker.restart()
         left = sorted(key for key in everything if key[0] or key[1] >= place.offset)
         eventually(lambda: keys_of(rows_of(table)) == left)
@@ -85,4 +85,4 @@ def test_an_old_table_goes_on(tmp_path: Path, version: int) -> None:
 def send(address: str, number: int) -> None:
     producer = Producer({"bootstrap.servers": address})
     producer.produce("orders", VALUE % number, partition=0)
-    producer.flush(10)
+    producer.flush(60)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entr
 from faircopy.verify.log_files import LogFile, log_files
 from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess, environment
+from tests.seeds import seed_for
 from tests.upgrade.make_old_directory import SETTINGS, TOPICS, committed, read, transactional
 
 HERE = Path(__file__).parent
@@ -74,7 +74,7 @@ class Found:
     def verify(self) -> list[dict[str, object]]:
         """What `faircopy verify` finds."""
         command = [sys.executable, "-m", "faircopy", "verify", str(self.data), "--json"]
-        ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
         assert ran.returncode in (0, 1), ran.stderr
         findings: list[dict[str, object]] = json.loads(ran.stdout)
         return findings
@@ -96,10 +96,9 @@ def stopped(tmp_path: Path) -> Found:
 
 
 @pytest.fixture
-def chance() -> Iterator[random.Random]:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    yield random.Random(seed)
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Chance of a seed that is printed."""
+    return random.Random(seed_for(request.node.name))
 
 
 def check_content(address: str, found: Found) -> None:
@@ -118,10 +117,10 @@ def commit_more(address: str, found: Found, number: int) -> None:
         for partition in range(partitions):
             producer.produce(topic, b"new %d" % number, partition=partition)
             found.content[f"{topic}-{partition}"].append(b"new %d" % number)
-    producer.commit_transaction(10)
+    producer.commit_transaction(60)
     plain = Producer({"bootstrap.servers": address})
     plain.produce("audit", b"plain", partition=0)
-    plain.flush(10)
+    plain.flush(60)
     found.content["audit-0"].append(b"plain")
 
 
@@ -311,7 +310,7 @@ def run(*arguments: str) -> None:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=60,
+        timeout=120,
     )
     assert ran.returncode == 0, ran.stderr + ran.stdout
 
@@ -337,7 +336,7 @@ def commit_to_audit(address: str) -> None:
     producer = transactional(address, "audit/1")
     producer.begin_transaction()
     producer.produce("audit", b"others go on", partition=0)
-    producer.commit_transaction(10)
+    producer.commit_transaction(60)
 
 
 def test_a_start_that_fails_upgrades_nothing(killed: Found) -> None:

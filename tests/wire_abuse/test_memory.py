@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-import psutil
 from confluent_kafka import Producer
 
 from faircopy.api.api_versions import SCHEMA as API_VERSIONS
@@ -91,8 +90,7 @@ def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
     """Eighty members want to say 7 MiB each, and wait to join for so long that all are there at once."""
     settings = ("groups.max.bytes=33554432", "group.initial.rebalance.delay.ms=60000", "durability=os")
     with BrokerProcess(tmp_path, *settings) as broker:
-        process = psutil.Process(broker.pid)
-        before = process.memory_info().rss
+        before = memory_bytes(broker)
         host, port = broker.address.split(":")
         connections, errors = [], Counter[int]()
         for number in range(80):
@@ -104,11 +102,11 @@ def test_what_members_say_is_bounded_and_goes_with_them(tmp_path: Path) -> None:
                 frame = memoryview(received(connection, size))
                 errors[decode_response(JOIN_GROUP, 3, frame)[1].error_code] += 1
         assert errors == {ErrorCode.COORDINATOR_NOT_AVAILABLE: 76}
-        assert process.memory_info().rss - before < 150 * MIB
+        assert memory_bytes(broker) - before < 150 * MIB
         for connection in connections:
             connection.close()
         # Less than one frame. Without `give_memory_back`, one to three of them stay in most runs.
-        eventually(lambda: process.memory_info().rss - before < 7 * MIB)
+        eventually(lambda: memory_bytes(broker) - before < 7 * MIB)
         with socket.create_connection((host, int(port)), timeout=60) as connection:
             connection.sendall(joining(100, 7 * MIB))
             eventually(lambda: members_of("group-100", broker) == 1)
