@@ -8,19 +8,27 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.backup.as_of import as_of
 from tests.broker_process import BrokerProcess
 from tests.checker.check import check
 from tests.checker.history import Final, Operation, Result, Transaction
+from tests.clients.litter import WARNINGS_OF_OTHERS, collected
 from tests.clients.talk import create_topic
 from tests.seeds import seed_for
 from tests.soak.ending import read_all, whole_table
 from tests.soak.processes import ClientProcess
 from tests.soak.record import read_recorded
 from tests.soak.stage import LIBRARIES, TABLE, TABLE_TOPICS, TOPICS, now
+
+__all__ = ["collected"]  # a fixture
+pytestmark = [pytest.mark.filterwarnings(warning) for warning in WARNINGS_OF_OTHERS]
 
 SETTINGS = (
     "journal.segment.bytes=1048576",
@@ -31,7 +39,7 @@ SETTINGS = (
     "group.min.session.timeout.ms=500",
     "plain.interval.ms=500",
 )
-LOAD_SECONDS = 4.0
+COMMITS = 100  # of all clients, before each backup
 
 
 def faircopy(*words: str | Path) -> dict[str, Any]:
@@ -41,6 +49,24 @@ def faircopy(*words: str | Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stdout + done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     return said
+
+
+async def load(clients: Sequence[ClientProcess], commits: int) -> None:
+    """Return when so many more transactions have committed, and one or more have aborted."""
+    before = ended(clients)
+    while (more := ended(clients) - before)["ok"] < commits or not more["failed"]:
+        assert all(client.is_running for client in clients)
+        await asyncio.sleep(0.1)
+
+
+def ended(clients: Sequence[ClientProcess]) -> Counter[str]:
+    return sum((client.ended for client in clients), Counter[str]())
+
+
+async def sealed_files(data_directory: Path) -> None:
+    """Return when a log has a file that does not change any more."""
+    while not any(len(list(log.glob("*.log"))) > 1 for log in (data_directory / "log").glob("*/*")):
+        await asyncio.sleep(0.1)
 
 
 async def under_load(
@@ -59,12 +85,13 @@ async def under_load(
         for client in clients:
             await client.start(chosen.getrandbits(48))
         for _ in range(2):
-            await asyncio.sleep(LOAD_SECONDS)
+            await load(clients, COMMITS)
+            await sealed_files(broker.data_directory)
             asked = now()
             outcome = await asyncio.to_thread(faircopy, "backup", backups, "--broker", broker.address)
             made.append((asked, now(), Path(outcome["path"])))
         assert outcome["kept_bytes"] > 0, "the second backup takes over what has not changed"
-        await asyncio.sleep(1)
+        await load(clients, COMMITS // 10)
         await asyncio.gather(*(client.end(signal.SIGTERM) for client in clients))
     finally:
         for client in clients:

@@ -19,7 +19,7 @@ from faircopy.storage.system import mounted
 from tests.broker_process import BrokerProcess
 from tests.clients.talk import create_topic, delete_topic
 
-CONSUME_SECONDS = 30.0
+CONSUME_SECONDS = 60.0
 
 
 @pytest.fixture

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -126,12 +129,29 @@ async def test_a_kill_between_writing_and_committing_aborts(own_broker: BrokerPr
         assert seen() == [b"again"]
 
 
+@contextlib.asynccontextmanager
+async def refused_connection() -> AsyncIterator[None]:
+    """Go on, after the block, when a connection was refused."""
+    connect, refused = asyncio.open_connection, asyncio.Event()
+
+    async def noted(*arguments: Any) -> Any:
+        try:
+            return await connect(*arguments)
+        except OSError:
+            refused.set()
+            raise
+
+    with mock.patch.object(asyncio, "open_connection", noted):
+        yield
+        await refused.wait()
+
+
 @asynchronous
 async def test_calls_wait_for_a_broker_that_comes_back(own_broker: BrokerProcess, seen: Seen) -> None:
     async with Client(own_broker.address) as client:
         own_broker.kill()
-        joining = asyncio.create_task(join(client, "r", 0))
-        await asyncio.sleep(0.2)
+        async with refused_connection():
+            joining = asyncio.create_task(join(client, "r", 0))
         await asyncio.to_thread(own_broker.start)
         member = await joining
         await member.send(TOPIC, b"value")
@@ -141,7 +161,7 @@ async def test_calls_wait_for_a_broker_that_comes_back(own_broker: BrokerProcess
 
 @asynchronous
 async def test_without_a_broker_the_outcome_is_unknown(own_broker: BrokerProcess, seen: Seen) -> None:
-    async with Client(own_broker.address, timeout_seconds=0.5) as client:
+    async with Client(own_broker.address, timeout_seconds=2) as client:
         own_broker.kill()
         with pytest.raises(OutcomeUnknown, match="Connection refused"):
             await client.commit("job", run="r", key=0, members=[])

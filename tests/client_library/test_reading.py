@@ -72,7 +72,7 @@ def test_members_of_one_joint_commit_have_one_txid(own_broker: BrokerProcess) ->
 
 
 def test_what_is_not_there_is_told(own_broker: BrokerProcess) -> None:
-    with BlockingClient(own_broker.address, timeout_seconds=2) as client:
+    with BlockingClient(own_broker.address) as client:
         write(client)
         assert client.offsets_at({EVERYWHERE[0]: EARLIEST, EVERYWHERE[1]: LATEST}) == {
             EVERYWHERE[0]: 0,
@@ -87,11 +87,17 @@ def test_what_is_not_there_is_told(own_broker: BrokerProcess) -> None:
             list(client.read(*EVERYWHERE[0], 999, 1000))
         with pytest.raises(RequestFailed):
             client.spans(*EVERYWHERE[0], 999, 1000)
-        with pytest.raises(OutcomeUnknown, match="joint-0 has nothing at offset 60 after 2 s"):
-            list(client.read(*EVERYWHERE[0], 50, 70))
-        with pytest.raises(OutcomeUnknown, match="joint-0 has nothing at offset 60 after 2 s"):
-            client.spans(*EVERYWHERE[0], 50, 70)
         assert client.topics()[TOPIC].partitions == PARTITIONS
+
+
+def test_what_does_not_come_is_not_awaited_for_ever(own_broker: BrokerProcess) -> None:
+    with BlockingClient(own_broker.address) as client:
+        write(client)
+    with BlockingClient(own_broker.address, timeout_seconds=2) as impatient:
+        with pytest.raises(OutcomeUnknown, match="joint-0 has nothing at offset 60 after 2 s"):
+            list(impatient.read(*EVERYWHERE[0], 50, 70))
+        with pytest.raises(OutcomeUnknown, match="joint-0 has nothing at offset 60 after 2 s"):
+            impatient.spans(*EVERYWHERE[0], 50, 70)
 
 
 def test_large_records_come_in_pieces(own_broker: BrokerProcess) -> None:

@@ -20,7 +20,7 @@ from tests.broker_process import BrokerProcess, eventually
 
 LIMIT = 256
 PARTITIONS = 600
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 
 @pytest.fixture(params=["os", "fsync"])

@@ -14,7 +14,7 @@ from tests.simulation.coverage import Coverage
 from tests.soak.proxy import HOST, OLDER_CONNECTIONS, REQUEST, Proxy, closed, correlation_id_of, read_frame
 from tests.soak.weather import Fate, Weather
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 FIRST, SECOND = (
     OLDER_CONNECTIONS,
     2 * OLDER_CONNECTIONS + 1,
