@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
+from click.testing import CliRunner
+
+from faircopy.cli.main import cli
 from tests.broker_process import BrokerProcess, eventually
 from tests.clients.conftest import CLIENTS
 from tests.clients.talk import Talk, commit_values, create_topic
 
 # Long enough to use an id on a busy machine.
-SETTINGS = ("transactional.id.expiration.ms=8000",)
+SETTINGS = ("transactional.id.expiration.ms=5000",)
 IDS = 2
 
 
@@ -31,8 +32,8 @@ def use_each_once(broker: BrokerProcess, topic: str) -> list[bytes]:
 def entries(broker: BrokerProcess, topic: str) -> list[dict[str, Any]]:
     """The entries of the topic's only journal, as `faircopy journal show` prints them."""
     (journal,) = (broker.data_directory / "journal").glob(f"{topic}.*/0")
-    command = [sys.executable, "-m", "faircopy", "journal", "show", str(journal), "--json", "-n", "1000"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = CliRunner().invoke(cli, ["journal", "show", str(journal), "--json", "-n", "1000"])
+    assert done.exit_code == 0, done.output
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 

@@ -99,7 +99,7 @@ def test_members_that_do_not_come_back_are_missed_after_a_restart(broker: Broker
     create_topic(broker.address, topic, PARTITIONS)
     with Talk(CLIENTS[0], broker.address) as talk:
         # As long as it takes to start a broker on a busy machine, and to ask it.
-        member = talk.member(topic, topic, session_ms=10_000)
+        member = talk.member(topic, topic, session_ms=6_000)
         eventually(lambda: member.share)
         broker.kill()
         talk.close(member)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.child_process import start_child
+
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 280
 SOAKS_MAX = 2
@@ -20,8 +22,12 @@ pytestmark = pytest.mark.timeout(SOAKS_MAX * SECONDS_MAX + 20)
 def soak(directory: Path, *arguments: str) -> dict[str, Any]:
     """The output of `python -m tests.soak`. Its seed is printed; its files are in `directory`."""
     command = [sys.executable, "-m", "tests.soak", "--json", "--keep", str(directory), *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=SECONDS_MAX, cwd=ROOT)
-    outcome: dict[str, Any] = json.loads(done.stdout)
+    with start_child(command, stdout=subprocess.PIPE, cwd=ROOT) as done:
+        try:
+            said, _ = done.communicate(timeout=SECONDS_MAX)
+        finally:
+            done.kill()
+    outcome: dict[str, Any] = json.loads(said)
     is_good = outcome["verdict"] == "valid" and not outcome["failures"]
     assert done.returncode == (0 if is_good else 1)
     return outcome
