@@ -295,7 +295,7 @@ def test_a_bomb_is_not_inflated(broker: BrokerProcess) -> None:
 def test_a_search_by_time_does_not_inflate_what_is_large(fresh_broker: BrokerProcess) -> None:
     """A fresh broker, since what others had inflated would hide it."""
     create_topic(fresh_broker.address, TOPIC)
-    plain = build_batch([NewRecord(bytes(40 << 20))])
+    plain = build_batch([NewRecord(bytes(60 << 20))])
     batch = recompressed(plain, bytes(cramjam.zstd.compress(plain[HEADER_BYTES:])))
     assert produce(fresh_broker, batch).error_code == ErrorCode.NONE
     before = memory_peak_bytes(fresh_broker)
