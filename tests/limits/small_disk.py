@@ -39,8 +39,11 @@ class SmallDisk:
 
 def can_mount() -> bool:
     """Whether this user may make namespaces."""
-    made = subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False)
-    return made.returncode == 0
+    try:
+        subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 @contextmanager
