@@ -39,7 +39,7 @@ SETTINGS = (
     "group.min.session.timeout.ms=500",
     "plain.interval.ms=500",
 )
-COMMITS = 100  # of all clients, before each backup
+COMMITS = 60  # of all clients, before each backup
 
 
 def faircopy(*words: str | Path) -> dict[str, Any]:

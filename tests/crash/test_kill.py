@@ -118,7 +118,7 @@ def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str, sha
         for writer in writers:
             writer.start()
         for _ in range(KILLS):
-            await_commits(writers, chance.randint(1, 100))
+            await_commits(writers, chance.randint(1, 40))
             broker.restart(kill=chance.random() < 0.8)
         await_commits(writers, 20)
         stop.set()
