@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -21,6 +22,15 @@ def test_a_small_demo_passes() -> None:
     assert "no:" not in run.stdout
 
 
+@pytest.fixture
+def _interrupts_are_heard() -> Iterator[None]:
+    """Tests that a shell runs in the background would hand on that SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interrupts_are_heard")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_demo_that_is_ended_ends_all_that_it_has_started(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "faircopy", "demo", "--no-spark"]
