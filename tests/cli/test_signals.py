@@ -189,7 +189,7 @@ def test_a_signal_that_is_sent_twice_is_one(tmp_path: Path) -> None:
 
 
 def test_the_publisher_outlives_signals_that_are_for_the_broker(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path) as broker:
+    with BrokerProcess(tmp_path, "plain.interval.ms=50") as broker:
         produce(broker.address, "t", 10)
         (publisher,) = eventually(lambda: psutil.Process(broker.pid).children())
         eventually(lambda: rows_files(broker))
