@@ -24,7 +24,7 @@ INPUT_SECONDS_MAX = 10
 POLL_SECONDS = 0.5
 # A process inherits its parent's peak memory, which libFuzzer takes for its own: so a shell stands between.
 OF_A_SMALL_PARENT = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 600  # on a busy machine: it imports much, and runs the kept corpus
 LOG_LINES_SHOWN = 30
 UNCAUGHT = " === Uncaught Python exception: ==="
 

@@ -16,9 +16,9 @@ from rich.table import Table
 from tests.checker.history import write_history
 from tests.seeds import seeds_for
 from tests.simulation.coverage import Coverage
+from tests.simulation.parts import wrong_with
 from tests.simulation.run import Outcome, simulate
 
-FINDINGS_SHOWN = 5
 COVERING_SEEDS = 200  # this many seeds must meet everything
 
 
@@ -85,10 +85,8 @@ def progress_on(console: Console) -> Progress:
 
 def show(console: Console, outcome: Outcome) -> None:
     """Print what is wrong with a seed, and how to reproduce it."""
-    console.print(f"[bold red]seed {outcome.seed}[/]: {outcome.checked.verdict.value}")
-    for line in [*outcome.failures, *map(str, outcome.checked.findings)][:FINDINGS_SHOWN]:
-        console.print(f"  {line}", markup=False)
-    console.print(f"  again: make simulate SEED={outcome.seed}")
+    for line in wrong_with(outcome):
+        console.print(line, markup=False)
 
 
 def table_of(coverage: Coverage) -> Table:

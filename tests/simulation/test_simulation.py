@@ -1,37 +1,35 @@
-"""Seeds of the simulation: each one passes, and gives the same run at any time and place."""
+"""Many seeds of the simulation: each one passes, and together they meet everything."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
 from tests.seeds import seeds_for
-from tests.simulation.run import simulate
+from tests.simulation.__main__ import COVERING_SEEDS
+from tests.simulation.parts import missed_by, part_of
 
-SEEDS = seeds_for("the same history", 2)
-
-
-@pytest.mark.timeout(900)
-def test_seeds_are_good_and_meet_everything() -> None:
-    arguments = [sys.executable, "-m", "tests.simulation", "--seeds", "200"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+PART_SEEDS = 25
+SEEDS = seeds_for("simulation", COVERING_SEEDS)
+PARTS = [SEEDS[first : first + PART_SEEDS] for first in range(0, COVERING_SEEDS, PART_SEEDS)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_seed_gives_the_same_history_to_the_byte(seed: int) -> None:
-    digests = {f"hash seed {number}": digest_in_another_process(seed, number) for number in ("1", "2")}
-    digests["this process"] = simulate(seed).digest
-    assert len(set(digests.values())) == 1, digests
+@pytest.fixture
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that is the same in all processes of this run, and in no other run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-def digest_in_another_process(seed: int, hash_seed: str) -> str:
-    program = f"from tests.simulation.run import simulate; print(simulate({seed}).digest)"
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+@pytest.mark.parametrize("number", range(len(PARTS)))
+def test_seeds_are_good(number: int, shared: Path) -> None:
+    part = part_of(shared, number, PARTS[number])
+    assert not part.wrong, "\n".join(part.wrong)
+
+
+def test_seeds_meet_everything(shared: Path) -> None:
+    """Alone it runs all of them itself; beside the others it waits for what it needs of them."""
+    missed = missed_by(part_of(shared, number, seeds) for number, seeds in enumerate(PARTS))
+    assert not missed, f"never met by {COVERING_SEEDS} seeds: {', '.join(missed)}"

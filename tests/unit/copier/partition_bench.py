@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from faircopy.copier.fold import ApplyOrder
 from faircopy.datalog.read import read_batches, read_from_disk
@@ -14,13 +15,14 @@ from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import RecentDrafts
+from faircopy.partition import partition
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import PartitionResources, Unopened, assemble, recover
-from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
 from faircopy.wire.batch import check_produced, read_header
 from faircopy.wire.records import NewRecord, build_batch, decode_records
+from tests.unit.idle import CountedPool, idle
 
 PARTITION = TopicIdPartition(b"p" * 16, 0)
 IDENTITY = PARTITION.identity
@@ -52,7 +54,7 @@ class PartitionBench:
         self.open()
 
     def open(self) -> None:
-        self.disk = DiskPool(self.loop, threads=2)
+        self.disk = CountedPool(self.loop, threads=2)
         self.store = StateStore(self.path / "state", self.loop)
         recent = RecentDrafts(self.recent_bytes)
         options = JournalOptions(self.durability, 1 << 20, self._new_salt, self.failures.append, recent)
@@ -131,6 +133,15 @@ class PartitionBench:
         await self.done(
             lambda done: self.partition.discard(transaction, transaction.producer_epoch, finished, done)
         )
+
+    async def idle(self) -> None:
+        """Wait until nothing more happens by itself."""
+        await idle(self.disk)
+
+    async def let_go(self) -> None:
+        """Wait until nothing uses the files, by turns of the loop instead of by time."""
+        with mock.patch.object(partition, "LET_GO_POLL_SECONDS", 0):
+            await self.partition.let_go()
 
     async def visible(self) -> list[bytes]:
         """Return all values in the log, once all that is durable is visible.

@@ -215,7 +215,7 @@ def test_a_trimmed_log_begins_later(tmp_path: Path) -> None:
         bench.restart()
         assert await bench.visible() == values
         await bench.partition.checkpoint()
-        await asyncio.sleep(0.05)
+        await bench.idle()
         assert min(int(path.stem) for path in (tmp_path / "log").glob("*.log")) > 0
 
     run(tmp_path, test)
@@ -232,7 +232,7 @@ def test_a_trim_leaves_what_the_last_checkpoint_begins_from(tmp_path: Path) -> N
             await bench.plain(bytes([n]) * 2000)
         await bench.done(lambda done: bench.partition.trim(35, done))
         values = await bench.visible()
-        await asyncio.sleep(0.05)
+        await bench.idle()
         bench.restart()
         assert await bench.visible() == values
         assert len(values) == 5
@@ -252,10 +252,10 @@ def test_a_trim_leaves_what_the_last_checkpoint_has_as_the_log(tmp_path: Path) -
         await bench.partition.checkpoint()
         whole = bases()
         await bench.done(lambda done: bench.partition.trim(25, done))
-        await asyncio.sleep(0.05)
+        await bench.idle()
         assert bases() == whole
         await bench.partition.checkpoint()
-        await bench.partition.let_go()  # the segments are deleted
+        await bench.let_go()  # the segments are deleted
         assert bases() == [base for base in whole if base >= bench.log.first_base]
         assert 0 < bench.log.first_base <= 25
 
@@ -272,12 +272,12 @@ def test_what_a_crash_left_of_a_trimmed_log_goes_at_the_next_start(tmp_path: Pat
         await bench.visible()
         with mock.patch.object(LogSegment, "discard"):
             await bench.partition.checkpoint()
-            await bench.partition.let_go()
+            await bench.let_go()
         bases = [int(path.stem) for path in (tmp_path / "log").glob("*.log")]
         assert min(bases) == 0
         bench.restart()
         await asyncio.sleep(0)
-        await bench.partition.let_go()
+        await bench.let_go()
         assert {int(path.stem) for path in (tmp_path / "log").glob("*.log")} == {
             base for base in bases if base >= bench.log.first_base
         }
@@ -319,10 +319,10 @@ def test_a_checkpoint_of_a_partition_that_stops_comes_to_an_end(
         monkeypatch.setattr(bench.copier, "_carry_out", carry_out)
         await bench.plain(b"second")
         checkpoint = asyncio.create_task(bench.partition.checkpoint())
-        await asyncio.sleep(0.05)
+        await bench.idle()
         assert not checkpoint.done()
         bench.partition.fail(bench.damages[0])
-        await asyncio.wait_for(checkpoint, 10)
+        await checkpoint
         assert bench.partition.checkpoint_position == 0
 
     run(tmp_path, test)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reading import Recovered
-from faircopy.storage.disk_pool import DiskPool
+from tests.unit.idle import CountedPool, idle
 
 IDENTITY = bytes(range(20))
 SEGMENT_BYTES = 1 << 20
@@ -24,10 +24,14 @@ class Bench:
     def __init__(self, path: Path, durability: Durability = Durability.FSYNC) -> None:
         self.path = path
         self.loop = asyncio.get_running_loop()
-        self.disk = DiskPool(self.loop, threads=2)
+        self.disk = CountedPool(self.loop, threads=2)
         self.failures: list[BaseException] = []
         self.durability = durability
         self._salt = 0
+
+    async def idle(self) -> None:
+        """Wait until nothing more happens by itself."""
+        await idle(self.disk)
 
     def new_salt(self) -> int:
         self._salt += 1

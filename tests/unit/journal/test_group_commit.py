@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +18,16 @@ from faircopy.journal.segments import sync_files
 from faircopy.storage.failures import NoSpace, StorageFailure
 from faircopy.storage.file import File
 from tests.unit.journal.journal_bench import Bench, run
+
+
+@contextlib.contextmanager
+def opened_at_the_end(*gates: threading.Event) -> Iterator[None]:
+    """No thread waits at a gate for ever if its test fails."""
+    try:
+        yield
+    finally:
+        for gate in gates:
+            gate.set()
 
 
 def test_waiters_are_called_in_order_and_share_an_fsync(
@@ -67,10 +79,14 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
 
     def slow_sync(files: list[File]) -> None:
         synced.append(len(files))
-        assert go_on.wait(10)
+        go_on.wait()
         sync_files(files)
 
     async def test(bench: Bench) -> None:
+        with opened_at_the_end(go_on):
+            await scene(bench)
+
+    async def scene(bench: Bench) -> None:
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
@@ -79,12 +95,12 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
         journal.append(Kind.PLAIN, b"second")
         journal.when_durable(lambda: done.append("second is durable"))
         while not synced:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         for size in (10, 1_000_000):
             written: asyncio.Future[None] = bench.loop.create_future()
             journal.append(Kind.DRAFT, b"x" * size)
             journal.when_written(partial(written.set_result, None))
-            await asyncio.wait_for(written, 10)
+            await written
             journal.when_durable(lambda: done.append("draft is durable"))
         assert done == []
         assert len(synced) == 1
@@ -114,7 +130,7 @@ def test_whoever_waits_is_told_by_a_sync_that_others_asked_for(tmp_path: Path) -
         await journal.sync()
         assert journal.watermarks.synced == journal.watermarks.appended
         assert told == ["second is durable"]
-        await asyncio.wait_for(journal.durable(), 10)
+        await journal.durable()
 
     run(tmp_path, test)
 
@@ -123,17 +139,24 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
     """The other way round: a commit becomes durable while a large write, of somebody else's, is under way."""
     sync_on, write_on = threading.Event(), threading.Event()
     syncs: list[int] = []
+    large: list[int] = []
 
     def slow_sync(files: list[File]) -> None:
         syncs.append(len(files))
-        assert sync_on.wait(10)
+        sync_on.wait()
         sync_files(files)
 
     def slow_write(runs: list[WriteRun]) -> None:
-        assert sum(run.size for run in runs) < 500_000 or write_on.wait(10)
+        if (size := sum(run.size for run in runs)) >= 500_000:
+            large.append(size)
+            write_on.wait()
         write_all(runs)
 
     async def test(bench: Bench) -> None:
+        with opened_at_the_end(sync_on, write_on):
+            await scene(bench)
+
+    async def scene(bench: Bench) -> None:
         journal, _ = bench.recovered()
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
@@ -142,14 +165,17 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
         journal.append(Kind.PLAIN, b"a")
         first = bench.loop.create_task(journal.durable())
         while not syncs:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         journal.append(Kind.PLAIN, b"b")
         second = bench.loop.create_task(journal.durable())
-        await asyncio.sleep(0.01)
+        while journal.watermarks.written < journal.watermarks.appended:
+            await asyncio.sleep(0)
         journal.append(Kind.DRAFT, b"x" * 600_000)
-        await asyncio.sleep(0.01)
+        while not large:
+            await asyncio.sleep(0)
         sync_on.set()
-        await asyncio.wait_for(asyncio.gather(first, second), 5)
+        await asyncio.gather(first, second)
+        assert journal.watermarks.written < journal.watermarks.appended
         write_on.set()
         await journal.durable()
         assert not bench.failures
@@ -172,7 +198,7 @@ def test_after_a_failed_fsync_nothing_is_durable(tmp_path: Path, monkeypatch: py
         acked = []
         journal.append(Kind.PLAIN, b"lost")
         journal.when_durable(lambda: acked.append(1))
-        await asyncio.sleep(0.05)
+        await bench.idle()
         assert len(bench.failures) == 1
         assert not acked
 
@@ -185,16 +211,19 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.Mo
         journal.append(Kind.PLAIN, b"first")
         await journal.durable()
         preallocate = File.preallocate
+        tries: list[int] = []
 
         def full(file: File, end: int) -> None:
+            tries.append(end)
             raise NoSpace("no space")
 
         monkeypatch.setattr(File, "preallocate", full)
-        monkeypatch.setattr("faircopy.journal.space_wait.RETRY_SECONDS", 0.05)
+        monkeypatch.setattr("faircopy.journal.space_wait.RETRY_SECONDS", 0)
         acked = []
         journal.append(Kind.PLAIN, b"x" * 900_000)
         journal.when_durable(lambda: acked.append(1))
-        await asyncio.sleep(0.1)
+        while len(tries) < 3:
+            await asyncio.sleep(0)
         with pytest.raises(JournalFull):
             journal.ensure_space()
         assert not acked

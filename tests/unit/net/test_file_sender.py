@@ -14,6 +14,7 @@ from faircopy.errors import FaircopyError
 from faircopy.net.file_sender import TURN_BYTES, FileSender, Piece
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import File, FileRange
+from tests.unit.idle import CountedPool, idle
 
 CONTENT = os.urandom(3 * TURN_BYTES)
 RANGES = st.tuples(st.integers(0, len(CONTENT)), st.integers(0, len(CONTENT)))
@@ -85,8 +86,10 @@ def test_a_client_that_goes_is_an_error(file: File) -> None:
     async def main() -> None:
         disk = DiskPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
-        asyncio.get_running_loop().call_later(0.05, far.close)
-        assert isinstance(await send([FileRange(file, 0, len(CONTENT))], near, disk), ConnectionError)
+        sending = asyncio.ensure_future(send([FileRange(file, 0, len(CONTENT))], near, disk))
+        await received(far, 1)
+        far.close()
+        assert isinstance(await sending, ConnectionError)
         disk.close()
         near.close()
 
@@ -95,15 +98,14 @@ def test_a_client_that_goes_is_an_error(file: File) -> None:
 
 def test_a_sender_that_is_stopped_lets_go_of_its_socket(file: File) -> None:
     async def main() -> None:
-        disk = DiskPool(asyncio.get_running_loop(), threads=1)
+        disk = CountedPool(asyncio.get_running_loop(), threads=1)
         near, far = socket.socketpair()
         sender = FileSender(
             near.fileno(), [FileRange(file, 0, len(CONTENT))], disk, asyncio.get_running_loop(), print
         )
         near.close()
-        await asyncio.sleep(0.05)
+        await idle(disk)  # it waits for room
         sender.stop()
-        far.settimeout(10)
         while far.recv(1 << 20):
             pass
         disk.close()

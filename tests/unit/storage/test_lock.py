@@ -1,45 +1,46 @@
-"""The lock of a data directory, and who may hold it for a moment after its broker is gone."""
+"""The lock of a data directory, which somebody else holds for a moment, or for good."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from faircopy.storage.data_directory import DataDirectory, hold_unchanged
-
-# As a broker that starts its publisher, and is killed before that has become another program.
-BROKER = """
-import os, sys, time
-from pathlib import Path
-from faircopy.storage.data_directory import DataDirectory
-
-directory = DataDirectory(Path(sys.argv[1]))
-if os.fork() == 0:
-    os.close(1)
-    time.sleep(0.3)
-    os._exit(0)
-print("locked", flush=True)
-time.sleep(60)
-"""
+from faircopy.storage import data_directory
+from faircopy.storage.data_directory import LOCK_WAIT_SECONDS, wait_for_lock
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """A data directory right after its broker was killed."""
-    with subprocess.Popen([sys.executable, "-c", BROKER, str(tmp_path)], stdout=subprocess.PIPE) as broker:
-        assert broker.stdout is not None
-        assert broker.stdout.readline() == b"locked\n"
-        broker.kill()
-    return tmp_path
+class OtherHolder:
+    """Holds the lock for so long, on a clock that only waiting moves."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now = 0.0
+        self._until = seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def lock(self, _path: Path) -> int:
+        if self.now < self._until:
+            raise BlockingIOError
+        return 7
 
 
-def test_the_next_broker_waits_for_it(directory: Path) -> None:
-    DataDirectory(directory).close()
+def wait_for(holder: OtherHolder, monkeypatch: pytest.MonkeyPatch) -> int:
+    clock = SimpleNamespace(monotonic=lambda: holder.now, sleep=holder.sleep)
+    monkeypatch.setattr(data_directory, "time", clock)
+    return wait_for_lock(holder.lock, Path("data"))
 
 
-def test_a_check_waits_for_it(directory: Path) -> None:
-    with hold_unchanged(directory):
-        pass
+def test_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    holder = OtherHolder(LOCK_WAIT_SECONDS * 0.9)
+    assert wait_for(holder, monkeypatch) == 7
+    assert holder.now >= LOCK_WAIT_SECONDS * 0.9
+
+
+def test_a_broker_that_runs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    holder = OtherHolder(LOCK_WAIT_SECONDS * 10)
+    with pytest.raises(BlockingIOError):
+        wait_for(holder, monkeypatch)
+    assert LOCK_WAIT_SECONDS <= holder.now < LOCK_WAIT_SECONDS * 2

@@ -22,6 +22,7 @@ from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
 from faircopy.wire.error_codes import ErrorCode
+from tests.unit.idle import idle
 from tests.unit.transactions.names import participants
 
 OPEN = TransactionId(1, 0, 5)
@@ -103,13 +104,13 @@ def test_a_commit_on_its_way_is_left_to_the_next(answers: int) -> None:
         coordinator = coordinator_of(home, participant)
         ending = asyncio.ensure_future(end(coordinator, commit=True))
         for _ in range(answers):
-            await asyncio.sleep(0.01)
+            await idle()
             participant.answer()
-        await asyncio.sleep(0.01)
+        await idle()
         coordinator.depose()
         before = list(home.appended)
         participant.answer()
-        await asyncio.sleep(0.01)
+        await idle()
         participant.answer()
         assert home.appended == before
         assert (Kind.COMMITTED in before) is (answers == 2)

@@ -1,11 +1,9 @@
-"""Each target for a short time: the kept corpus, inputs by hypothesis, and some seconds under atheris."""
+"""Each target with the kept corpus and with inputs by hypothesis; test_campaigns.py has atheris."""
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import __main__ as command
 from tests.fuzz import broker
-from tests.fuzz.broken import UNCHECKED
-from tests.fuzz.campaign import CORPUS, MEMORY_MIB_MAX, NO_ATHERIS, Outcome, fuzz, has_atheris
+from tests.fuzz.campaign import CORPUS
 from tests.fuzz.choices import Choices
 from tests.fuzz.memory import edited
 from tests.fuzz.seeds.__main__ import FOUND
@@ -24,10 +21,6 @@ from tests.fuzz.seeds.by_target import seeds_of
 from tests.fuzz.seeds.files import EDITS
 from tests.fuzz.targets import TARGETS
 
-SECONDS = 3
-BROKEN_SECONDS = 20
-PROCESSES = 2
-EXECUTIONS_LEAST = 50
 CORPUS_FILES_MAX = 400
 CORPUS_BYTES_MAX = 1 << 20
 TRACED_BYTES_MAX = 64 << 20
@@ -63,19 +56,9 @@ def _no_broker_is_left() -> Iterator[None]:
         broker.world.cache_clear()
 
 
-def require_atheris() -> None:
-    """Skip where there is no atheris, unless nothing may be skipped."""
-    if has_atheris():
-        return
-    if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-        pytest.fail(f"{NO_ATHERIS} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
-    pytest.skip(NO_ATHERIS)
-
-
 # -- the kept corpus -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_kept_input_passes(path: Path) -> None:
     feed = TARGETS[path.parent.name].load()
@@ -126,41 +109,6 @@ def test_inputs_that_hypothesis_makes(target: str, data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         made = edited(data.draw(st.sampled_from(kept)).read_bytes(), Choices(made))
     TARGETS[target].load()(made)
-
-
-# -- atheris -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    """What came of each target in some seconds, two at a time."""
-    require_atheris()
-    scratch = tmp_path_factory.mktemp("fuzz")
-
-    def run(name: str) -> Outcome:
-        return fuzz(TARGETS[name], SECONDS, scratch / name, scratch / f"{name}-found")
-
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        return dict(zip(TARGETS, pool.map(run, TARGETS), strict=True))
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("target", TARGETS)
-def test_atheris_finds_nothing(outcomes: dict[str, Outcome], target: str) -> None:
-    outcome = outcomes[target]
-    assert outcome.is_good, outcome.log
-    assert outcome.executions >= EXECUTIONS_LEAST, outcome.log
-    assert 0 < outcome.peak_mib < MEMORY_MIB_MAX
-
-
-@pytest.mark.parametrize("target", UNCHECKED)
-def test_a_check_that_is_left_out_is_found(target: str, tmp_path: Path) -> None:
-    require_atheris()
-    outcome = fuzz(
-        TARGETS[target], BROKEN_SECONDS, tmp_path / "new", tmp_path / "found", worker="tests.fuzz.broken"
-    )
-    assert not outcome.is_good, outcome.log
-    assert outcome.failures, outcome.log
 
 
 # -- the command ---------------------------------------------------------------------------------------------

@@ -1,0 +1,27 @@
+"""Mutants that tests of the product find: those are run in the mutant's process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.found_by import BY_TESTS
+from tests.mutants.in_child import is_found
+
+ROOT = Path(__file__).parents[2]
+WITHOUT = [word for name in ("benchmark", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
+
+
+def fails(test: str) -> bool:
+    """Whether a test fails, run by another pytest in this process. Raises AssertionError if none was run."""
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    code = pytest.main(["-q", "-x", *WITHOUT, "--rootdir", str(ROOT), str(ROOT / test)])
+    assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"{test}: pytest ends with {code}"
+    return code == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("name", BY_TESTS)
+def test_a_test_finds(name: str) -> None:
+    assert is_found(name, lambda: fails(BY_TESTS[name]))
