@@ -27,9 +27,19 @@ class MutantDied(Exception):
 
 def is_found(name: str, trial: Trial) -> bool:
     """Whether a trial notices the mutant of this name. Raises MutantDied, which shows nothing."""
+
+    def on_mutant() -> bool:
+        with MUTANTS[name]():
+            return trial()
+
+    return said_in_child(on_mutant, name)
+
+
+def said_in_child(trial: Trial, name: str) -> bool:
+    """What a trial says in a fork of this process; `name` is for errors. Raises MutantDied."""
     context = multiprocessing.get_context("fork")
     answer, said = context.Pipe(duplex=False)
-    child = context.Process(target=try_mutant, args=(name, trial, said))
+    child = context.Process(target=say, args=(trial, said))
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         child.start()  # Python warns that other threads' locks stay locked: the child needs none of them
     said.close()
@@ -56,12 +66,11 @@ def answer_of(name: str, answer: Connection) -> bool:
     return bool(found)
 
 
-def try_mutant(name: str, trial: Trial, said: Connection) -> None:
-    """In the child: apply the mutant, and say whether the trial finds it, or with which error it failed."""
+def say(trial: Trial, said: Connection) -> None:
+    """In the child: make the trial, and say what it says, or with which error it failed."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS_MAX, CPU_SECONDS_MAX))
     try:
-        with MUTANTS[name]():
-            said.send(trial())
+        said.send(trial())
     except BaseException:
         said.send(traceback.format_exc())
     os._exit(0)  # what is to be done at an exit is for its parent

@@ -8,20 +8,27 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.found_by import BY_TESTS
-from tests.mutants.in_child import is_found
+from tests.mutants.in_child import is_found, said_in_child
 
 ROOT = Path(__file__).parents[2]
 WITHOUT = [word for name in ("benchmark", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
 
 
-def fails(test: str) -> bool:
-    """Whether a test fails, run by another pytest in this process. Raises AssertionError if none was run."""
+def fail(*tests: str) -> bool:
+    """Whether any of these tests fails, run by another pytest in this process. Raises AssertionError if none
+    was run.
+    """
     os.environ.pop("PYTEST_ADDOPTS", None)
-    code = pytest.main(["-q", "-x", *WITHOUT, "--rootdir", str(ROOT), str(ROOT / test)])
-    assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"{test}: pytest ends with {code}"
+    code = pytest.main(["-q", "-x", *WITHOUT, "--rootdir", str(ROOT), *(str(ROOT / test) for test in tests)])
+    assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"pytest ends with {code}"
     return code == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.parametrize("name", BY_TESTS)
 def test_a_test_finds(name: str) -> None:
-    assert is_found(name, lambda: fails(BY_TESTS[name]))
+    assert is_found(name, lambda: fail(BY_TESTS[name]))
+
+
+def test_they_pass_without_a_mutant() -> None:
+    """In such a process; else they would find whatever is asked of them."""
+    assert not said_in_child(lambda: fail(*sorted({*BY_TESTS.values()})), "no mutant")
