@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from faircopy.loop.pace import NO_PACE
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
 from faircopy.storage.clock import SteadyClock, SystemClock
+from tests.simulation.loop import VirtualLoop
 
 SMALL = Limit(rows=1)
 
@@ -60,9 +61,10 @@ def take(
     is_whole: bool = True,
 ) -> list[Range]:
     """A cut. `later` is called while it waits."""
+    loop = VirtualLoop()
 
     async def main() -> list[Range]:
-        asyncio.get_running_loop().call_later(0.01, later)
+        loop.call_later(0.01, later)
         cuts = Cuts(cast(Any, None), SteadyClock(SystemClock()), lambda: is_whole)
         readers = [
             Reader(cast(HostedPartition, partition), start)
@@ -70,7 +72,8 @@ def take(
         ]
         return await cuts.take(readers, limit, NO_PACE)
 
-    return asyncio.run(main())
+    with contextlib.closing(loop):
+        return loop.run(main())
 
 
 def show_all(*partitions: StubPartition) -> None:
