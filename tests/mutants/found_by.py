@@ -41,7 +41,7 @@ BY_CRASH_STATES: dict[str, tuple[tuple[Step, ...], int]] = {
 BY_TESTS = {
     "cut_damage_like_a_torn_tail": "tests/unit/journal/test_damage.py",
     "leave_the_torn_tail": "tests/unit/journal/test_torn_tails.py",
-    "apply_in_any_order": "tests/unit/transactions",
+    "apply_in_any_order": "tests/unit/transactions/test_failed_participant.py",
     "forget_sequences_in_checkpoints": "tests/unit/copier/test_partition.py",
     "skip_the_crc": "tests/unit/journal/test_damage.py",
     "go_on_after_a_failed_fsync": "tests/crash_states/test_failures.py",
