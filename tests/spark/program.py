@@ -1,10 +1,9 @@
-"""A streaming query as a program of its own, so that tests can kill its driver: lines of files, a file in
-each micro-batch, go into a topic.
+"""The query of tests/spark/query.py as a program of its own, so that tests can kill its driver.
 
     python -m tests.spark.program ADDRESS DIRECTORY WHAT MASTER
 
-WHAT is "plain", "tasks fail" (the first attempt of each) or "staged" (tests/spark/staged.py). MASTER is
-Spark's: its own threads, or a cluster, where a task that takes long gets a second attempt beside the first.
+WHAT is that of `start_query`. MASTER is Spark's: its own threads, or a cluster, where a task that takes long
+gets a second attempt beside the first.
 """
 
 from __future__ import annotations
@@ -13,37 +12,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tests.broker_process import BrokerProcess, environment
-from tests.joint.asking import TOPIC
+from tests.spark.session import HERE, ROOT, SETTINGS, start_session
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).parents[2]
-FILES, LINES = 6, 50
 RUN_SECONDS = 240.0
-HERE = "local[2,4]"  # tasks have four attempts, as elsewhere
-SPECULATION: dict[str, bool | float | int | str | None] = {
+SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     "spark.speculation.minTaskRuntime": "100ms",
     "spark.speculation.task.duration.threshold": "1s",
 }
-
-
-def make_input(directory: Path) -> list[str]:
-    """Files, each of which becomes a micro-batch; returns all lines."""
-    (directory / "input").mkdir()
-    lines = [f"{file}:{line}" for file in range(FILES) for line in range(LINES)]
-    for file in range(FILES):
-        part = lines[file * LINES : (file + 1) * LINES]
-        (directory / "input" / f"{file}.txt").write_text("\n".join(part) + "\n")
-    return lines
 
 
 def start(
@@ -67,72 +49,39 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def run(broker: BrokerProcess, directory: Path, what: str = "plain", master: str = HERE) -> None:
-    """Run the program to its end."""
+@contextmanager
+def driver(
+    broker: BrokerProcess, directory: Path, what: str = "plain", master: str = HERE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that is killed at the end, unless it has ended."""
     process = start(broker, directory, what, master)
     try:
-        process.wait(RUN_SECONDS)
-        assert process.returncode == 0, (directory / "spark.log").read_text()[-4000:]
+        yield process
     finally:
-        if process.returncode is None:
+        if process.poll() is None:
             kill(process)
 
 
-def fail_first(marks: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A step of a job whose first attempt in each task fails, after it has passed on all rows."""
-
-    def step(rows: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        yield from rows
-        context = TaskContext.get()
-        assert context is not None
-        if context.attemptNumber() == 0:
-            (marks / f"{context.partitionId()}-{time.time_ns()}").touch()
-            raise RuntimeError("this attempt fails on purpose")
-
-    return step
+def has_ended(process: subprocess.Popen[bytes], directory: Path) -> bool:
+    """Whether a program has ended, which it may only do when it has done its work."""
+    assert not process.poll(), (directory / "spark.log").read_text()[-4000:]
+    return process.returncode is not None
 
 
-def session(master: str) -> SparkSession:
-    """A session with what starts tasks."""
-    from pyspark.sql import SparkSession
-
-    spark: SparkSession = (
-        SparkSession.builder.master(master)
-        .config(map=SPECULATION | {"spark.executorEnv.PYTHONPATH": str(ROOT)})
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+def run(broker: BrokerProcess, directory: Path, what: str = "plain", master: str = HERE) -> None:
+    """Run the program to its end."""
+    with driver(broker, directory, what, master) as process:
+        process.wait(RUN_SECONDS)
+        assert has_ended(process, directory)
 
 
 def main(address: str, directory: Path, what: str, master: str) -> None:
     """Run the query until all files are written."""
-    from tests.spark.staged import DIRECTORY, StagedDataSource
+    from tests.spark.query import start_query
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = session(master)
-    spark.dataSource.register(StagedDataSource)
-    rows = (
-        spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(directory / "input"))
-    )
-    if what == "tasks fail":
-        rows = rows.mapInArrow(fail_first(directory), "value string")
-    query = (
-        rows.writeStream.format("staged" if what == "staged" else "faircopy")
-        .option("kafka.bootstrap.servers", address)
-        .option("topic", TOPIC)
-        .option(DIRECTORY, str(directory))
-        .option("checkpointLocation", str(directory / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    spark = start_session(master, SETTINGS | SPECULATION)
+    start_query(spark, address, directory, what).awaitTermination()
 
 
 if __name__ == "__main__":

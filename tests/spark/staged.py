@@ -1,27 +1,34 @@
-"""The sink, with stages at which it waits for a test, so that driver or broker can be killed there.
+"""The sink, with stages at which it waits for a test, so that query or broker can be killed there.
 
 Only one stage counts, in one micro-batch: the test has put its name into a file. Whoever comes there first
-makes a file `reached`, and waits for a file `go`, or for one that says that it is dead.
+makes a file `reached`, and waits for a file `go`, or for one that says that its query is dead. A dead query
+does nothing more, as if its driver had been killed: its processes end where they are, those that Spark
+starts for it end at once, and nobody aborts anything. Spark's checkpoint stays as it was.
 
 A race has two stages. The first attempt of a task has written its drafts and waits, until Spark has started a
 second attempt and that has written too; the second goes on when the first has answered that it still lives.
+The first one then waits for Spark, which kills it when the second has won.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from faircopy.client.link import Link
+from faircopy.client.protocol import END_JOINT_TRANSACTION, Request
 from faircopy.spark.data_source import FaircopyDataSource
 from faircopy.spark.sink import JointKey, SinkOptions, StreamWriter, TaskWrote
+from faircopy.wire.codec import Body, Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +38,7 @@ STAGES = ("writing", "written", "before the commit", "in the commit", "after the
 SENT = "sent"
 FIRST_ATTEMPT, SECOND_ATTEMPT = "first attempt", "second attempt"  # of a task, both have written
 KEY = 1  # one batch is committed before
-SECONDS = 60.0
-SENDING_SECONDS = 0.5  # until a request has left, although nobody answers it
+SECONDS = 240.0
 
 
 class Stage:
@@ -51,14 +57,19 @@ class Stage:
         return key.key == KEY and path.exists() and path.read_text() == name
 
     def reach(self, name: str) -> None:
-        """Whoever comes to the stage first waits until it may go on, or ends if its driver was killed."""
+        """Whoever comes to the stage first waits until it may go on, or ends if its query is dead."""
         try:
             self._file(name, "reached").touch(exist_ok=False)
         except FileExistsError:
             return
+        self.wait(lambda: self.may_go(name))
+
+    def wait(self, is_over: Callable[[], bool]) -> None:
+        """Wait for something, and end if the query is dead, or if it takes too long."""
         deadline = time.monotonic() + SECONDS
-        while not self.may_go(name):
-            if self._file("driver", "dead").exists() or time.monotonic() > deadline:
+        while not is_over():
+            self.end_if_dead()
+            if time.monotonic() > deadline:
                 os._exit(1)
             time.sleep(0.01)
 
@@ -75,8 +86,13 @@ class Stage:
         self._file(name, "go").touch()
 
     def mark_dead(self) -> None:
-        """The driver was killed: whatever of it waits somewhere ends as well."""
-        self._file("driver", "dead").touch()
+        """The query is dead: whatever of it waits somewhere, or is started from now on, ends."""
+        self._file("query", "dead").touch()
+
+    def end_if_dead(self) -> None:
+        """End this process, like by kill -9, if its query is dead."""
+        if self._file("query", "dead").exists():
+            os._exit(1)
 
     def _file(self, name: str, what: str) -> Path:
         return self._directory / f"{name.replace(' ', '-')}.{what}"
@@ -91,6 +107,7 @@ class StagedWriter(StreamWriter):
 
     def write_for(self, key: JointKey, rows: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Write a task's rows; it is `written` when all drafts are, and Spark has not heard of it."""
+        self._stage.end_if_dead()
         wrote = super().write_for(key, self._in_stages(key, rows))
         self._reach("written", key)
         if self._stage.is_chosen(FIRST_ATTEMPT, key):
@@ -106,7 +123,7 @@ class StagedWriter(StreamWriter):
         else:
             self._stage.reach(FIRST_ATTEMPT)
             self._stage.let_go(SECOND_ATTEMPT)
-            time.sleep(SENDING_SECONDS)
+            self._stage.wait(lambda: False)
 
     def _in_stages(self, key: JointKey, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from rows
@@ -114,21 +131,40 @@ class StagedWriter(StreamWriter):
 
     def commit_all(self, key: JointKey, messages: list[WriterCommitMessage | None]) -> None:
         """Commit, in stages."""
+        self._stage.end_if_dead()
         self._reach("before the commit", key)
         if self._stage.is_chosen("in the commit", key):
-            self._stage.reach("in the commit")
-            with ThreadPoolExecutor(1) as pool:
-                committing = pool.submit(super().commit_all, key, messages)
-                time.sleep(SENDING_SECONDS)
-                self._stage.reach(SENT)
-                committing.result()
+            with patch.object(Link, "ask", sending_in_stages(self._stage)):
+                super().commit_all(key, messages)
         else:
             super().commit_all(key, messages)
         self._reach("after the commit", key)
 
+    def abort_all(self, key: JointKey) -> None:
+        """Abort, unless the query is dead."""
+        self._stage.end_if_dead()
+        super().abort_all(key)
+
     def _reach(self, name: str, key: JointKey) -> None:
         if self._stage.is_chosen(name, key):
             self._stage.reach(name)
+
+
+def sending_in_stages(stage: Stage) -> Callable[..., object]:
+    """A `Link.ask` that waits before it sends a commit, and again when the request has left."""
+    ask = Link.ask
+
+    async def ask_in_stages(link: Link, request: Request, body: Body, timeout_seconds: float) -> Message:
+        if request is not END_JOINT_TRANSACTION:
+            return await ask(link, request, body, timeout_seconds)
+        stage.reach("in the commit")
+        asking = asyncio.create_task(ask(link, request, body, timeout_seconds))
+        await asyncio.sleep(0)  # it has written
+        assert link._writer.transport.get_write_buffer_size() == 0, "the system has taken all of it"
+        await asyncio.to_thread(stage.reach, SENT)
+        return await asking
+
+    return ask_in_stages
 
 
 class StagedDataSource(FaircopyDataSource):

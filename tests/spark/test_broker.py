@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +13,13 @@ from confluent_kafka import KafkaException, Producer
 
 from tests.broker_process import BrokerProcess, eventually
 from tests.crash.test_plain_tables import make_topics
+from tests.spark.query import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTS = 6
+CALL_SECONDS = 30  # longer than a broker is away
 
 
 class Writer(threading.Thread):
@@ -45,18 +49,18 @@ class Writer(threading.Thread):
                 "log_level": 0,
             }
         )
-        producer.init_transactions(10)
+        producer.init_transactions(CALL_SECONDS)
         while not self.is_over.wait(0.02):
             self._number += 1
             producer.begin_transaction()
             for part in range(PARTS):
                 producer.produce("orders", f"{self._number}:{part}", partition=part % 2)
             if self._number % 5 == 0:
-                producer.flush(10)
-                producer.abort_transaction(10)
+                producer.flush(CALL_SECONDS)
+                producer.abort_transaction(CALL_SECONDS)
                 self.aborted.append(self._number)
             else:
-                producer.commit_transaction(10)
+                producer.commit_transaction(CALL_SECONDS)
                 self.acked.append(self._number)
 
 
@@ -79,46 +83,72 @@ def values_of(frame: DataFrame) -> list[str]:
     return [row.value for row in frame.selectExpr("cast(value as string) as value").collect()]
 
 
+class Stream:
+    """A stream into memory. A batch that is done again after a restart replaces itself."""
+
+    def __init__(self, spark: SparkSession, table: str, checkpoint: Path) -> None:
+        self._rows = spark.readStream.schema(spark.read.parquet(table).schema).parquet(table)
+        self._checkpoint = checkpoint
+        self._batches: dict[int, list[str]] = {}
+
+    @property
+    def values(self) -> list[str]:
+        return [value for values in list(self._batches.values()) for value in values]
+
+    def has_more_than(self, values: int) -> bool:
+        return len(self.values) > values
+
+    def start(self) -> Any:
+        writer = self._rows.writeStream.foreachBatch(self._take)
+        return writer.option("checkpointLocation", str(self._checkpoint)).start()
+
+    def _take(self, batch: DataFrame, number: int) -> None:
+        self._batches[number] = values_of(batch)
+
+
+@contextmanager
+def writing(broker: BrokerProcess) -> Iterator[Writer]:
+    """A writer that has ended when this does."""
+    writer = Writer(broker)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        writer.is_over.set()
+        writer.join()
+
+
 def test_batch_and_stream_over_kills(spark: SparkSession, tmp_path: Path) -> None:
     settings = ("plain.interval.ms=100", "checkpoint.bytes=65536")
     with BrokerProcess(tmp_path, *settings) as broker:
         make_topics(broker.address, "orders")
         table = str(broker.data_directory / "plain" / "orders")
-        eventually(lambda: (Path(table) / "_spark_metadata" / "32").exists())
-        writer = Writer(broker)
-        writer.start()
-        streamed: list[str] = []
-
-        def take(batch: DataFrame, _number: int) -> None:
-            streamed.extend(values_of(batch))
-
-        def start() -> Any:
-            rows = spark.readStream.schema(spark.read.parquet(table).schema).parquet(table)
-            return (
-                rows.writeStream.option("checkpointLocation", str(tmp_path / "check"))
-                .foreachBatch(take)
-                .start()
-            )
-
-        query = start()
-        for round_ in range(3):
-            seen = len(writer.acked)
-            eventually(partial(has_acked, writer, seen + 15), 40)
-            check(values_of(spark.read.parquet(table)), writer)
-            broker.restart()
-            if round_ == 1:
-                query.processAllAvailable()
-                query.stop()
-                query = start()
-        writer.is_over.set()
-        writer.join(30)
-        eventually(
-            lambda: set(writer.acked) <= {int(v.split(":")[0]) for v in values_of(spark.read.parquet(table))},
-            30,
-        )
-        query.processAllAvailable()
+        eventually(lambda: (Path(table) / "_spark_metadata" / "32").exists(), WAIT_SECONDS)
+        stream = Stream(spark, table, tmp_path / "check")
+        query = stream.start()
+        with writing(broker) as writer:
+            for round_ in range(3):
+                eventually(partial(has_acked, writer, len(writer.acked) + 15), WAIT_SECONDS)
+                check(values_of(spark.read.parquet(table)), writer)
+                broker.restart()
+                if round_ == 1:
+                    query = restart(stream, query)
+        eventually(lambda: are_published(writer, values_of(spark.read.parquet(table))), WAIT_SECONDS)
+        query.processAllAvailable()  # there is an end, since nobody writes any more
         query.stop()
         batch = values_of(spark.read.parquet(table))
         check(batch, writer)
-        check(streamed, writer)
-        assert sorted(streamed) == sorted(batch)
+        check(stream.values, writer)
+        assert sorted(stream.values) == sorted(batch)
+
+
+def restart(stream: Stream, query: Any) -> Any:
+    """Stop a query in the middle of what it does, once it has delivered more, and go on from there."""
+    eventually(partial(stream.has_more_than, len(stream.values)), WAIT_SECONDS)
+    query.stop()
+    return stream.start()
+
+
+def are_published(writer: Writer, values: list[str]) -> bool:
+    """Whether all that was acknowledged is in a table."""
+    return set(writer.acked) <= {int(value.split(":")[0]) for value in values}

@@ -13,6 +13,7 @@ from faircopy.publish import compaction
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import live_files
 from faircopy.publish.trimming import Keep, Upkeep
+from tests.spark.query import finish
 from tests.spark.test_plain_tables import PARTITIONS, Publisher, Sink, rows_of
 from tests.spark.test_readers import RIGHT, WAYS, Place, Way
 
@@ -84,7 +85,7 @@ def test_streams(spark: SparkSession, tmp_path: Path) -> None:
         PartSink(spark, publisher, tmp_path / "half", maxFilesPerTrigger=5),
     )
     before.drain()
-    half.start(once=True).awaitTermination()
+    finish(half.start(once=True))
     read = len(half.rows)
     erase(publisher)
     after = PartSink(spark, publisher, tmp_path / "after")

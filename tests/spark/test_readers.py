@@ -22,6 +22,7 @@ import pytest
 from faircopy.publish import compaction, delta_log
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import live_files
+from tests.spark.query import finish
 from tests.spark.test_plain_tables import PARTITIONS, START_MS, Publisher
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def of_stream(place: Place, path: str) -> list[Key]:
 
     stream = place.spark.readStream.schema(place.spark.read.parquet(str(place.table)).schema).parquet(path)
     query = stream.writeStream.foreachBatch(take).trigger(availableNow=True).start()
-    query.awaitTermination()
+    finish(query)
     return found
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
+import socket
+import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +18,27 @@ import pytest
 from faircopy.client import BlockingClient
 from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess, eventually
-from tests.joint.asking import TOPIC, visible
-from tests.spark.program import FILES, kill, make_input, run, start
+from tests.joint.asking import TOPIC, broker_with_topic, visible, visible_everywhere
+from tests.spark.program import driver, has_ended, kill
+from tests.spark.query import LINES, WAIT_SECONDS, finish, make_input, start_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SCHEMA = "key string, value string"
+FILES = 6
 
 
 @pytest.fixture
 def broker(sink_broker: BrokerProcess) -> BrokerProcess:
     return sink_broker
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker for all that is refused: nobody ever writes to it."""
+    with broker_with_topic(tmp_path_factory.mktemp("untouched"), "plain.enabled=false") as broker:
+        yield broker
+        assert visible_everywhere(broker) == []
 
 
 def write(frame: DataFrame, broker: BrokerProcess, **options: Any) -> None:
@@ -97,12 +108,12 @@ def groups_of(connection: BrokerConnection) -> list[str]:
     ],
 )
 def test_a_bad_row_fails_the_batch_and_is_named(
-    spark: SparkSession, broker: BrokerProcess, seen: Callable[[], list[str]], query: str, reason: str
+    spark: SparkSession, untouched: BrokerProcess, query: str, reason: str
 ) -> None:
     frame = spark.range(0, 100, 1, 1).selectExpr(*split(query))
     with pytest.raises(Exception, match=reason):
-        write(frame, broker, topic=None)
-    assert seen() == []
+        write(frame, untouched, topic=None)
+    assert visible_everywhere(untouched) == []
 
 
 def split(query: str) -> list[str]:
@@ -129,103 +140,79 @@ def split(query: str) -> list[str]:
     ],
 )
 def test_bad_options_are_refused_before_anything_runs(
-    spark: SparkSession, broker: BrokerProcess, options: dict[str, Any], reason: str
+    spark: SparkSession, untouched: BrokerProcess, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Exception, match=reason):
-        write(spark.range(1).selectExpr("'v' value"), broker, **options)
+        write(spark.range(1).selectExpr("'v' value"), untouched, **options)
 
 
-def test_bad_columns_are_refused(spark: SparkSession, broker: BrokerProcess) -> None:
+def test_bad_columns_are_refused(spark: SparkSession, untouched: BrokerProcess) -> None:
     with pytest.raises(Exception, match="no column 'value'"):
-        write(spark.range(1).selectExpr("id"), broker)
+        write(spark.range(1).selectExpr("id"), untouched)
     with pytest.raises(Exception, match="column 'value' is bigint"):
-        write(spark.range(1).selectExpr("id value"), broker)
+        write(spark.range(1).selectExpr("id value"), untouched)
     with pytest.raises(Exception, match="only appended to"):
         spark.range(1).selectExpr("'v' value").write.format("faircopy").mode("overwrite").option(
-            "bootstrap.servers", broker.address
+            "bootstrap.servers", untouched.address
         ).option("topic", TOPIC).save()
 
 
-# -- programs of their own -----------------------------------------------------------------------------------
+# -- streams -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.usefixtures("spark")
 def test_tasks_that_fail_after_their_drafts_count_once(
-    broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
+    spark: SparkSession, broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    lines = make_input(tmp_path)
-    run(broker, tmp_path, "tasks fail")
+    lines = make_input(tmp_path, FILES)
+    finish(start_query(spark, broker.address, tmp_path, "tasks fail"))
     assert sorted(seen()) == sorted(lines)
     assert len(list(tmp_path.glob("0-*"))) >= FILES, "attempts have failed"
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.usefixtures("spark")
 def test_drivers_and_brokers_that_are_killed_lose_and_repeat_nothing(
-    broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
+    spark: SparkSession, broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
 ) -> None:
-    lines = make_input(tmp_path)
-    for number in range(2):
-        killed_at_work(broker, seen, tmp_path, 0.3 * number, kill_broker_first=number == 1)
+    lines = make_input(tmp_path, FILES)
+    with at_work(broker, seen, tmp_path, batches=1) as program:
+        kill(program)
+    broker.restart()
+    with at_work(broker, seen, tmp_path, batches=2) as program:
         broker.restart()
-    run(broker, tmp_path)
+        kill(program)
+    broker.restart()
+    finish(start_query(spark, broker.address, tmp_path))
     assert sorted(seen()) == sorted(lines)
 
 
-def killed_at_work(
-    broker: BrokerProcess,
-    seen: Callable[[], list[str]],
-    directory: Path,
-    after: float,
-    *,
-    kill_broker_first: bool,
-) -> None:
-    """A driver that is killed so long after it has committed something."""
-    driver, count = start(broker, directory), len(seen())
-    try:
-        eventually(lambda: len(seen()) > count or driver.poll() is not None, 120)
-        time.sleep(after)
-        if kill_broker_first:
-            broker.restart()
-    finally:
-        kill(driver)
+@contextmanager
+def at_work(
+    broker: BrokerProcess, seen: Callable[[], list[str]], directory: Path, batches: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver that has committed so many batches, and goes on."""
+    count = len(seen()) + batches * LINES
+    with driver(broker, directory) as program:
+        eventually(lambda: len(seen()) >= count or has_ended(program, directory), WAIT_SECONDS)
+        yield program
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.usefixtures("spark")
 def test_a_zombie_driver_writes_nothing(
-    broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
+    spark: SparkSession, broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     """A driver is stopped in the middle; its successor finishes the work; then the first one wakes up."""
-    lines = make_input(tmp_path)
-    zombie = start(broker, tmp_path)
-    try:
-        eventually(lambda: seen() or zombie.poll() is not None, 120)
+    lines = make_input(tmp_path, FILES)
+    with at_work(broker, seen, tmp_path, batches=1) as zombie:
         os.killpg(zombie.pid, signal.SIGSTOP)
-        run(broker, tmp_path)
+        finish(start_query(spark, broker.address, tmp_path))
         assert sorted(seen()) == sorted(lines)
         os.killpg(zombie.pid, signal.SIGCONT)
-        zombie.wait(120)
-        assert sorted(seen()) == sorted(lines)
-    finally:
-        if zombie.poll() is None:
-            kill(zombie)
+        zombie.wait(WAIT_SECONDS)
+    assert sorted(seen()) == sorted(lines)
 
 
 def test_the_group_of_a_query_is_its_id(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:
-    make_input(tmp_path)
-    query = (
-        spark.readStream.schema("value string")
-        .text(str(tmp_path / "input"))
-        .writeStream.format("faircopy")
-        .option("bootstrap.servers", broker.address)
-        .option("topic", TOPIC)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    make_input(tmp_path, files=1)
+    query = start_query(spark, broker.address, tmp_path)
+    finish(query)
     with BrokerConnection(broker.address) as connection:
         assert groups_of(connection) == [query.id]
     with BlockingClient(broker.address) as client:
@@ -236,6 +223,17 @@ def test_a_broker_that_is_away_for_a_while_only_delays(
     spark: SparkSession, broker: BrokerProcess, seen: Callable[[], list[str]]
 ) -> None:
     broker.kill()
-    threading.Timer(3, broker.start).start()
-    write(spark.range(10).selectExpr("cast(id as string) value"), broker)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(start_when_missed, broker)
+        write(spark.range(10).selectExpr("cast(id as string) value"), broker)
+        starting.result()
     assert len(seen()) == 10
+
+
+def start_when_missed(broker: BrokerProcess) -> None:
+    """Start a broker again when a client has looked for it in vain."""
+    host, port = broker.address.split(":")
+    with socket.create_server((host, int(port))) as listener:
+        listener.settimeout(WAIT_SECONDS)
+        listener.accept()[0].close()
+    broker.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.client import BlockingClient
 from tests.broker_process import BrokerProcess
+from tests.spark.query import finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,11 +25,22 @@ PARTITIONS = 2
 TRANSACTIONS = 40
 PER_PARTITION = 3
 
-pytestmark = pytest.mark.timeout(400)  # each action of Spark starts processes
-
 
 @pytest.fixture
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with broker_with_topics(tmp_path_factory) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker for all that is refused: nobody ever writes to it."""
+    with broker_with_topics(tmp_path_factory) as broker:
+        yield broker
+
+
+@contextmanager
+def broker_with_topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("source"), "plain.enabled=false") as broker:
         make_topics(broker, *TOPICS)
         yield broker
@@ -83,7 +96,7 @@ def collect(frame: DataFrame, directory: Path) -> dict[int, list[tuple[str, str 
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    finish(query)
     return batches
 
 
@@ -161,10 +174,10 @@ def test_offsets_and_times_bound_a_batch(spark: SparkSession, broker: BrokerProc
     ],
 )
 def test_what_can_not_be_read_is_refused(
-    spark: SparkSession, broker: BrokerProcess, options: dict[str, Any], reason: str
+    spark: SparkSession, untouched: BrokerProcess, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Exception, match=reason):
-        read(spark, broker, **options).count()
+        read(spark, untouched, **options).count()
 
 
 def test_json_becomes_columns(spark: SparkSession, broker: BrokerProcess) -> None:

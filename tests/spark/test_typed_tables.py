@@ -26,6 +26,7 @@ from faircopy.publish.table import Table
 from faircopy.publish.table_columns import arrow_schema
 from faircopy.settings.columns import parse_columns
 from faircopy.wire.records import NewRecord
+from tests.spark.query import finish
 from tests.spark.test_plain_tables import START_MS
 from tests.spark.test_readers import KEY, WAYS, Place, Way, asked_of_duckdb, files_of
 from tests.unit.publish.published_log import GrowingLog, Partition
@@ -193,7 +194,7 @@ def test_streams_find_all_columns(grown: Place) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    finish(query)
     assert sorted(row.id for row in found) == list(range(PUBLICATIONS // 3, PUBLICATIONS))
 
 
