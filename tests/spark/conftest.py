@@ -14,7 +14,7 @@ import pytest
 from faircopy.cli.demo.java import OLDEST, java_home
 from tests.broker_process import BrokerProcess
 from tests.joint.asking import broker_with_topic, visible_everywhere
-from tests.spark.session import HERE, ROOT, SETTINGS, start_session
+from tests.spark.session import HERE, QUICK, ROOT, SETTINGS, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +23,6 @@ LIMIT_SECONDS = 300  # for a test alone: how long Spark takes to start is no mat
 WARNINGS_OF_SPARK = [
     # pyspark 4 warns at import of each pandas of version 3; nothing here uses pandas.
     "ignore:PySpark does not yet fully support pandas:FutureWarning",
-    # py4j leaves sockets to the garbage collector.
-    "ignore:unclosed <socket:ResourceWarning",
-    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
 ]
 
 
@@ -56,6 +53,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patched.setenv("JAVA_HOME", str(home))
         patched.setenv("PYSPARK_PYTHON", sys.executable)
         patched.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patched.setenv("SPARK_LAUNCHER_OPTS", QUICK)
         patched.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         warehouse = str(tmp_path_factory.mktemp("warehouse"))
         session = start_session(HERE, SETTINGS | {"spark.sql.warehouse.dir": warehouse})

@@ -19,11 +19,13 @@ from pathlib import Path
 import pyspark
 
 from tests.broker_process import environment, eventually
+from tests.spark.session import QUICK
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 SPARK_HOME = Path(pyspark.__file__).parent
 DEPLOY = "org.apache.spark.deploy"
-START_SECONDS = 120.0
+START_SECONDS = 240.0
+SMALL = {"SPARK_DAEMON_JAVA_OPTS": QUICK, "SPARK_DAEMON_MEMORY": "256m", "SPARK_LAUNCHER_OPTS": QUICK}
 
 
 def is_possible() -> bool:
@@ -61,7 +63,7 @@ def process(log: Path, of: str, *options: str) -> Iterator[None]:
             command,
             stdout=out,
             stderr=out,
-            env=environment() | {"SPARK_HOME": str(SPARK_HOME), "SPARK_NO_DAEMONIZE": "1"},
+            env=environment() | SMALL | {"SPARK_HOME": str(SPARK_HOME), "SPARK_NO_DAEMONIZE": "1"},
             start_new_session=True,
         )
     try:

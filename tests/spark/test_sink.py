@@ -25,7 +25,7 @@ from tests.spark.query import LINES, WAIT_SECONDS, finish, make_input, start_que
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FILES = 6
+FILES = 4
 
 
 @pytest.fixture
