@@ -14,7 +14,7 @@ import pytest
 from faircopy.cli.demo.java import OLDEST, java_home
 from tests.broker_process import BrokerProcess
 from tests.joint.asking import broker_with_topic, visible_everywhere
-from tests.spark.session import HERE, QUICK, ROOT, SETTINGS, start_session
+from tests.spark.session import HERE, QUICK, ROOT, SETTINGS, drop_interrupted_call, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,11 +62,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(autouse=True)
-def _queries_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A query that a failed test leaves behind would slow down, or hold up, the tests that come after it."""
+def _nothing_is_left_in_spark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test that failed has left behind must not hold up, or fail, the tests that come after it."""
     yield
     if "spark" in request.fixturenames:
-        for query in request.getfixturevalue("spark").streams.active:
+        session = request.getfixturevalue("spark")
+        drop_interrupted_call(session)
+        for query in session.streams.active:
             query.stop()
 
 

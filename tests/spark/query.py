@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.joint.asking import TOPIC
-from tests.spark.staged import DIRECTORY, StagedDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +38,8 @@ def start_query(spark: SparkSession, address: str, directory: Path, what: str = 
 
     `what` is "plain", "tasks fail" (the first attempt of each) or "staged" (tests/spark/staged.py).
     """
+    from tests.spark.staged import DIRECTORY, StagedDataSource
+
     spark.dataSource.register(StagedDataSource)
     rows = (
         spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(directory / "input"))

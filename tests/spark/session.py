@@ -32,3 +32,15 @@ def start_session(master: str = HERE, settings: Mapping[str, str] = SETTINGS) ->
     started: SparkSession = SparkSession.builder.master(master).config(map=dict(settings)).getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
     return started
+
+
+def drop_interrupted_call(session: SparkSession) -> None:
+    """Forget a call to the JVM that a time limit has interrupted. Otherwise this thread's next call would get
+    its answer, once it comes, or wait for it for ever.
+    """
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    client = gateway._gateway_client
+    connection = client.get_thread_connection()
+    if connection is not None and connection not in client.deque:  # where those wait that are not in use
+        connection.close()
