@@ -80,7 +80,8 @@ def main(address: str, directory: Path, what: str, master: str) -> None:
     from tests.spark.query import start_query
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = start_session(master, SETTINGS | SPECULATION)
+    scratch = {"spark.local.dir": str(directory / "scratch")}  # a driver that is killed can't remove it
+    spark = start_session(master, SETTINGS | SPECULATION | scratch)
     start_query(spark, address, directory, what).awaitTermination()
 
 

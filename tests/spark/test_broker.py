@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, Producer
 
 from tests.broker_process import BrokerProcess, eventually
-from tests.crash.test_plain_tables import make_topics
 from tests.spark.query import WAIT_SECONDS
+from tests.spark.test_source import make_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,7 +121,7 @@ def writing(broker: BrokerProcess) -> Iterator[Writer]:
 def test_batch_and_stream_over_kills(spark: SparkSession, tmp_path: Path) -> None:
     settings = ("plain.interval.ms=100", "checkpoint.bytes=65536")
     with BrokerProcess(tmp_path, *settings) as broker:
-        make_topics(broker.address, "orders")
+        make_topics(broker, "orders")
         table = str(broker.data_directory / "plain" / "orders")
         eventually(lambda: (Path(table) / "_spark_metadata" / "32").exists(), WAIT_SECONDS)
         stream = Stream(spark, table, tmp_path / "check")

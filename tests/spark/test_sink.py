@@ -84,7 +84,8 @@ def test_a_named_job_writes_once(
     write(frame, broker)
     assert set(Counter(seen()).values()) == {4}
     with BrokerConnection(broker.address) as connection:
-        eventually(lambda: groups_of(connection) == ["nightly"])  # a job without a name leaves nothing
+        # A job without a name leaves nothing.
+        eventually(lambda: groups_of(connection) == ["nightly"], WAIT_SECONDS)
 
 
 def groups_of(connection: BrokerConnection) -> list[str]:

@@ -132,4 +132,4 @@ def check_died(phase: str, directory: Path, seen: Seen) -> None:
     assert not (checkpoint / "commits" / str(KEY)).exists()
     is_committed = phase in ("in the commit", "after the commit")
     expected = COMMITTED_BEFORE + (lines_of(KEY) if is_committed else [])
-    eventually(lambda: sorted(seen()) == sorted(expected))
+    eventually(lambda: sorted(seen()) == sorted(expected), WAIT_SECONDS)

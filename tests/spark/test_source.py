@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.client import BlockingClient
 from tests.broker_process import BrokerProcess
-from tests.spark.query import finish
+from tests.spark.query import WAIT_SECONDS, finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ def broker_with_topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 def make_topics(broker: BrokerProcess, *names: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address})
     for made in admin.create_topics([NewTopic(name, PARTITIONS) for name in names]).values():
-        made.result(20)
+        made.result(WAIT_SECONDS)
 
 
 def write(broker: BrokerProcess, first: int = 0, count: int = TRANSACTIONS) -> None:
@@ -257,7 +257,7 @@ def test_lost_messages_fail_a_stream(spark: SparkSession, broker: BrokerProcess,
     admin = AdminClient({"bootstrap.servers": broker.address})
     deleted = admin.delete_records([KafkaPartition("orders", 0, 7 * PER_PARTITION)])
     for each in deleted.values():
-        each.result(20)
+        each.result(WAIT_SECONDS)
     with pytest.raises(Exception, match=r"orders-0.*failOnDataLoss"):
         collect(frame, tmp_path / "read")
     going_on = collect(stream(spark, broker, failOnDataLoss="false"), tmp_path / "read")
@@ -273,7 +273,7 @@ def test_a_topic_that_is_made_anew_fails_a_stream(
     collect(frame, tmp_path)
     admin = AdminClient({"bootstrap.servers": broker.address})
     for deleted in admin.delete_topics(["orders"]).values():
-        deleted.result(20)
+        deleted.result(WAIT_SECONDS)
     make_topics(broker, "orders")
     write(broker, 2, 4)
     with pytest.raises(Exception, match="orders was deleted, or deleted and made anew"):
