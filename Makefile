@@ -28,15 +28,31 @@ $(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo-is-installed java  ## The main job on real input: 336,776 flights, crashes on the way, read by Spark
 	$(BIN)/faircopy demo
 
-# A worker takes tests in a row, so that they share what is made for a module. Each may start a Spark.
-TESTS_AT_ONCE ?= -n logical --maxprocesses 4 --dist worksteal
+.PHONY: check
+check: $(VENV)/.all-is-installed  ## Lint, types and all deterministic tests: before each commit
+	$(BIN)/python -m tests.jobs check
 
 .PHONY: test
-test: $(VENV)/.all-is-installed java  ## All checks and tests
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest $(TESTS_AT_ONCE) $(PYTEST_ARGUMENTS)
+test: $(VENV)/.all-is-installed java fetch  ## What a change must pass: check, then real processes, clients, Spark, ...; JOB=spark: that job alone
+	$(BIN)/python -m tests.jobs $(JOB)
+
+.PHONY: jobs
+jobs: $(VENV)/.all-is-installed  ## The jobs that there are
+	@$(BIN)/python -m tests.jobs --list
+
+.PHONY: proof
+proof: $(VENV)/.all-is-installed java fetch  ## For hours: new seeds, all crash states, all mutants, long soaks; STAGE=name, HOURS=n
+	$(BIN)/python -m tests.proof $(if $(HOURS),--hours $(HOURS)) $(STAGE)
+
+# Nothing is skipped in silence because a registry was away for a moment: the tests that need it say so.
+.PHONY: fetch
+fetch: $(VENV)/.all-is-installed java  ## Bring what tests need from registries: etcd, Kafka, TLC, jars of Spark
+	$(BIN)/python -m tests.fetch || echo "Not all could be fetched: the tests that need the rest say so"
+
+.PHONY: hooks
+hooks: $(VENV)/.all-is-installed  ## Let git check the text of each commit
+	$(BIN)/pip install -q -c constraints.txt pre-commit
+	$(BIN)/pre-commit install
 
 .PHONY: java
 java: | $(BIN)/python

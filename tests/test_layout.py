@@ -1,14 +1,18 @@
-"""The rules of the layout: who may import whom, which modules are pure, which names there may not be."""
+"""The rules of the layout: who may import whom, which modules are pure, which names there may not be.
+
+Each rule is one test, which names every place that breaks it.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import pydoc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
+from tests.jobs.table import JOBS, files_with_tests, job_of
 
 ROOT = Path(__file__).parent.parent / "faircopy"
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -123,9 +127,8 @@ IMPURE = {
     "datetime",
     "tempfile",
 }
-# Doors to which only storage/ has the keys, and what runs in other processes: the client, and
-# publish/files.py, which must not import what storage/ needs. `asyncio` is not one: shells live on the loop
-# that they are given.
+# Doors to which only storage/ has the keys, and what runs in other processes: the client. `asyncio` is not
+# one: shells live on the loop that they are given.
 ONLY_STORAGE = {"lmdb", "fcntl", "threading", "mmap"}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "types", "misc"}
 LINES_AT_MOST = 500
@@ -159,7 +162,8 @@ def in_circles(arrows: dict[Path, set[Path]]) -> set[Path]:
     return {module for module in arrows if module in reached[module]}
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     """Full names of what a module imports, but for typing's sake."""
     tree = ast.parse(path.read_text())
     typing_only = {
@@ -172,30 +176,42 @@ def imports(path: Path) -> set[str]:
     for node in ast.walk(tree):
         if id(node) not in typing_only:
             found |= names_in(node)
-    return found
+    return frozenset(found)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_product_knows_neither_tests_nor_rivals(path: Path) -> None:
+def names(paths: Iterable[Path]) -> list[str]:
+    """Paths as they are told: relative to the checkout."""
+    return [str(path.relative_to(ROOT.parent)) for path in paths]
+
+
+def roots(path: Path) -> set[str]:
+    """The top-level packages that a module imports."""
+    return {name.split(".")[0] for name in imports(path)}
+
+
+def test_the_product_knows_neither_tests_nor_rivals() -> None:
     """Nor has it a door for them: only the command line, whose commands are a table, imports by name."""
-    found = imports(path)
-    assert not {name.split(".")[0] for name in found} & {"tests", "bench"}
-    assert "importlib" not in found or path == ROOT / "cli" / "main.py"
+    assert names(path for path in MODULES if roots(path) & {"tests", "bench"}) == []
+    by_name = [path for path in MODULES if "importlib" in imports(path)]
+    assert names(by_name) == ["faircopy/cli/main.py"]
 
 
 def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_import_directions(path: Path) -> None:
+def forbidden_imports(path: Path) -> set[str]:
+    """The parts of ours that a module imports, and must not."""
     part = part_of(path)
     if part not in MAY_IMPORT:
-        return
-    for name in imports(path):
-        if name.startswith("faircopy."):
-            imported = name.split(".")[1]
-            assert imported in {part} | MAY_IMPORT[part] | FOR_ALL, f"{part} must not import {name}"
+        return set()
+    parts = {name.split(".")[1] for name in imports(path) if name.startswith("faircopy.")}
+    return parts - {part} - MAY_IMPORT[part] - FOR_ALL
+
+
+def test_import_directions() -> None:
+    found = {str(path.relative_to(ROOT)): forbidden_imports(path) for path in MODULES}
+    assert {path: parts for path, parts in found.items() if parts} == {}
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -211,26 +227,27 @@ def test_each_part_is_described() -> None:
     assert len(described) == len(parts)
 
 
-@pytest.mark.parametrize("pure", PURE)
-def test_pure_modules_do_no_io(pure: str) -> None:
-    place = ROOT / pure
-    paths = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    assert paths
-    for path in paths:
-        impure = {name.split(".")[0] for name in imports(path)} & IMPURE
-        assert not impure, f"{path.relative_to(ROOT)} is to be pure, and imports {impure}"
+def modules_of(place: Path) -> list[Path]:
+    """The modules of a folder, or the module that this path is."""
+    found = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    assert found, place
+    return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_storage_opens_the_doors(path: Path) -> None:
-    if part_of(path) not in ("storage", "cli", "client") and path != ROOT / "publish" / "files.py":
-        assert not {name.split(".")[0] for name in imports(path)} & ONLY_STORAGE
+def test_pure_modules_do_no_io() -> None:
+    pure = [path for place in PURE for path in modules_of(ROOT / place)]
+    assert {name: impure for name in pure if (impure := roots(name) & IMPURE)} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_names_and_sizes(path: Path) -> None:
-    assert path.stem not in FORBIDDEN_NAMES
-    assert len(path.read_text().splitlines()) <= LINES_AT_MOST
+def test_only_storage_opens_the_doors() -> None:
+    others = [path for path in MODULES if part_of(path) not in ("storage", "cli", "client")]
+    found = [path for path in others if roots(path) & ONLY_STORAGE]
+    assert names(found) == []
+
+
+def test_names_and_sizes() -> None:
+    assert names(path for path in MODULES if path.stem in FORBIDDEN_NAMES) == []
+    assert names(path for path in MODULES if len(path.read_text().splitlines()) > LINES_AT_MOST) == []
 
 
 def test_a_class_has_its_name_alone() -> None:
@@ -259,22 +276,28 @@ def headings(page: Path) -> set[str]:
     return {line.lstrip("#").strip() for line in page.read_text().splitlines() if line.startswith("#")}
 
 
-@pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT.parent)))
-def test_what_is_cited_is_there(path: Path) -> None:
-    text = path.read_text()
-    if path != Path(__file__):
-        assert not OF_ELSEWHERE.search(text)
-    for page, section in CITED.findall(text):
+def cited_in_vain(path: Path) -> Iterator[str]:
+    """What a file cites of docs/ that is not there."""
+    for page, section in CITED.findall(path.read_text()):
         cited = ROOT.parent / "docs" / page
-        assert cited.exists(), page
-        assert not section or section in headings(cited), f"{page} has no section {section!r}"
+        if not cited.exists() or (section and section not in headings(cited)):
+            yield f"{path.relative_to(ROOT.parent)}: {page}, {section}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_lines_of_pages_are_short(page: Path) -> None:
+def test_what_is_cited_is_there() -> None:
+    assert [vain for path in CITING for vain in cited_in_vain(path)] == []
+
+
+def test_nothing_cites_pages_of_elsewhere() -> None:
+    found = [path for path in CITING if OF_ELSEWHERE.search(path.read_text())]
+    assert names(path for path in found if path != Path(__file__)) == []
+
+
+def test_lines_of_pages_are_short() -> None:
     """A table's row can't be wrapped."""
-    lines = [line for line in page.read_text().splitlines() if not line.startswith("|")]
-    assert [line for line in lines if len(line) > COLUMNS_MAX and "](http" not in line] == []
+    lines = [(page.name, line) for page in PAGES for line in page.read_text().splitlines()]
+    wrappable = [(name, line) for name, line in lines if not line.startswith("|") and "](http" not in line]
+    assert [(name, line) for name, line in wrappable if len(line) > COLUMNS_MAX] == []
 
 
 RULE = re.compile(r"\b([PI]\d+)(?:-[PI]?(\d+))?\b")
@@ -290,10 +313,9 @@ def test_rules_are_numbered_without_gaps() -> None:
     assert [f"I{number}" for number in range(1, 11)] == INVARIANTS
 
 
-@pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT.parent)))
-def test_rules_that_are_cited_are_there(path: Path) -> None:
-    cited = {rule for rule, _ in RULE.findall(path.read_text())}
-    assert cited <= RULES
+def test_rules_that_are_cited_are_there() -> None:
+    unknown = {path: {rule for rule, _ in RULE.findall(path.read_text())} - RULES for path in CITING}
+    assert {path: rules for path, rules in unknown.items() if rules} == {}
 
 
 # -- docstrings ----------------------------------------------------------------------------------------------
@@ -355,6 +377,18 @@ def undocumented(path: Path) -> Iterator[str]:
             yield from undocumented_in(node)
 
 
-@pytest.mark.parametrize("path", DOCUMENTED, ids=lambda path: str(path.relative_to(ROOT.parent)))
-def test_every_public_name_has_a_docstring(path: Path) -> None:
-    assert list(undocumented(path)) == []
+def test_every_public_name_has_a_docstring() -> None:
+    assert {path: found for path in DOCUMENTED if (found := list(undocumented(path)))} == {}
+
+
+# -- the tests -----------------------------------------------------------------------------------------------
+
+
+def test_each_test_file_belongs_to_one_job() -> None:
+    assert [file for file in files_with_tests() if job_of(file) is None] == []
+
+
+def test_jobs_name_what_is_there_once() -> None:
+    paths = [path for job in JOBS for path in job.paths]
+    assert len(paths) == len(set(paths))
+    assert [path for path in paths if not (ROOT.parent / path).exists()] == []

@@ -1,0 +1,64 @@
+"""Findings that can be played again: seeds of the simulation, crash states, inputs of the fuzzers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.crash_states import scenarios
+from tests.crash_states.sweep import Bounds, sweep
+from tests.fuzz.targets import TARGETS
+from tests.simulation.run import simulate
+
+FOUND = Path(__file__).parent
+INPUTS = FOUND / "fuzz"
+SAID_MAX = 5
+
+
+def keep_seed(seed: int, said: Sequence[str], directory: Path = FOUND) -> Path:
+    """Keep a seed of the simulation, with the first lines of what was wrong. Returns the new file."""
+    return write(directory / f"simulation-{seed}.json", {"seed": seed}, said)
+
+
+def keep_workload(
+    steps: Sequence[str], seed: int, shards: int, said: Sequence[str], directory: Path = FOUND
+) -> Path:
+    """Keep a workload that did not survive each crash, by the names of its steps. Returns the new file."""
+    facts = {"steps": list(steps), "seed": seed, "shards": shards}
+    return write(directory / f"crash-states-{'-'.join(steps)}-{seed}-{shards}.json", facts, said)
+
+
+def write(file: Path, facts: dict[str, object], said: Sequence[str]) -> Path:
+    """Write what to play, and what was wrong with it."""
+    file.write_text(json.dumps(facts | {"said": list(said)[:SAID_MAX]}, indent=2) + "\n")
+    return file
+
+
+def still_wrong(directory: Path = FOUND) -> Iterator[str]:
+    """Play all that was found; tell what is wrong again, with the file's name."""
+    for file in sorted(directory.glob("simulation-*.json")):
+        yield from (f"{file.name}: {said}" for said in wrong_seed(json.loads(file.read_text())))
+    for file in sorted(directory.glob("crash-states-*.json")):
+        yield from (f"{file.name}: {said}" for said in wrong_workload(json.loads(file.read_text())))
+
+
+def wrong_seed(facts: dict[str, Any]) -> list[str]:
+    """What is wrong with a run of the simulation."""
+    outcome = simulate(facts["seed"])
+    return [] if outcome.is_good else [*outcome.failures, *map(str, outcome.checked.findings)]
+
+
+def wrong_workload(facts: dict[str, Any]) -> list[str]:
+    """What is wrong after crashes of a workload."""
+    steps = tuple(getattr(scenarios, name) for name in facts["steps"])
+    return [str(wrong) for wrong in sweep(steps, facts["seed"], Bounds(), facts["shards"]) if wrong]
+
+
+def feed_inputs(directory: Path = INPUTS) -> int:
+    """Feed all kept inputs to their targets, which raise what is wrong. Returns their number."""
+    files = [file for file in sorted(directory.glob("*/*")) if file.parent.name in TARGETS]
+    for file in files:
+        TARGETS[file.parent.name].load()(file.read_bytes())
+    return len(files)

@@ -1,0 +1,63 @@
+"""What was found once stays mended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.found import kept
+from tests.found.kept import feed_inputs, keep_seed, keep_workload, still_wrong, wrong_seed, wrong_workload
+from tests.mutants.in_child import is_found
+
+SEEDS = range(20)
+
+
+def test_nothing_of_what_was_found_is_wrong_again() -> None:
+    assert list(still_wrong()) == []
+
+
+def test_inputs_that_were_found_are_taken() -> None:
+    feed_inputs()
+
+
+def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = keep_seed(17, ["a message was lost"], tmp_path)
+    assert json.loads(seed.read_text()) == {"seed": 17, "said": ["a message was lost"]}
+    workload = keep_workload(["plain", "commit"], 18, 3, [], tmp_path)
+    assert json.loads(workload.read_text()) == {
+        "steps": ["plain", "commit"],
+        "seed": 18,
+        "shards": 3,
+        "said": [],
+    }
+    monkeypatch.setattr(kept, "wrong_seed", lambda facts: [f"seed {facts['seed']}"])
+    monkeypatch.setattr(kept, "wrong_workload", lambda facts: [f"workload {facts['seed']}"])
+    assert list(still_wrong(tmp_path)) == [
+        "simulation-17.json: seed 17",
+        "crash-states-plain-commit-18-3.json: workload 18",
+    ]
+
+
+def test_a_fault_that_comes_back_is_found() -> None:
+    workload = {"steps": ["commit"], "seed": 1, "shards": 1}
+    assert is_found("commit_what_was_lost", lambda: bool(wrong_workload(workload)))
+    assert is_found("skip_the_journals_fsync", lambda: any(wrong_seed({"seed": seed}) for seed in SEEDS))
+
+
+def test_an_input_that_is_not_taken_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        """A target with a fault."""
+
+        def load(self) -> object:
+            """What raises the fault."""
+            return lambda content: 1 / len(content)
+
+    monkeypatch.setattr(kept, "TARGETS", {"broken": Broken()})
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "x").write_bytes(b"x")
+    assert feed_inputs(tmp_path) == 1
+    (tmp_path / "broken" / "empty").write_bytes(b"")
+    with pytest.raises(ZeroDivisionError):
+        feed_inputs(tmp_path)
