@@ -16,7 +16,7 @@ SECONDS_MAX = 180.0
 
 
 class Tools:
-    """The newest published tools of Kafka 4. Raises Unavailable unless they are fetched, or without Java."""
+    """The tools of Kafka. Raises Unavailable unless they are fetched, or without Java."""
 
     def __init__(self) -> None:
         self._java = java()

@@ -1,4 +1,4 @@
-"""Apache Kafka: one node of the newest 4.x, run like its own start script does, with its own defaults.
+"""Apache Kafka: one node, run like its own start script does, with its own defaults.
 
 Only these settings differ from the defaults: those that a single node needs (KRaft with itself as quorum,
 internal topics with one replica), listening on loopback only, and the settings of the caller.

@@ -35,12 +35,79 @@ class Job:
 CHECK = Job(
     "check",
     "all that is deterministic: units, scenarios, scenes, crash states, mutants, kept inputs",
-    ("tests/unit", "tests/test_layout.py", "tests/jobs"),
+    (
+        "tests/test_layout.py",
+        "tests/unit",
+        "tests/scenarios",
+        "tests/checker",
+        "tests/simulation",
+        "tests/crash_states",
+        "tests/mutants",
+        "tests/fuzz",
+        "tests/found",
+        "tests/models/test_runs.py",
+        "tests/jobs",
+        "tests/proof/test_results.py",
+        "tests/soak/test_record.py",
+        "tests/backup/test_backup.py",
+        "tests/client_library/test_outgoing.py",
+        "tests/client_library/test_protocol.py",
+        "tests/client_library/test_whole_batches.py",
+        "tests/cluster/test_memory_backend.py",
+        "tests/cluster/test_session.py",
+        "tests/cluster/test_session_trouble.py",
+        "tests/cluster/test_registration.py",
+        "tests/cluster/test_lock_of_a_process.py",
+        "tests/bench/test_aborted_transactions.py",
+        "tests/bench/test_bench_correctness.py",
+        "tests/bench/test_bench_figures.py",
+        "tests/bench/test_bench_kafka_tools.py",
+        "tests/bench/test_bench_micro.py",
+        "tests/bench/test_bench_ports.py",
+        "tests/bench/test_bench_readme.py",
+        "tests/bench/test_bench_targets.py",
+    ),
     workers=2,
     is_deterministic=True,
-    commands=("ruff check .", "ruff format --check .", "codespell", "mypy"),
+    commands=("ruff check .", "ruff format --check .", "codespell_lib", "mypy"),
 )
-JOBS = (CHECK,)
+JOBS = (
+    CHECK,
+    Job(
+        "worlds",
+        "seeds of the simulation, and the same ones in other processes; models",
+        ("tests/simulation/test_simulation.py", "tests/simulation/test_same_history.py", "tests/models"),
+    ),
+    Job(
+        "mutants",
+        "mutants that only seeds or crash states find",
+        ("tests/mutants/test_by_seeds.py", "tests/mutants/test_by_crash_states.py"),
+    ),
+    Job(
+        "kills",
+        "kill -9, rot, old directories, backups, a soak",
+        ("tests/crash", "tests/rot", "tests/upgrade", "tests/backup", "tests/soak"),
+    ),
+    Job(
+        "clients",
+        "three foreign client libraries, and ours",
+        ("tests/clients", "tests/client_library", "tests/joint", "tests/admin"),
+    ),
+    Job(
+        "hostile",
+        "hostile input, limits of the machine, fuzzing",
+        ("tests/wire_abuse", "tests/limits", "tests/fuzz/test_campaigns.py"),
+    ),
+    Job(
+        "cli",
+        "the command line, the demo, processes of the product and of the tests",
+        ("tests/cli", "tests/processes", "tests/jobs/test_runs.py", "tests/proof"),
+    ),
+    Job("cluster", "the cluster store: processes that share it, etcd", ("tests/cluster", "tests/fetch")),
+    Job("spark", "Spark, both ways", ("tests/spark", "tests/cli/test_spark_demo.py"), workers=2),
+    Job("bench", "the benchmark, in small; Apache Kafka", ("tests/bench",)),
+    Job("quarantine", "tests that fail by accident", ("tests/quarantine",), is_in_gate=False),
+)
 BY_NAME = {job.name: job for job in JOBS}
 
 
