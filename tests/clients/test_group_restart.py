@@ -16,9 +16,9 @@ from faircopy.api.heartbeat import SCHEMA as HEARTBEAT
 from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, eventually
-from tests.clients.adapter import Client
+from tests.clients.adapter import Client, Place, Producer
 from tests.clients.conftest import CLIENTS
-from tests.clients.talk import Talk, commit_values, create_topic
+from tests.clients.talk import Member, Talk, commit_values, create_topic
 
 PARTITIONS = 4
 
@@ -67,6 +67,27 @@ def heartbeats(broker: BrokerProcess, group: str) -> list[ErrorCode]:
         ]
 
 
+def write_to_all(producer: Producer, topic: str, value: bytes) -> None:
+    """The same message for each partition."""
+    for number in range(PARTITIONS):
+        commit_values(producer, (topic, number), [value])
+
+
+def places_of(member: Member, value: bytes) -> list[Place]:
+    """Where a member has found this message."""
+    return sorted((each.topic, each.partition) for each in member.found if each.value == value)
+
+
+def settle(members: list[Member]) -> None:
+    """Return when members have heard of all partitions: kafka-python joins again when it first does.
+
+    A member that has a message of each has heard of them, and has joined again by the end of its next poll.
+    """
+    eventually(lambda: len({place for each in members for place in places_of(each, b"before")}) == PARTITIONS)
+    for member in members * 2:
+        member.do(lambda: None)
+
+
 @pytest.mark.parametrize("kill", [False, True], ids=["stop", "kill"])
 @pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
 def test_no_group_rebalances(
@@ -77,16 +98,17 @@ def test_no_group_rebalances(
         named: list[dict[str, str]] = [{"instance_id": f"i{n}"} if is_static else {} for n in range(2)]
         members = [talk.member(topic, topic, **name) for name in named]
         eventually(lambda: all(member.share for member in members))
+        write_to_all(talk.transactional(topic), topic, b"before")
+        settle(members)
         eventually(lambda: described(broker.address, topic).group_state == "Stable")
+        eventually(lambda: sum(len(member.share) for member in members) == PARTITIONS)
         before, began = members_of(broker.address, topic), generations(broker, topic)
         shares = [set(member.share) for member in members]
         broker.restart(kill=kill)
         assert members_of(broker.address, topic) == before
-        producer = talk.transactional(topic)
-        for number in range(PARTITIONS):
-            commit_values(producer, (topic, number), [b"%d" % number])
+        write_to_all(talk.transactional(topic), topic, b"after")
         for member, share in zip(members, shares, strict=True):
-            eventually(partial(member.has_found, len(share)))
+            eventually(lambda member=member, share=share: places_of(member, b"after") == sorted(share))  # type: ignore[misc]
             offsets = {(each.topic, each.partition): each.offset + 1 for each in member.found}
             member.do(partial(member.consumer.commit, offsets))
         assert heartbeats(broker, topic) == [ErrorCode.NONE] * 2
