@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.broker_process import BrokerProcess, environment
@@ -44,8 +44,9 @@ def start(
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a driver and all that it has started."""
-    os.killpg(process.pid, signal.SIGKILL)
+    """Kill a driver and all that it has started; it may have ended just now."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 

@@ -241,14 +241,15 @@ def check_way(way: Way, place: Place, expected: list[Key]) -> None:
         way.read(place)
 
 
-def errors_of(reader: str) -> type[Exception]:
+def errors_of(reader: str) -> tuple[type[Exception], ...]:
     """What a reader raises about what it can't read."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    errors: dict[str, type[Exception]] = {
-        "Spark": PySparkException,
-        "DuckDB": duckdb.Error,
-        "polars": polars.exceptions.PolarsError,
+    errors: dict[str, tuple[type[Exception], ...]] = {
+        "Spark": (PySparkException, Py4JJavaError),  # PySpark has no names for some errors
+        "DuckDB": (duckdb.Error,),
+        "polars": (polars.exceptions.PolarsError,),
     }
     return errors[reader]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import subprocess
 from collections import Counter
@@ -194,20 +192,6 @@ def at_work(
     with driver(broker, directory) as program:
         eventually(lambda: len(seen()) >= count or has_ended(program, directory), WAIT_SECONDS)
         yield program
-
-
-def test_a_zombie_driver_writes_nothing(
-    spark: SparkSession, broker: BrokerProcess, seen: Callable[[], list[str]], tmp_path: Path
-) -> None:
-    """A driver is stopped in the middle; its successor finishes the work; then the first one wakes up."""
-    lines = make_input(tmp_path, FILES)
-    with at_work(broker, seen, tmp_path, batches=1) as zombie:
-        os.killpg(zombie.pid, signal.SIGSTOP)
-        finish(start_query(spark, broker.address, tmp_path))
-        assert sorted(seen()) == sorted(lines)
-        os.killpg(zombie.pid, signal.SIGCONT)
-        zombie.wait(WAIT_SECONDS)
-    assert sorted(seen()) == sorted(lines)
 
 
 def test_the_group_of_a_query_is_its_id(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> None:

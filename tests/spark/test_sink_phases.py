@@ -83,6 +83,23 @@ def test_a_driver_that_is_killed_loses_and_repeats_nothing(
     assert sorted(seen()) == sorted(lines)
 
 
+def test_a_zombie_driver_writes_nothing(
+    spark: SparkSession, broker: BrokerProcess, seen: Seen, tmp_path: Path
+) -> None:
+    """A driver is stopped when a task has written; its successor finishes the work; then it wakes up."""
+    lines, stage = make_input(tmp_path, FILES), Stage(tmp_path)
+    stage.choose("written")
+    with driver(broker, tmp_path, "staged") as zombie:
+        come_to("written", stage, broker, lambda: has_ended(zombie, tmp_path))
+        os.killpg(zombie.pid, signal.SIGSTOP)
+        finish(start_query(spark, broker.address, tmp_path))
+        assert sorted(seen()) == sorted(lines)
+        os.killpg(zombie.pid, signal.SIGCONT)
+        stage.let_go("written")
+        assert zombie.wait(WAIT_SECONDS), "it is told that it is none any more"
+    assert sorted(seen()) == sorted(lines)
+
+
 @pytest.mark.usefixtures("spark")
 def test_of_two_attempts_beside_each_other_one_counts(
     broker: BrokerProcess, seen: Seen, tmp_path: Path
