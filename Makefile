@@ -33,7 +33,7 @@ check: $(VENV)/.all-is-installed  ## Lint, types and all deterministic tests: be
 	$(BIN)/python -m tests.jobs check
 
 .PHONY: test
-test: $(VENV)/.all-is-installed java fetch  ## What a change must pass: check, then real processes, clients, Spark, ...; JOB=spark: that job alone
+test: $(VENV)/.all-is-installed java fetch  ## What a change must pass: check, then all with real processes; JOB=spark: that job alone
 	$(BIN)/python -m tests.jobs $(JOB)
 
 .PHONY: jobs
@@ -41,8 +41,8 @@ jobs: $(VENV)/.all-is-installed  ## The jobs that there are
 	@$(BIN)/python -m tests.jobs --list
 
 .PHONY: proof
-proof: $(VENV)/.all-is-installed java fetch  ## For hours: new seeds, all crash states, all mutants, long soaks; STAGE=name, HOURS=n
-	$(BIN)/python -m tests.proof $(if $(HOURS),--hours $(HOURS)) $(STAGE)
+proof: $(VENV)/.all-is-installed java fetch  ## For hours: new seeds, all crash states, all mutants, long soaks; STAGE=name
+	$(BIN)/python -m tests.proof $(STAGE)
 
 # Nothing is skipped in silence because a registry was away for a moment: the tests that need it say so.
 .PHONY: fetch

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.child_process import next_line, start_child
+from tests.finding import Finding
 
 STOP_SECONDS = 120.0
 """After so long a broker is taken to hang: a busy machine may take tens of seconds to stop one."""
+LOG_CHARACTERS_SHOWN = 10_000
 
 Result = TypeVar("Result")
 
@@ -41,6 +43,12 @@ class BrokerProcess:
     def log(self) -> str:
         """What the broker has logged, in all its lives."""
         return self._log_path.read_text()
+
+    def ensure_no_traceback(self) -> None:
+        """Raise Finding if the broker has logged an error that it did not expect."""
+        log = self.log
+        if "Traceback" in log:
+            raise Finding(f"the broker has logged a traceback:\n{log[-LOG_CHARACTERS_SHOWN:]}")
 
     @property
     def pid(self) -> int:

@@ -32,7 +32,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker for the tests of one module; each makes topics of its own."""
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
         yield process
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()
 
 
 @pytest.fixture
@@ -40,4 +40,4 @@ def fresh_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker for one test, which may kill it."""
     with BrokerProcess(tmp_path) as process:
         yield process
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()

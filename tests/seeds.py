@@ -2,7 +2,7 @@
 
 Each run tries new ones, and says which. `FAIRCOPY_SEED` makes them all follow from one number. So what must
 pass before a change lands is the same for whoever tries it, and fails because of the change alone. New worlds
-are for `make test`, `make simulate`, `make crash-states`, `make soak` and `make fuzz`.
+are for `make proof`, `make simulate`, `make crash-states`, `make soak` and `make fuzz`.
 """
 
 from __future__ import annotations

@@ -19,4 +19,4 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(directory, "plain.enabled=false") as process:
         assert create(process, "there").error_code == ErrorCode.NONE
         yield process
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()

@@ -38,7 +38,7 @@ class VerboseBroker(BrokerProcess):
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     with VerboseBroker(tmp_path) as process:
         yield process
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()
 
 
 def create(address: str, name: str, partitions: int = 1) -> None:

@@ -34,7 +34,7 @@ def broker(
     settings = getattr(request.module, "SETTINGS", ())
     with BrokerProcess(tmp_path_factory.mktemp("broker"), "plain.enabled=false", *settings) as process:
         yield process
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)

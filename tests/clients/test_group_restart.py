@@ -30,7 +30,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     process.arguments = ("-v",)
     with process:
         yield process
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()
 
 
 def generations(broker: BrokerProcess, group: str) -> int:

@@ -191,7 +191,7 @@ def test_committed_offsets_survive_the_broker(tmp_path: Path, topic: str, kill: 
                 member = talk.member(topic, client.name)
                 eventually(partial(member.has_found, 14 - number))
                 assert next(each for each in member.found if each.partition == number).offset == number + 1
-        assert "Traceback" not in broker.log
+        broker.ensure_no_traceback()
 
 
 def test_members_find_their_way_back_after_a_restart(tmp_path: Path, topic: str) -> None:

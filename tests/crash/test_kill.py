@@ -12,8 +12,11 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker_process import BrokerProcess, eventually
+from tests.finding import a_finding_if_not
 from tests.seeds import seed_for
 
+Values = dict[str, list[list[bytes]]]
+"""By topic and partition."""
 TOPICS = ("left", "right")
 WRITERS = 3
 KILLS = 6
@@ -97,7 +100,8 @@ def read_all(address: str, topic: str, isolation: str) -> list[list[bytes]]:
             continue
         partition, value = message.partition(), message.value()
         assert partition is not None and value is not None
-        assert message.offset() == len(values[partition])
+        with a_finding_if_not():
+            assert message.offset() == len(values[partition])
         values[partition].append(value)
     consumer.close()
     return values
@@ -128,7 +132,7 @@ def test_kill_in_the_middle_of_transactions(tmp_path: Path, durability: str, sha
         check(broker.address, writers)
         broker.restart()
         check(broker.address, writers)
-        assert "Traceback" not in broker.log
+        broker.ensure_no_traceback()
 
 
 def await_commits(writers: Sequence[Writer], count: int) -> None:
@@ -147,7 +151,14 @@ def check(address: str, writers: Sequence[Writer]) -> None:
     An unknown one is there as a whole, or not at all.
     """
     plain = {topic: read_all(address, topic, "read_uncommitted") for topic in TOPICS}
-    assert plain == {topic: read_all(address, topic, "read_committed") for topic in TOPICS}
+    committed = {topic: read_all(address, topic, "read_committed") for topic in TOPICS}
+    with a_finding_if_not():
+        assert plain == committed
+        ensure_whole_and_in_order(plain, writers)
+
+
+def ensure_whole_and_in_order(plain: Values, writers: Sequence[Writer]) -> None:
+    """Raise AssertionError if a transaction is not as its writer knows it, or not in the order of all."""
     found: dict[str, int] = {}
     for partitions in plain.values():
         for values in partitions:

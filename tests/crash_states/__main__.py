@@ -9,8 +9,9 @@ from multiprocessing import Pool
 import click
 from rich.console import Console
 
-from tests.crash_states.scenarios import Step, scenarios
+from tests.crash_states.scenarios import Step, names_of, scenarios
 from tests.crash_states.sweep import Bounds, Wrong, sweep
+from tests.found.keeping import keep_workload
 from tests.seeds import seed_for
 from tests.simulation.__main__ import progress_on
 
@@ -42,6 +43,9 @@ def main(states: int | None, length: int, seed: int | None, shards: int, part: s
         for count, found in pool.imap_unordered(try_one, wanted):
             tried += count
             wrong += found
+            if found:
+                kept = keep_workload(names_of(found[0].scenario), seed, shards, list(map(str, found)))
+                console.print(f"kept: {kept}", soft_wrap=True)
             for each in found[: max(SHOWN_MAX - len(wrong), 1)]:
                 console.print(f"[bold red]wrong[/] {each}", highlight=False)
             progress.advance(task)

@@ -337,4 +337,9 @@ def name_of(steps: tuple[Step, ...]) -> str:
     return " + ".join(step.__name__ for step in steps)
 
 
+def names_of(name: str) -> list[str]:
+    """The names of the steps of a workload with this name."""
+    return name.split(" + ")
+
+
 __all__ = ["STEPS", "Attempt", "Step", "name_of", "scenarios"]

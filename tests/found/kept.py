@@ -1,39 +1,19 @@
-"""Findings that can be played again: seeds of the simulation, crash states, inputs of the fuzzers."""
+"""Plays again what was found: seeds of the simulation, crash states, inputs of the fuzzers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.crash_states import scenarios
 from tests.crash_states.sweep import Bounds, sweep
+from tests.found.keeping import FOUND
 from tests.fuzz.targets import TARGETS
 from tests.simulation.run import simulate
 
-FOUND = Path(__file__).parent
 INPUTS = FOUND / "fuzz"
-SAID_MAX = 5
-
-
-def keep_seed(seed: int, said: Sequence[str], directory: Path = FOUND) -> Path:
-    """Keep a seed of the simulation, with the first lines of what was wrong. Returns the new file."""
-    return write(directory / f"simulation-{seed}.json", {"seed": seed}, said)
-
-
-def keep_workload(
-    steps: Sequence[str], seed: int, shards: int, said: Sequence[str], directory: Path = FOUND
-) -> Path:
-    """Keep a workload that did not survive each crash, by the names of its steps. Returns the new file."""
-    facts = {"steps": list(steps), "seed": seed, "shards": shards}
-    return write(directory / f"crash-states-{'-'.join(steps)}-{seed}-{shards}.json", facts, said)
-
-
-def write(file: Path, facts: dict[str, object], said: Sequence[str]) -> Path:
-    """Write what to play, and what was wrong with it."""
-    file.write_text(json.dumps(facts | {"said": list(said)[:SAID_MAX]}, indent=2) + "\n")
-    return file
 
 
 def still_wrong(directory: Path = FOUND) -> Iterator[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.found import kept
-from tests.found.kept import feed_inputs, keep_seed, keep_workload, still_wrong, wrong_seed, wrong_workload
+from tests.found.keeping import keep_seed, keep_workload
+from tests.found.kept import feed_inputs, still_wrong, wrong_seed, wrong_workload
 from tests.mutants.in_child import is_found
 
 SEEDS = range(20)

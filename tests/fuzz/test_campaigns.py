@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.finding import a_finding_if_not
 from tests.fuzz.broken import UNCHECKED
 from tests.fuzz.campaign import MEMORY_MIB_MAX, NO_ATHERIS, fuzz, has_atheris
 from tests.fuzz.targets import TARGETS
@@ -32,6 +33,8 @@ def _atheris_is_there() -> None:
 def test_atheris_finds_nothing(target: str, tmp_path: Path) -> None:
     for seconds in (SECONDS, SECONDS_ON_A_SLOW_MACHINE):
         outcome = fuzz(TARGETS[target], seconds, tmp_path / f"{seconds}", tmp_path / "found")
+        with a_finding_if_not():
+            assert not outcome.failures, outcome.log
         assert outcome.is_good, outcome.log
         assert 0 < outcome.peak_mib < MEMORY_MIB_MAX
         if outcome.executions >= EXECUTIONS_LEAST:

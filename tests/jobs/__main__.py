@@ -92,6 +92,8 @@ def try_again(outcomes: Outcomes) -> None:
 
 def run(job: Job, *options: str) -> Outcome:
     """Run pytest on the files of a job, in a process of its own."""
+    if not files_of(job):
+        return Outcome(errors=["no test file belongs to it"])  # pytest would take all there are
     with tempfile.TemporaryDirectory() as scratch:
         record = Path(scratch, "record.json")
         command = [

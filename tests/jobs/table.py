@@ -75,13 +75,13 @@ JOBS = (
     CHECK,
     Job(
         "worlds",
-        "seeds of the simulation, and the same ones in other processes; models",
-        ("tests/simulation/test_simulation.py", "tests/simulation/test_same_history.py", "tests/models"),
-    ),
-    Job(
-        "mutants",
-        "mutants that only seeds or crash states find",
-        ("tests/mutants/test_by_seeds.py", "tests/mutants/test_by_crash_states.py"),
+        "seeds of the simulation, mutants that only these find",
+        (
+            "tests/simulation/test_simulation.py",
+            "tests/simulation/test_same_history.py",
+            "tests/mutants/test_by_seeds.py",
+        ),
+        workers=2,
     ),
     Job(
         "kills",
@@ -103,8 +103,18 @@ JOBS = (
         "the command line, the demo, processes of the product and of the tests",
         ("tests/cli", "tests/processes", "tests/jobs/test_runs.py", "tests/proof"),
     ),
-    Job("cluster", "the cluster store: processes that share it, etcd", ("tests/cluster", "tests/fetch")),
-    Job("spark", "Spark, both ways", ("tests/spark", "tests/cli/test_spark_demo.py"), workers=2),
+    Job(
+        "cluster",
+        "the cluster store: processes that share it, etcd; models of the protocol",
+        ("tests/cluster", "tests/fetch", "tests/models"),
+    ),
+    Job(
+        "spark",
+        "Spark, both ways",
+        ("tests/spark", "tests/cli/test_spark_demo.py"),
+        workers=2,
+        distribution="loadfile",
+    ),
     Job("bench", "the benchmark, in small; Apache Kafka", ("tests/bench",)),
     Job("quarantine", "tests that fail by accident", ("tests/quarantine",), is_in_gate=False),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs import __main__ as jobs
+from tests.jobs.outcome import Outcome
 from tests.jobs.table import Job
 
 PASSES = "def test_passes() -> None:\n    pass\n"
@@ -115,6 +116,12 @@ def test_check_is_not_tried_again_and_nothing_runs_after_it(
     assert "again: make check" in capsys.readouterr().out.splitlines()
     run_job(FAILS, JOB)
     assert list(jobs.run_all([FIRST, JOB], workers=1)[0]) == [FIRST]
+
+
+def test_a_job_without_files_runs_nothing(run_job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "files_of", lambda job: [])
+    outcome = run_job(PASSES, JOB)[JOB]
+    assert outcome == Outcome(errors=["no test file belongs to it"])
 
 
 def test_a_command_that_fails_is_red(run_job: RunJob) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.mutants.found_by import BY_TESTS
 from tests.mutants.in_child import is_found, said_in_child
 
 ROOT = Path(__file__).parents[2]
+PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
 WITHOUT = [word for name in ("benchmark", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
 
 
@@ -19,9 +21,16 @@ def fail(tests: str) -> bool:
     was run.
     """
     os.environ.pop("PYTEST_ADDOPTS", None)
+    find_no_smaller_examples()
     code = pytest.main(["-q", "-x", *WITHOUT, "--rootdir", str(ROOT), str(ROOT / tests)])
     assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"pytest ends with {code}"
     return code == pytest.ExitCode.TESTS_FAILED
+
+
+def find_no_smaller_examples() -> None:
+    """Let hypothesis be content with the first example that fails: to find the smallest takes a minute."""
+    hypothesis.settings.register_profile("first", hypothesis.settings.get_profile("faircopy"), phases=PHASES)
+    hypothesis.settings.load_profile("first")
 
 
 @pytest.mark.parametrize("name", BY_TESTS)

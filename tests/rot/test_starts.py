@@ -87,7 +87,7 @@ def started(made: Made, path: Path, content: bytes) -> Iterator[BrokerProcess]:
         yield broker
         assert path.read_bytes() == content
     assert path.read_bytes() == content
-    assert "Traceback" not in broker.log
+    broker.ensure_no_traceback()
 
 
 def refusal(made: Made) -> str:

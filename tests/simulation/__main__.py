@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tests.checker.history import write_history
+from tests.found.keeping import keep_seed
 from tests.seeds import seeds_for
 from tests.simulation.coverage import Coverage
 from tests.simulation.parts import wrong_with
@@ -84,9 +85,10 @@ def progress_on(console: Console) -> Progress:
 
 
 def show(console: Console, outcome: Outcome) -> None:
-    """Print what is wrong with a seed, and how to reproduce it."""
-    for line in wrong_with(outcome):
-        console.print(line, markup=False)
+    """Print what is wrong with a seed, and how to reproduce it; keep it for the tests."""
+    said = wrong_with(outcome)
+    for line in [*said, f"  kept: {keep_seed(outcome.seed, said)}"]:
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def table_of(coverage: Coverage) -> Table:

@@ -12,6 +12,7 @@ from tests.simulation.__main__ import COVERING_SEEDS
 from tests.simulation.parts import missed_by, part_of
 
 PART_SEEDS = 25
+PART_SECONDS_MAX = 900  # it takes one minute of a processor
 SEEDS = seeds_for("simulation", COVERING_SEEDS)
 PARTS = [SEEDS[first : first + PART_SEEDS] for first in range(0, COVERING_SEEDS, PART_SEEDS)]
 
@@ -23,12 +24,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
+@pytest.mark.timeout(PART_SECONDS_MAX)
 @pytest.mark.parametrize("number", range(len(PARTS)))
 def test_seeds_are_good(number: int, shared: Path) -> None:
     part = part_of(shared, number, PARTS[number])
     assert not part.wrong, "\n".join(part.wrong)
 
 
+@pytest.mark.timeout(len(PARTS) * PART_SECONDS_MAX)
 def test_seeds_meet_everything(shared: Path) -> None:
     """Alone it runs all of them itself; beside the others it waits for what it needs of them."""
     missed = missed_by(part_of(shared, number, seeds) for number, seeds in enumerate(PARTS))

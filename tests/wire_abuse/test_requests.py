@@ -54,11 +54,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
             )
         yield process
         assert memory_bytes(process) < MEMORY_BYTES_MAX
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()
         assert "ERROR" not in process.log
         # What was taken from all these clients can be recovered from.
         process.restart()
-        assert "Traceback" not in process.log
+        process.ensure_no_traceback()
 
 
 def is_serving(broker: BrokerProcess) -> bool:
