@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
-
-import pytest
+from typing import TypeVar
 
 from bench.systems.cache import Unavailable
+from tests.requirements import missing
 
 Found = TypeVar("Found")
 
@@ -19,10 +17,3 @@ def needed(find: Callable[[], Found]) -> Found:
         return find()
     except Unavailable as reason:
         missing(str(reason))
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip the running test, or let it fail where all tests must run."""
-    if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-        pytest.fail(f"{reason} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
-    pytest.skip(reason)

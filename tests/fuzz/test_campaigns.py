@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tests.finding import a_finding_if_not
 from tests.fuzz.broken import UNCHECKED
 from tests.fuzz.campaign import MEMORY_MIB_MAX, NO_ATHERIS, fuzz, has_atheris
 from tests.fuzz.targets import TARGETS
+from tests.requirements import missing
 
 SECONDS = 3
 SECONDS_ON_A_SLOW_MACHINE = 60
@@ -21,11 +21,8 @@ EXECUTIONS_LEAST = 50
 @pytest.fixture(autouse=True)
 def _atheris_is_there() -> None:
     """Skip where there is no atheris, unless nothing may be skipped."""
-    if has_atheris():
-        return
-    if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-        pytest.fail(f"{NO_ATHERIS} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
-    pytest.skip(NO_ATHERIS)
+    if not has_atheris():
+        missing(NO_ATHERIS)
 
 
 @pytest.mark.timeout(600)

@@ -14,6 +14,7 @@ import pytest
 from faircopy.cli.demo.java import OLDEST, java_home
 from tests.broker_process import BrokerProcess
 from tests.joint.asking import broker_with_topic, visible_everywhere
+from tests.requirements import missing
 from tests.spark.session import HERE, QUICK, ROOT, SETTINGS, drop_interrupted_call, start_session
 
 if TYPE_CHECKING:
@@ -33,13 +34,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LIMIT_SECONDS, func_only=True))
             for warning in WARNINGS_OF_SPARK:
                 item.add_marker(pytest.mark.filterwarnings(warning))
-
-
-def missing(what: str) -> None:
-    """Skip, or fail where all tests must run."""
-    if os.environ.get("FAIRCOPY_REQUIRE_ALL") == "1":
-        pytest.fail(f"{what} (and FAIRCOPY_REQUIRE_ALL=1)", pytrace=False)
-    pytest.skip(what)
 
 
 @pytest.fixture(scope="session")

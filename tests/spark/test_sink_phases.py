@@ -17,8 +17,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.broker_process import BrokerProcess, eventually
+from tests.requirements import missing
 from tests.spark import standalone
-from tests.spark.conftest import missing
 from tests.spark.program import driver, has_ended, run
 from tests.spark.query import WAIT_SECONDS, finish, lines_of, make_input, start_query
 from tests.spark.staged import FIRST_ATTEMPT, KEY, SECOND_ATTEMPT, SENT, STAGES, Stage
