@@ -77,7 +77,7 @@ class MemoryServer:
     def expire(self, lease: int) -> None:
         """A lease ends, and with it the keys that are bound to it."""
         bound = self._leases.pop(lease, set())
-        there = {key: None for key in bound if key in self.entries}
+        there = {key: None for key in sorted(bound) if key in self.entries}
         if there:
             self._change(Attempt({}, there))
 

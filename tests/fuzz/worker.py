@@ -5,6 +5,7 @@ The product's modules are instrumented as they are imported, so nothing of it ma
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import sys
 from collections.abc import Callable
@@ -34,7 +35,20 @@ def main(prepare: Callable[[str], None] = lambda _target: None) -> None:
         feed(data)  # libFuzzer takes a result for something else
 
     atheris.Setup([sys.argv[0], *arguments], feed_only)
+    end_at_once()
     atheris.Fuzz()
+
+
+def end_at_once() -> None:
+    """Let the process end without the destructors of Arrow's thread pools: libFuzzer calls exit() with the
+    GIL, for which a thread of theirs may wait for ever.
+    """
+    import pyarrow
+
+    pyarrow.cpu_count(), pyarrow.io_thread_count()  # make the pools: what is registered last runs first
+    c_library = ctypes.CDLL(None)
+    if hasattr(c_library, "on_exit"):  # glibc has it
+        c_library.on_exit(c_library._exit, None)
 
 
 def keeping_history(feed: Feed, found: Path) -> Feed:

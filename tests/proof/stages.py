@@ -24,7 +24,7 @@ class Stage:
 
 
 STAGES = (
-    Stage("simulation", "new seeds, each a simulated world", "tests.simulation --seeds 2000", "--seeds 2"),
+    Stage("simulation", "new seeds, each a simulated world", "tests.simulation --seeds 1000", "--seeds 2"),
     Stage(
         "crash-states",
         "every crash point of all workloads of up to 3 operations, in every state of the disk",
