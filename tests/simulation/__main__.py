@@ -20,6 +20,7 @@ from tests.simulation.coverage import Coverage
 from tests.simulation.parts import wrong_with
 from tests.simulation.run import Outcome, simulate
 
+TOLD_EACH = 50  # where there is no terminal to show progress on
 COVERING_SEEDS = 200  # this many seeds must meet everything
 
 
@@ -43,13 +44,15 @@ def main(seeds: int, seed: int | None, processes: int, history: Path | None, is_
     coverage, failing, virtual_seconds = Coverage(), [], 0.0
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("seeds", total=len(chosen))
-        for outcome in pool.imap_unordered(simulate, chosen):
+        for done, outcome in enumerate(pool.imap_unordered(simulate, chosen), 1):
             coverage.add(outcome.coverage)
             virtual_seconds += outcome.virtual_seconds
             if not outcome.is_good:
                 failing.append(outcome)
                 show(console, outcome)
             progress.advance(task)
+            if not console.is_terminal and done % TOLD_EACH == 0:
+                console.print(f"{done} of {len(chosen)} seeds, {len(failing)} failing")
             if seed is not None and history is not None:
                 with history.open("w") as file:
                     write_history(outcome.history, file)
