@@ -60,6 +60,7 @@ def main(
         print(json.dumps([as_json(outcome) for outcome in outcomes]))
     else:
         console.print(table_of(outcomes))
+        console.print(summary_of(outcomes))
     sys.exit(0 if all(outcome.is_good for outcome in outcomes) else 1)
 
 
@@ -119,6 +120,13 @@ def table_of(outcomes: list[Outcome]) -> Table:
             outcome.target, *(f"{figure:,}" for figure in row), style="" if outcome.is_good else "red"
         )
     return table
+
+
+def summary_of(outcomes: list[Outcome]) -> str:
+    """What was tried and what was found, in a line."""
+    executions = sum(outcome.executions for outcome in outcomes)
+    bad = sum(not outcome.is_good for outcome in outcomes)
+    return f"{len(outcomes)} targets, {executions:,} executions, {bad} targets failed"
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:

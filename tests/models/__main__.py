@@ -27,7 +27,7 @@ def main(what: str, only: str, seconds: float, workers: int, trace: bool) -> Non
     """Check that the rules keep what is promised (models), and that none can be left out (mutants).
 
     \b
-    Example: python -m tests.models mutants --only Handover --trace
+    Example: python -m tests.models mutants --only ElectInSyncOnly --trace
     """
     console = Console()
     try:
@@ -35,6 +35,8 @@ def main(what: str, only: str, seconds: float, workers: int, trace: bool) -> Non
     except Unavailable as reason:
         raise click.ClickException(f"TLC is not available: {reason}") from None
     chosen = [run for name, runs in WHAT.items() if what in (name, "all") for run in runs if only in run.name]
+    if not chosen:
+        raise click.UsageError(f"no run has a name that contains {only!r}")
     table = Table("model", "run", "found", "distinct states", "steps", "seconds", "as expected")
     wrong = 0
     for run in chosen:
