@@ -20,6 +20,7 @@ from tests.proof.results import Result, from_json, page_of, to_json
 from tests.proof.stages import BY_NAME, STAGES, Stage
 from tests.quarantine.entries import entries
 
+LOGS = ROOT / ".proof"
 LOOK_SECONDS = 1.0
 SAID_COLUMNS = 60
 
@@ -79,14 +80,14 @@ def progress_on(console: Console) -> Progress:
 
 def run(stage: Stage, is_small: bool, progress: Progress) -> Result:
     """Run a stage, its output into a log."""
-    log = ROOT / ".proof" / f"{stage.name}.log"
-    log.parent.mkdir(exist_ok=True)
+    log = LOGS / f"{stage.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     task = progress.add_task(f"  {stage.name}", total=None, said="")
     began = time.monotonic()
     with log.open("wb") as output:
         command = [sys.executable, "-m", *stage.arguments(is_small=is_small)]
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=with_new_seeds()
+            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=environment(is_small)
         )
         try:
             code = wait(process, log, progress, task)
@@ -107,9 +108,9 @@ def wait(process: subprocess.Popen[bytes], log: Path, progress: Progress, task: 
             progress.update(task, said=last_line(log)[:SAID_COLUMNS])
 
 
-def with_new_seeds() -> dict[str, str]:
-    """An environment in which nothing is skipped, and all seeds are new."""
-    given = {name: value for name, value in os.environ.items() if name != "FAIRCOPY_SEED"}
+def environment(is_small: bool) -> dict[str, str]:
+    """An environment in which nothing is skipped, and all seeds are new, unless a stage is only tried."""
+    given = {name: value for name, value in os.environ.items() if is_small or name != "FAIRCOPY_SEED"}
     return given | {"FAIRCOPY_REQUIRE_ALL": "1", "COLUMNS": "200"}
 
 

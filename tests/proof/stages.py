@@ -37,7 +37,12 @@ STAGES = (
         "tests.crash_states --shards 3",
         "--shards 3 --length 1 --states 1 --part 1/20",
     ),
-    Stage("mutants", "all mutants, and what finds each", "tests.jobs check worlds", "--list"),
+    Stage(
+        "mutants",
+        "all mutants, and what finds each",
+        "pytest -q -n 2 tests/mutants",
+        "-q tests/mutants/test_by_scenarios.py -k apply_twice",
+    ),
     Stage(
         "models",
         "all models, with each rule on and off",

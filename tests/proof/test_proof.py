@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.fetch.needed import needed
+from tests.models.tlc import find_tlc
 from tests.proof import __main__ as proof
 from tests.proof.results import from_json
-from tests.proof.stages import Stage
+from tests.proof.stages import STAGES, Stage
 
 GOOD = Stage("good", "", "timeit -n 1 -r 1 pass", "")
 BAD = Stage("bad", "", "no_such_module", "")
+
+
+@pytest.fixture(autouse=True)
+def logs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run beside each other, and a stage has one log."""
+    monkeypatch.setattr(proof, "LOGS", tmp_path / "logs")
+
+
+@pytest.mark.parametrize("name", [stage.name for stage in STAGES if proof.has_work(stage)])
+def test_each_stage_says_in_its_last_line_what_was_tried(name: str, tmp_path: Path) -> None:
+    if name == "models":
+        needed(find_tlc)
+    done = CliRunner().invoke(proof.main, [name, "--small", "--results", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    (result,) = from_json((tmp_path / "proof.json").read_text()).values()
+    assert re.search(r"[1-9][\d,]* (seeds|workloads|runs|passed|kills|targets)\b", result.said), result.said
 
 
 def test_a_stage_runs_and_the_page_keeps_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
