@@ -62,3 +62,10 @@ def test_an_input_that_is_not_taken_raises(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "broken" / "empty").write_bytes(b"")
     with pytest.raises(ZeroDivisionError):
         feed_inputs(tmp_path)
+
+
+def test_inputs_of_a_target_that_is_gone_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "x").write_bytes(b"x")
+    with pytest.raises(KeyError, match="gone"):
+        feed_inputs(tmp_path)

@@ -64,4 +64,5 @@ def row_of(name: str, about: str, results: dict[str, Result]) -> str:
     found = results[name]
     outcome = "good" if found.is_good else "**something was found**"
     minutes = f"{found.seconds / 60:,.0f} min"
-    return f"| {name} | {about} | {outcome} | {found.said} | {minutes} | {found.date} | {found.commit} |"
+    said = found.said.replace("|", "\\|")  # or it would begin another cell
+    return f"| {name} | {about} | {outcome} | {said} | {minutes} | {found.date} | {found.commit} |"

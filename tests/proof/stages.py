@@ -54,7 +54,7 @@ STAGES = (
         "fuzz",
         "decoders, recovery and a broker under atheris",
         "tests.fuzz --minutes 30 --found tests/found/fuzz",
-        "--minutes 0.1 --target spark-log --found tests/found/fuzz",
+        "--minutes 0.1 --target spark-log",
     ),
     Stage("quarantine", "tests that fail by accident", "tests.jobs quarantine", "quarantine"),
 )

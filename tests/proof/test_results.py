@@ -26,6 +26,11 @@ def test_the_page_shouts_what_was_found() -> None:
     assert "**something was found**" in page_of({"soak": replace(GOOD, is_good=False)}, [], TODAY)
 
 
+def test_a_bar_in_what_was_said_is_no_border() -> None:
+    page = page_of({"soak": replace(GOOD, said="2 | 3")}, [], TODAY)
+    assert r"| good | 2 \| 3 | 30 min |" in page
+
+
 def test_the_page_says_how_old_the_quarantine_is() -> None:
     page = page_of({}, [Entry("test_x.py", "2026-11-20", "a port is lost")], TODAY)
     assert "* `test_x.py`, since 2026-11-20 (7 days): a port is lost" in page
