@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 
-from tests.broker_process import eventually
+from faircopy.cli.demo.flights import SOURCE, flights
+from faircopy.cli.demo.tally import Tally
+from tests.broker_process import BrokerProcess, eventually
+
+FLIGHTS = 100
 
 
 @pytest.mark.timeout(300)
@@ -20,6 +28,23 @@ def test_a_small_demo_passes() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     assert "half flights" in run.stdout
     assert "no:" not in run.stdout
+
+
+def test_a_worker_tells_of_commits_that_its_predecessor_did_not_tell_of(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "topic.partitions=3") as broker:
+        producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+        for flight in islice(flights(), FLIGHTS):
+            producer.produce(SOURCE, json.dumps(flight), partition=0)
+        assert producer.flush(60) == 0
+        command = [sys.executable, "-m", "faircopy.cli.demo.worker", broker.address, "0", str(FLIGHTS)]
+        heard: list[tuple[int, int]] = []  # up to which offset all is committed, and how many acks
+        for _life in range(2):
+            tally = Tally()
+            run = subprocess.run(command, capture_output=True, text=True, timeout=280, check=True)
+            for line in run.stdout.splitlines():
+                tally.hear_worker(0)(json.loads(line))
+            heard.append((tally.offsets[0], len(tally.committed)))
+        assert heard == [(FLIGHTS, 1), (FLIGHTS, 0)]
 
 
 @pytest.fixture

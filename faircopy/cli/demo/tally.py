@@ -28,8 +28,8 @@ class Tally:
         """The function that takes the events of the worker with this number."""
 
         def hear(event: dict[str, Any]) -> None:
+            self.offsets[number] = event.get("offset", self.offsets[number])
             if "committed" in event:
-                self.offsets[number] = event["offset"]
                 self.committed[event["committed"]] = event["acked_at"]
                 self.commit_ms.append(event["commit_ms"])
             elif "aborted" in event:

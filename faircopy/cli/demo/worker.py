@@ -60,6 +60,8 @@ class Worker:
         # This fences a predecessor and aborts its transaction, before we fetch its offset.
         self._producer.init_transactions(SECONDS)
         offset = self._committed()
+        # A predecessor may have been killed after a commit and before it told of it.
+        tell(offset=offset)
         while offset < self._end_offset:
             offset = self._transaction(offset)
         self._consumer.close()
