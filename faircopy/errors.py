@@ -16,6 +16,10 @@ class InvariantViolation(AssertionError):
     """A bug in faircopy: a numbered invariant, or an assumption of the code, does not hold."""
 
 
+class DoesNotFold(InvariantViolation):
+    """An entry of a journal can't follow those before it. Its fold has changed nothing."""
+
+
 def invariant(holds: object, what: str) -> None:
     """Raise `InvariantViolation` unless `holds` is true; `what` says what should hold."""
     if not holds:

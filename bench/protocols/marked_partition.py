@@ -117,8 +117,13 @@ class MarkedPartition(HostedPartition):
             self._when_acked(lambda: done(seen.base_offset))
             return
         is_first = transaction not in self.state.transactions
-        entry = self.journal.append(Kind.DRAFT, batch, records=records, transaction=transaction)
-        effect = self.state.fold_draft(entry, header)
+        effect = self.journal.append(
+            Kind.DRAFT,
+            batch,
+            fold=lambda entry: self.state.fold_draft(entry, header),
+            records=records,
+            transaction=transaction,
+        )
 
         def durable() -> None:
             if is_first:
@@ -136,14 +141,24 @@ class MarkedPartition(HostedPartition):
 
     def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, order.payload(transaction), transaction=transaction)
-        self._mark(transaction, self.state.fold_apply(entry, order), COMMIT, done)
+        effect = self.journal.append(
+            Kind.APPLY,
+            order.payload(transaction),
+            fold=lambda entry: self.state.fold_apply(entry, order),
+            transaction=transaction,
+        )
+        self._mark(transaction, effect, COMMIT, done)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         self._close(transaction)
         payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
-        entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
-        self._mark(transaction, self.state.fold_discard(entry, fence_epoch, finished), ABORT, done)
+        effect = self.journal.append(
+            Kind.DISCARD,
+            payload,
+            fold=lambda entry: self.state.fold_discard(entry, fence_epoch, finished),
+            transaction=transaction,
+        )
+        self._mark(transaction, effect, ABORT, done)
 
     def _mark(self, transaction: TransactionId, effect: CopyBatch | None, kind: int, done: Done) -> None:
         def durable() -> None:

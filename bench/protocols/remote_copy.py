@@ -56,7 +56,9 @@ class Stock:
 
     def add(self, partition: RemotePartition, batch: Buffer, records: int) -> None:
         """Append a batch to the coordinator's journal."""
-        entry = self.journal.append(Kind.DRAFT, batch, records=records, transaction=self.transaction)
+        entry = self.journal.append(
+            Kind.DRAFT, batch, fold=lambda entry: entry, records=records, transaction=self.transaction
+        )
         self.batches.append(Waiting(partition, entry))
         self.size_bytes += len(batch)
 

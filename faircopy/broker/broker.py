@@ -33,7 +33,7 @@ from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
 from faircopy.hosting.snapshots import ABANDONED_MS, Snapshots
 from faircopy.hosting.stopping import Stopping
-from faircopy.journal.errors import JournalFull
+from faircopy.journal.errors import DamagedJournal, JournalFull
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
@@ -71,6 +71,7 @@ STEADY_NOTE_INTERVAL_MS = 60_000
 FORGET_INTERVAL_MS = 60_000
 FORGET_GONE_INTERVAL_MS = 5_000
 SPACE_CHECK_INTERVAL_MS = 250
+EX_SOFTWARE = 70
 TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the other disk threads must be free for commits
 
 
@@ -89,7 +90,11 @@ class Broker:
     coordinator_type: ClassVar[type[TransactionCoordinator]] = TransactionCoordinator
     routes: ClassVar[Mapping[int, Route | HotRoute]] = ROUTES
 
-    def __init__(self, settings: Settings, environment: Environment | None = None) -> None:
+    def __init__(
+        self, settings: Settings, environment: Environment | None = None, *, repairs: bool = False
+    ) -> None:
+        """With `repairs`, entries of journals that do not fold are passed over, once and for all."""
+        self._passed_over: list[DamagedJournal] | None = [] if repairs else None
         self.settings = dataclasses.replace(settings)
         self.dynamic_settings = DynamicSettings(self.settings)
         self.environment = environment or Environment()
@@ -150,8 +155,16 @@ class Broker:
         await self._forget_offsets_of_deleted()
         # Before the first message, which must be refused if there is too little space.
         await self._look_for_space()
+        if self._passed_over:
+            await self._leave_behind(self._passed_over)
         # Last: the session timeouts of members start here.
         self.shards.restore_groups()
+
+    async def _leave_behind(self, passed_over: list[DamagedJournal]) -> None:
+        """Checkpoint everything, so that no later start meets what was passed over."""
+        for each in passed_over:
+            log.warning("passed over, as --repair says: %s", each)
+        await self.checkpoint(all_changed=True)
 
     async def _start_clock(self) -> None:
         """Make the steady clock continue from where it was."""
@@ -197,6 +210,8 @@ class Broker:
             self.directory.is_unclean,
             space=self.space,
             lost_power=not self._last_end.is_same_boot,
+            on_bug=self._bug_found,
+            passed_over=self._passed_over,
         )
         placement = Placement(
             self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions
@@ -363,6 +378,16 @@ class Broker:
             )
             self.directory.mark_unclean()
             self.failed.set_result(error)
+
+    def _bug_found(self, error: Exception) -> None:
+        """An entry does not fold. The state may be half changed: nothing may be written or answered by it."""
+        log.critical(
+            "a bug in faircopy, please report it: an entry of a journal does not fold (%s). Nothing of it is "
+            "written. The broker ends at once; restart it: it goes on with what its journals hold",
+            error,
+            exc_info=error,
+        )
+        self.environment.end_process(EX_SOFTWARE)
 
     # -- stopping --------------------------------------------------------------------------------------------
 

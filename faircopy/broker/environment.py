@@ -6,6 +6,7 @@ The broker is given all of it in one piece, so that a simulation can put another
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import uuid
 from collections.abc import Callable
@@ -35,6 +36,10 @@ class Environment:
     def boot_id(self) -> str:
         """Which start of the machine this is; empty if that can't be known."""
         return boot_id()
+
+    def end_process(self, exit_code: int) -> None:
+        """End the process at once, as in a crash."""
+        os._exit(exit_code)
 
     def new_salt(self) -> int:
         """64 bits that no client can guess."""

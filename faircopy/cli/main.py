@@ -1,9 +1,9 @@
 """The command line's root: commands are loaded when they are used, so that each starts quickly.
 
-Exit codes: 0 done; 1 failed, with a line that says why; 2 wrong usage; 74 the broker stopped because its disk
-failed (sysexits' EX_IOERR); 130 Ctrl-C, or a question was answered with no; 141 the reader of the output
-closed it, as `head` does (128 plus SIGPIPE's number). cli/signals.py has the exit codes for signals to a
-broker.
+Exit codes: 0 done; 1 failed, with a line that says why; 2 wrong usage; 70 and 74 the broker stopped because
+of a bug, or because its disk failed (sysexits' EX_SOFTWARE and EX_IOERR); 130 Ctrl-C, or a question was
+answered with no; 141 the reader of the output closed it, as `head` does (128 plus SIGPIPE's number).
+cli/signals.py has the exit codes for signals to a broker.
 """
 
 from __future__ import annotations

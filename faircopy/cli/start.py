@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting; can be given more than once."
 )
+@click.option("--repair", is_flag=True, help="Pass over journal entries that can't follow those before them.")
 @click.option("-v", "--verbose", is_flag=True, help="Also log what is done for clients.")
 @click.pass_obj
 def start(
@@ -57,12 +58,18 @@ def start(
     listeners: str | None,
     config: Path | None,
     overrides: tuple[str, ...],
+    repair: bool,
     verbose: bool,
 ) -> None:
     """Run a broker until Ctrl-C, SIGTERM or SIGHUP, which stop it in an orderly way.
 
     Settings come from defaults, the file of --config, variables FAIRCOPY_*, --set, and the options; later
     ones override earlier ones. faircopy settings shows them all.
+
+    --repair is for a directory whose broker can't start, or whose partition is stopped, since a journal holds
+    an entry that can't follow those before it: earlier versions could write one although they refused its
+    request. Each such entry is logged and passed over, for this start and all later ones. Make a copy of the
+    directory first.
 
     \b
     Examples:
@@ -73,22 +80,25 @@ def start(
       FAIRCOPY_DURABILITY=os faircopy start --set topic.partitions=4
 
     \b
-    Exit codes: 0 orderly stop; 1 could not start; 74 its disk failed; 128 plus a signal's number (143 for
-    SIGTERM): a signal came before it was ready, or a second one while it was stopping, and it ended at once,
-    as in a crash: nothing that was acknowledged is lost.
+    Exit codes: 0 orderly stop; 1 could not start; 70 a bug in faircopy showed itself, of which nothing was
+    written; 74 its disk failed; 128 plus a signal's number (143 for SIGTERM): a signal came before it was
+    ready, or a second one while it was stopping, and it ended at once, as in a crash: nothing that was
+    acknowledged is lost.
     """
     settings = load_settings(config, os.environ, overrides, data_dir=data_dir, listeners=listeners)
     log_to_stderr(verbose=verbose)
     descriptors_max = allow_many_files()
     give_memory_back()
     # A program that includes this command may name another broker class in the command's context.
-    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker)))
+    sys.exit(uvloop.run(run(settings, descriptors_max, broker_type or Broker, repairs=repair)))
 
 
-async def run(settings: Settings, descriptors_max: int, broker_type: type[Broker]) -> int:
+async def run(
+    settings: Settings, descriptors_max: int, broker_type: type[Broker], *, repairs: bool = False
+) -> int:
     """Start a broker, say that it is ready, wait for a signal, and stop it. Returns the exit code."""
     end_before_ready()
-    broker = broker_type(settings, Environment(descriptors_max=descriptors_max))
+    broker = broker_type(settings, Environment(descriptors_max=descriptors_max), repairs=repairs)
     # Recovery makes many objects that stay: collections would look at them again and again.
     gc.disable()
     await broker.start()

@@ -1,7 +1,8 @@
 """The fold of a data journal: entries in, state and effects out (docs/ARCHITECTURE.md, Journals).
 
 Pure and deterministic. Live appends, recovery and followers call the same methods. An effect belongs to the
-entry that caused it, and must not be carried out before that entry is durable (I2).
+entry that caused it, and must not be carried out before that entry is durable (I2). For an entry that can't
+follow those before it, InvariantViolation is raised, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from faircopy.copier.producers import ProducerState, SeenBatch
 from faircopy.datalog.epochs import Epochs
-from faircopy.errors import invariant
+from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
 
@@ -175,7 +176,7 @@ class PartitionState:
             case Kind.FORGET_PRODUCERS:
                 self.fold_forget(entry, (fields[0] for fields in FORGET_PAYLOAD.iter_unpack(payload)))
                 return None
-        raise AssertionError(f"entry of kind {entry.kind} in a data journal")
+        raise InvariantViolation(f"an entry of kind {entry.kind} is not one of a data journal")
 
     def fold_plain(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:
         """Give a plain batch the next offsets. `header` is None if payloads are not record batches."""
@@ -192,15 +193,14 @@ class PartitionState:
         """Put a draft on its transaction's list, and return its expected base offset: the one it gets if
         nobody else writes to this partition before the commit. It never gets a lower one.
         """
-        if entry.leader_epoch != self.epochs.starts[-1].epoch:
-            self._note_epoch(entry)
-        transaction = self.transactions.get(entry.transaction)
-        if transaction is None:
-            transaction = self.transactions[entry.transaction] = Branch(first=entry.position)
+        transaction = self.transactions.get(entry.transaction) or Branch(first=entry.position)
         invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
         invariant(
             entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before"
         )
+        if entry.leader_epoch != self.epochs.starts[-1].epoch:
+            self._note_epoch(entry)
+        self.transactions[entry.transaction] = transaction
         expected_offset = self.next_offset + transaction.records
         transaction.head = entry.position
         transaction.drafts += 1
@@ -214,23 +214,25 @@ class PartitionState:
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
         """Note the promise to apply a transaction. The producer's transactions up to `finished` are over."""
-        transaction = self.transactions.get(entry.transaction)
-        if transaction is None:
-            transaction = self.transactions[entry.transaction] = Branch(first=entry.position)
+        transaction = self.transactions.get(entry.transaction) or Branch(first=entry.position)
         invariant(transaction.is_undecided, "only an undecided transaction is prepared")
+        self._advance(entry, finished)
+        self.transactions[entry.transaction] = transaction
         transaction.standing = Standing.PREPARED
         self.prepared.add(entry.transaction)
-        self._advance(entry, finished)
 
     def fold_apply(self, entry: Entry, order: ApplyOrder) -> CopyTransaction | None:
         """Give a transaction its offsets, and return the effect that copies it. None if there is nothing to
         copy: the transaction is unknown, is applied already, or has no drafts.
         """
         transaction = self.transactions.get(entry.transaction)
+        invariant(
+            transaction is None or transaction.standing is not Standing.DISCARDED,
+            "I4: what was discarded is never applied",
+        )
         self._advance(entry, order.finished)
         if transaction is None or transaction.standing is Standing.APPLIED:
             return None
-        invariant(transaction.standing is not Standing.DISCARDED, "I4: what was discarded is never applied")
         effect = CopyTransaction(
             entry.transaction,
             transaction.head,
@@ -249,11 +251,11 @@ class PartitionState:
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
         """Drop a transaction, and fence its producer below `fence_epoch`, unless that is NO_FENCE."""
         transaction = self.transactions.get(entry.transaction)
-        self._advance(entry, finished)
         invariant(
             transaction is None or transaction.standing is not Standing.APPLIED,
             "I4: what was applied is never discarded",
         )
+        self._advance(entry, finished)
         self._decide(entry.transaction, Branch(Standing.DISCARDED))
         producer = self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch)
         if fence_epoch == NO_FENCE:

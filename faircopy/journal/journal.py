@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
-from faircopy.errors import InvariantViolation
+from faircopy.errors import invariant
 from faircopy.journal import recovery
 from faircopy.journal.entry import (
     HEADER_BYTES,
@@ -33,6 +34,8 @@ from faircopy.journal.watermarks import Watermarks
 from faircopy.loop.waiting import tell
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.system import Buffer
+
+Folded = TypeVar("Folded")
 
 
 class Journal:
@@ -93,6 +96,7 @@ class Journal:
             ensure_whole,
             is_unclean=self._options.is_unclean,
             lost_power=self._options.lost_power,
+            passed_over=self._options.passed_over,
         )
         self.was_torn = tail.was_torn
         self.watermarks.start_at(tail.end)
@@ -125,20 +129,31 @@ class Journal:
         kind: Kind,
         payload: Buffer = b"",
         *,
+        fold: Callable[[Entry], Folded],
         records: int = 0,
         previous: int = NOWHERE,
         transaction: TransactionId = NO_TRANSACTION,
-    ) -> Entry:
-        """Append an entry and return it. `payload` must not change until it is written."""
+    ) -> Folded:
+        """Fold an entry, append it, and return what `fold` made of it. `payload` must not change until it is
+        written.
+
+        What does not fold is a bug of ours, and is not appended: no later start could read past it. The state
+        may be half changed by then, so `on_bug` ends the process before anything can come of it.
+        """
         length = HEADER_BYTES + len(payload)
-        if length > MAX_LENGTH:
-            raise InvariantViolation("an entry's length fits 32 bits")
         marks, options = self.watermarks, self._options
         position = marks.appended
-        segment = self.segments.for_append(position, length, options.segment_bytes, options.new_salt)
         entry = Entry(kind, position, length, records, self.leader_epoch, previous, transaction, marks.synced)
-        self._commit.add(segment, encode_header(entry, payload, segment.seed), payload, length)
-        return entry
+        try:
+            invariant(length <= MAX_LENGTH, "an entry's length fits 32 bits")
+            folded = fold(entry)
+            segment = self.segments.for_append(position, length, options.segment_bytes, options.new_salt)
+            header = encode_header(entry, payload, segment.seed)
+        except Exception as error:
+            options.on_bug(error)
+            raise
+        self._commit.add(segment, header, payload, length)
+        return folded
 
     # -- waiting ---------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.recent import RecentDrafts
 from faircopy.storage.space_watch import SpaceWatch
 
@@ -20,8 +21,14 @@ class Durability(Enum):
 NOTHING_RECENT = RecentDrafts(0)
 
 
+def ignore(_error: Exception) -> None:
+    """Leave it to the caller, to whom the error is raised."""
+
+
 class JournalOptions(NamedTuple):
     """`new_salt` gives a random u64 for a new segment; `on_failure` must end the process (I10).
+    `on_bug` is called with what a fold raised, and must end the process before it returns. If `passed_over`
+    is a list, entries that do not fold when they are recovered are noted there, instead of being damage.
 
     `is_unclean`: an fsync has failed since the machine started, so bytes that can be read may not be on disk.
     `lost_power`: the machine may have lost power since the last run; if not, all written bytes are there.
@@ -36,3 +43,5 @@ class JournalOptions(NamedTuple):
     is_unclean: bool = False
     space: SpaceWatch = SpaceWatch()
     lost_power: bool = True
+    on_bug: Callable[[Exception], None] = ignore
+    passed_over: list[DamagedJournal] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from faircopy.errors import FaircopyError
+from faircopy.errors import DoesNotFold, FaircopyError
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.reading import Recovered, read_entries
 from faircopy.journal.segments import Segments, sync_files
@@ -29,12 +29,14 @@ def recover(
     *,
     is_unclean: bool,
     lost_power: bool,
+    passed_over: list[DamagedJournal] | None,
 ) -> Tail:
     """Feed the sound entries from `start` on to `fold`, and cut a torn tail. Blocks.
 
     `start` is the checkpoint's position, so everything before it is known to be durable. Entries are fsynced
-    before they are folded. `ensure_whole` is called before the cut, and may raise if more was durable. Raises
-    DamagedJournal, StorageFailure.
+    before they are folded. `ensure_whole` is called before the cut, and may raise if more was durable. An
+    entry that does not fold goes to `passed_over`; if that is None, it is damage. Raises DamagedJournal,
+    StorageFailure.
     """
     ensure_reaches(segments, start)
     if not segments:
@@ -42,7 +44,7 @@ def recover(
         return Tail(start, was_torn=False)
     if is_unclean:
         segments.renew(start)
-    end = fold_entries(segments, start, fold)
+    end = fold_entries(segments, start, fold, passed_over)
     was_torn = not segments.is_blank_from(end)
     if was_torn:
         ensure_torn(segments, end, known_durable=start, lost_power=lost_power)
@@ -71,13 +73,13 @@ def ensure_reaches(segments: Segments, checkpoint: int) -> None:
         )
 
 
-def fold_entries(segments: Segments, start: int, fold: Fold) -> int:
+def fold_entries(segments: Segments, start: int, fold: Fold, passed_over: list[DamagedJournal] | None) -> int:
     """Fold the sound entries from `start` on; return where they end."""
     end = start
     for recovered in read_entries(segments, start):
         if end == start:
             sync_what_was_found(segments)
-        fold_one(segments, fold, recovered)
+        fold_one(segments, fold, recovered, passed_over)
         end = recovered.entry.end
     return end
 
@@ -92,22 +94,30 @@ def sync_what_was_found(segments: Segments) -> None:
     sync_files([segment.opened for segment in segments])
 
 
-def fold_one(segments: Segments, fold: Fold, recovered: Recovered) -> None:
+def fold_one(
+    segments: Segments, fold: Fold, recovered: Recovered, passed_over: list[DamagedJournal] | None
+) -> None:
     """Fold one entry. A sound one that can't follow the ones before it stops this journal, not the start."""
     try:
         fold(recovered)
     except (FaircopyError, OSError):
         raise
     except Exception as error:
-        raise misfit(segments, recovered.entry.position, error) from error
+        found = misfit(segments, recovered.entry.position, error)
+        if passed_over is None or not isinstance(error, DoesNotFold):
+            raise found from error
+        passed_over.append(found)
 
 
 def misfit(segments: Segments, position: int, error: Exception) -> DamagedJournal:
     """The error for a sound entry that makes no sense here."""
     holder = segments.holding(position)
+    way_out = "restore the file from a backup or a replica"
+    if isinstance(error, DoesNotFold):
+        way_out += ", or pass over the entry by `faircopy start --repair`, if an earlier version wrote it"
     return DamagedJournal(
         f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that "
-        f"can't follow those before it ({error!r}): restore the file from a backup or a replica",
+        f"can't follow those before it ({error!r}): {way_out}",
         holder.path,
         holder.at(position),
     )

@@ -108,6 +108,7 @@ def recover(partition: Partition) -> None:
     journal = partition.journal
     journal.open()
     journal.recover(partition.state.position, partition.recover_entry, lambda: finish_fold(partition))
+    partition.state.position = journal.watermarks.appended  # beyond an entry that was passed over
 
 
 def finish_fold(partition: Partition) -> None:

@@ -1,13 +1,14 @@
 """One partition: its journal, the fold's state at the journal's tail, and the sink of its effects.
 
-Requests enter through `append_*`, `trim`, `prepare`, `apply`, `discard` and `forget_producers`. Each appends
-an entry, folds it, and hands its effect to the sink when the entry is durable (I2).
+Requests enter through `append_*`, `trim`, `prepare`, `apply`, `discard` and `forget_producers`. Each folds an
+entry, appends it, and hands its effect to the sink when the entry is durable (I2).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from faircopy.copier.checkpoint import Checkpoint
@@ -25,8 +26,8 @@ from faircopy.copier.fold import (
 from faircopy.copier.producers import ProducerState, RejectedBatch
 from faircopy.copier.sink import Sink
 from faircopy.datalog.epochs import Epochs
-from faircopy.errors import FaircopyError
-from faircopy.journal.entry import NOWHERE, Kind, TransactionId
+from faircopy.errors import DoesNotFold, FaircopyError, InvariantViolation
+from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -48,6 +49,12 @@ Appended = Callable[[int], None]  # called with the base offset; for a draft, wi
 
 class NoOpenTransaction(RejectedBatch):
     """A transactional batch arrived for a transaction that is not open here: late, or from a zombie."""
+
+
+class InTransaction(RejectedBatch):
+    """A plain batch names a producer whose transaction is open here. Its sequence would be taken for that of
+    the producer's next draft.
+    """
 
 
 class Told(NamedTuple):
@@ -89,7 +96,10 @@ class Partition:
 
     def recover_entry(self, recovered: Recovered) -> None:
         """Fold an entry found after the checkpoint, and carry out its effect at once. Blocks."""
-        effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
+        try:
+            effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
+        except InvariantViolation as error:
+            raise DoesNotFold(str(error)) from error
         if effect is not None:
             self.sink.recover(effect, recovered)
 
@@ -187,12 +197,14 @@ class Partition:
     def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
         """Append a batch of no transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
         if header is not None and header.producer_id >= 0:
+            self._ensure_no_transaction(header.producer_id)
             seen = self._producer(header).find_duplicate(header)
             if seen is not None:
                 self.journal.when_durable(lambda: done(seen.base_offset))
                 return
-        entry = self.journal.append(Kind.PLAIN, batch, records=records)
-        effect = self.state.fold_plain(entry, header)
+        effect = self.journal.append(
+            Kind.PLAIN, batch, fold=lambda entry: self.state.fold_plain(entry, header), records=records
+        )
 
         def durable() -> None:
             self.sink.push(effect, batch)
@@ -218,21 +230,36 @@ class Partition:
                 return
         known = self.state.transactions.get(transaction)
         previous = known.head if known is not None else NOWHERE
-        entry = self.journal.append(
-            Kind.DRAFT, batch, records=records, previous=previous, transaction=transaction
+
+        def fold(entry: Entry) -> tuple[Entry, int]:
+            return entry, self.state.fold_draft(entry, header)
+
+        entry, expected_offset = self.journal.append(
+            Kind.DRAFT, batch, fold=fold, records=records, previous=previous, transaction=transaction
         )
-        expected_offset = self.state.fold_draft(entry, header)
         if self._has_batches:
             self.journal.keep_draft(entry, batch)
         self.journal.when_written(lambda: done(expected_offset))
+
+    def _ensure_no_transaction(self, producer_id: int) -> None:
+        told = self._told.get(producer_id)
+        if told is not None:
+            raise InTransaction(
+                f"producer {producer_id} has transaction {told.transaction} of {told.transactional_id!r} "
+                f"open in {self.name}, and sent a batch without one: end the transaction first"
+            )
 
     def _producer(self, header: BatchHeader) -> ProducerState:
         return self.state.producer(header.producer_id, header.producer_epoch)
 
     def trim(self, start_offset: int, done: Done) -> None:
         """Move the log's start to `start_offset`. Calls `done()` when that is durable."""
-        entry = self.journal.append(Kind.TRIM, TRIM_PAYLOAD.pack(start_offset))
-        self._release(self.state.fold_trim(entry, start_offset), done)
+        effect = self.journal.append(
+            Kind.TRIM,
+            TRIM_PAYLOAD.pack(start_offset),
+            fold=lambda entry: self.state.fold_trim(entry, start_offset),
+        )
+        self._release(effect, done)
 
     # -- transactions ----------------------------------------------------------------------------------------
 
@@ -266,10 +293,13 @@ class Partition:
         self._close(transaction)
         known = self.state.transactions.get(transaction)
         payload = PREPARED_PAYLOAD.pack(known.drafts if known else 0, finished)
-        entry = self.journal.append(
-            Kind.PREPARED, payload, transaction=transaction, previous=known.head if known else NOWHERE
+        self.journal.append(
+            Kind.PREPARED,
+            payload,
+            fold=lambda entry: self.state.fold_prepared(entry, finished),
+            transaction=transaction,
+            previous=known.head if known else NOWHERE,
         )
-        self.state.fold_prepared(entry, finished)
         self.journal.when_durable(done)
 
     def promise_of(self, transaction: TransactionId) -> Promise:
@@ -288,14 +318,19 @@ class Partition:
         if known is not None and known.standing is Standing.APPLIED:
             self.journal.when_durable(done)
             return
-        entry = self.journal.append(Kind.APPLY, order.payload(transaction), transaction=transaction)
+        effect = self.journal.append(
+            Kind.APPLY,
+            order.payload(transaction),
+            fold=lambda entry: self.state.fold_apply(entry, order),
+            transaction=transaction,
+        )
         self._applying += 1
 
         def applied() -> None:
             self._applying -= 1
             done()
 
-        self._release(self.state.fold_apply(entry, order), applied)
+        self._release(effect, applied)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and accept nothing more from its producer below `fence_epoch`."""
@@ -305,8 +340,12 @@ class Partition:
             self.journal.when_durable(done)
             return
         payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
-        entry = self.journal.append(Kind.DISCARD, payload, transaction=transaction)
-        self.state.fold_discard(entry, fence_epoch, finished)
+        self.journal.append(
+            Kind.DISCARD,
+            payload,
+            fold=lambda entry: self.state.fold_discard(entry, fence_epoch, finished),
+            transaction=transaction,
+        )
         self.journal.when_durable(done)
 
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
@@ -315,7 +354,9 @@ class Partition:
         for start in range(0, len(known), FORGOTTEN_AT_ONCE):
             some = known[start : start + FORGOTTEN_AT_ONCE]
             payload = b"".join(FORGET_PAYLOAD.pack(producer_id) for producer_id in some)
-            self.state.fold_forget(self.journal.append(Kind.FORGET_PRODUCERS, payload), some)
+            self.journal.append(
+                Kind.FORGET_PRODUCERS, payload, fold=partial(self.state.fold_forget, producer_ids=some)
+            )
 
     def _close(self, transaction: TransactionId) -> None:
         told = self._told.get(transaction.producer_id)

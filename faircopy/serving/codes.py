@@ -9,7 +9,7 @@ from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleE
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import TooManyPartitions
 from faircopy.partition.participant import NotLed
-from faircopy.partition.partition import NoOpenTransaction
+from faircopy.partition.partition import InTransaction, NoOpenTransaction
 from faircopy.wire.batch import CorruptBatch, InvalidBatch, OldMagic
 from faircopy.wire.compression import RecordsError, TooLargeError
 from faircopy.wire.error_codes import ErrorCode
@@ -31,6 +31,7 @@ CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
     (StaleEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
     (OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
     (StaleDuplicate, ErrorCode.DUPLICATE_SEQUENCE_NUMBER),
+    (InTransaction, ErrorCode.INVALID_TXN_STATE),
     (NoOpenTransaction, ErrorCode.INVALID_TXN_STATE),
     (NotLed, ErrorCode.NOT_LEADER_OR_FOLLOWER),
 )

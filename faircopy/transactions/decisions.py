@@ -13,7 +13,15 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.transactions.joint_group import NO_KEY
 from faircopy.transactions.state import ABORT_STATES, COMMIT_STATES
 from faircopy.transactions.table import TransactionTable
-from faircopy.transactions.transaction import MAX_EPOCH, NOBODY, NewEntry, Producer, Transaction
+from faircopy.transactions.transaction import (
+    MAX_EPOCH,
+    MEMBER_PREFIX,
+    NOBODY,
+    NewEntry,
+    Producer,
+    Transaction,
+    is_member_id,
+)
 from faircopy.wire.error_codes import ErrorCode
 
 
@@ -104,12 +112,18 @@ def ensure_may_fence(producer: Producer, caller: tuple[int, int]) -> None:
         )
 
 
-def ensure_no_member(producer: Producer) -> None:
+def ensure_no_member(producer: Producer | None, transactional_id: str) -> None:
     """Raise TransactionRefused for a member of a joint group: it gets its producer id by joining."""
-    if producer.membership is not None:
+    if producer is not None and producer.membership is not None:
         raise TransactionRefused(
             ErrorCode.INVALID_REQUEST,
-            f"{producer.transactional_id!r} is a member of a joint group: join the group again instead",
+            f"{transactional_id!r} is a member of a joint group: join the group again instead",
+        )
+    if is_member_id(transactional_id):
+        raise TransactionRefused(
+            ErrorCode.INVALID_REQUEST,
+            f"{transactional_id!r} is reserved for a member of a joint group: take another name, without "
+            f"{MEMBER_PREFIX} after its first slash",
         )
 
 
@@ -140,8 +154,8 @@ def new_instance(
     transactional id that has none, or whose epochs are used up. Raises TransactionRefused.
     """
     identity = (fresh_id, 0)
+    ensure_no_member(producer, transactional_id)
     if producer is not None:
-        ensure_no_member(producer)
         ensure_may_fence(producer, caller)
         epoch = next_epoch(producer)
         if epoch is not None:

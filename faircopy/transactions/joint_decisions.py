@@ -5,13 +5,13 @@ Pure. Each function is given what the table knows, and changes nothing: appendin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.transactions.decisions import TransactionRefused, ensure_told
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
-from faircopy.transactions.table import TransactionTable
-from faircopy.transactions.transaction import NewEntry, Producer, Transaction
+from faircopy.transactions.table import TransactionTable, open_transactions
+from faircopy.transactions.transaction import NewEntry, Producer, member_id
 from faircopy.wire.error_codes import ErrorCode
 
 NAME_CHARS_MAX = 249  # as Kafka's names
@@ -53,13 +53,32 @@ def is_decided(group: JointGroup | None, key: int) -> bool:
     return True
 
 
+def ensure_was_named(group: JointGroup, key: int, producer_ids: Iterable[int]) -> None:
+    """Raise TransactionRefused if a commit of a decided key names a member that the decision does not."""
+    named = group.named.get(key)
+    left = set(producer_ids).difference(named) if named is not None else ()
+    if left:
+        raise TransactionRefused(
+            ErrorCode.INVALID_TXN_STATE,
+            f"key {key} of joint group {group.name!r} is committed already, by a commit that does not name "
+            f"its member with producer id {min(left)}: what that one wrote was dropped. If it is the same as "
+            f"what was committed, nothing is missing. If not, join and write it again for a later key",
+        )
+
+
 def join(
-    group: JointGroup | None, membership: Membership, producer_id: int, timeout_ms: int, now_ms: int
+    table: TransactionTable, membership: Membership, producer_id: int, timeout_ms: int, now_ms: int
 ) -> NewEntry:
     """The entry that makes a member. Raises TransactionRefused."""
-    ensure_run(group, membership.run)
+    ensure_run(table.groups.get(membership.group), membership.run)
+    transactional_id = member_id(membership.group, producer_id)
+    if transactional_id in table.producers:  # a client took it before such names were reserved
+        raise TransactionRefused(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"transactional id {transactional_id!r} is in use by a client: join again for another",
+        )
     payload = {
-        "id": f"{membership.group}/{producer_id}", "timeout_ms": timeout_ms, "at_ms": now_ms,
+        "id": transactional_id, "timeout_ms": timeout_ms, "at_ms": now_ms,
         "group": membership.group, "run": membership.run, "key": membership.key, "member": membership.member,
     }  # fmt: skip
     return NewEntry(Kind.JOIN, TransactionId(producer_id, 0, -1), payload)
@@ -69,9 +88,15 @@ def commit(table: TransactionTable, group: str, run: str, key: int, producer_ids
     """The entry that decides to commit what these members of a key have written. Raises TransactionRefused if
     one of them can't be committed: then nothing changes.
     """
-    members = [_member(table, group, run, key, producer_id) for producer_id in dict.fromkeys(producer_ids)]
-    open_here = [member.current for member in members if member.current is not None]
-    payload = {"group": group, "run": run, "key": key, "partitions": [], "joined": []}
+    known = {
+        member.producer_id: member for member, its in table.memberships(group) if its[:3] == (group, run, key)
+    }
+    named = list(dict.fromkeys(producer_ids))
+    members = [_member(known.get(producer_id), group, key, producer_id) for producer_id in named]
+    open_here = open_transactions(members)
+    payload = {
+        "group": group, "run": run, "key": key, "members": named, "partitions": [], "joined": [],
+    }  # fmt: skip
     if not open_here:
         return NewEntry(Kind.PREPARE_COMMIT, NO_TRANSACTION, payload)
     lead, *others = open_here
@@ -81,11 +106,9 @@ def commit(table: TransactionTable, group: str, run: str, key: int, producer_ids
     )
 
 
-def _member(table: TransactionTable, group: str, run: str, key: int, producer_id: int) -> Producer:
-    """A member that a commit names. Raises TransactionRefused."""
-    member = table.producers.get(f"{group}/{producer_id}")
-    membership = member.membership if member is not None else None
-    if member is None or membership is None or membership[:3] != (group, run, key) or member.ending:
+def _member(member: Producer | None, group: str, key: int, producer_id: int) -> Producer:
+    """A member that a commit names, if it can be committed. Raises TransactionRefused."""
+    if member is None or member.ending:
         raise TransactionRefused(
             ErrorCode.INVALID_TXN_STATE,
             f"key {key} of joint group {group!r} can't be committed: what its member with producer id "
@@ -127,11 +150,6 @@ def forget(table: TransactionTable, group: str) -> NewEntry | None:
             f"transactions are over",
         )
     return NewEntry(Kind.FORGET, NO_TRANSACTION, {"group": group})
-
-
-def open_transactions(members: Sequence[Producer]) -> list[Transaction]:
-    """The open transactions of some members."""
-    return [member.current for member in members if member.current is not None]
 
 
 def invalid(message: str) -> TransactionRefused:

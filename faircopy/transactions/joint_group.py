@@ -30,10 +30,11 @@ class Membership(NamedTuple):
 class JointGroup:
     """A joint group. `deciding` has the decisions that are not carried out yet: the lead of each key.
 
-    `members` are transactional ids. They are those of producers whose `membership` names this group.
+    `members` are transactional ids. They are those of producers whose `membership` names this group. `named`
+    has the producer ids that a decision named, for the keys in `deciding` and the last one that is committed.
     """
 
-    __slots__ = ("committed_key", "deciding", "former_runs", "members", "name", "run")
+    __slots__ = ("committed_key", "deciding", "former_runs", "members", "name", "named", "run")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,6 +43,7 @@ class JointGroup:
         self.committed_key = NO_KEY
         self.deciding: dict[int, TransactionId] = {}
         self.members: set[str] = set()
+        self.named: dict[int, list[int]] = {}
 
     @property
     def last_key(self) -> int:
@@ -60,9 +62,11 @@ class JointGroup:
             self.former_runs = [*self.former_runs, self.run][-FORMER_RUNS_MAX:]
         self.run = run
 
-    def decide(self, key: int, lead: TransactionId) -> None:
-        """It is decided to commit a key."""
+    def decide(self, key: int, lead: TransactionId, named: list[int] | None) -> None:
+        """It is decided to commit a key. Older journals do not say which members were `named`."""
         self.deciding[key] = lead
+        if named is not None:
+            self.named[key] = named
 
     def decided(self, lead: TransactionId, *, is_committed: bool) -> None:
         """A decision was carried out, or taken back."""
@@ -70,3 +74,5 @@ class JointGroup:
             del self.deciding[key]
             if is_committed:
                 self.committed_key = max(self.committed_key, key)
+        kept = {self.committed_key, *self.deciding}
+        self.named = {key: named for key, named in self.named.items() if key in kept}

@@ -7,7 +7,7 @@ whose transactions count, and decides about all of them by one entry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
@@ -20,6 +20,7 @@ from faircopy.transactions.decisions import TransactionRefused, ensure_timeout
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.table import open_transactions
 from faircopy.transactions.transaction import NewEntry, Transaction
 from faircopy.wire.error_codes import ErrorCode
 
@@ -70,22 +71,20 @@ class JointTransactions:
         if await self._is_committed(home, group, run, key):
             return None
         now_ms = self._clock.steady_ms()
-        entry = joint_decisions.join(
-            home.table.groups.get(group), membership, producer_id, timeout_ms, now_ms
-        )
+        entry = joint_decisions.join(home.table, membership, producer_id, timeout_ms, now_ms)
         self._append(home, entry)
         await home.journal.written()
         return Joined(entry.payload["id"], producer_id, 0)
 
     async def commit(self, group: str, run: str, key: int, producer_ids: list[int]) -> None:
         """Commit what these members have written for a key, and abort what others have written for it. Done
-        once it can't be lost (I5), or if the key is committed already. Raises TransactionRefused.
+        once it can't be lost (I5), or if an equal commit came before. Raises TransactionRefused.
         """
         joint_decisions.ensure_named(group, run, key)
         if key == NO_KEY:
             raise joint_decisions.invalid(f"a commit of joint group {group!r} needs a key")
         home = self._journal_of(group)
-        if await self._is_committed(home, group, run, key):
+        if await self._is_committed(home, group, run, key, producer_ids):
             return
         ensure_space(home)
         entry = joint_decisions.commit(home.table, group, run, key, producer_ids)
@@ -95,7 +94,7 @@ class JointTransactions:
             await home.journal.durable()
             return
         self._ensure_promises(home, named)
-        left = joint_decisions.open_transactions(home.table.left_behind(entry))
+        left = open_transactions(home.table.left_behind(entry))
         ack = self._commits.start(home, named[0], entry)
         for each in left:
             self._endings.discard(home, each)
@@ -117,8 +116,10 @@ class JointTransactions:
             home.append(entry)
         await home.journal.durable()
 
-    async def _is_committed(self, home: MetadataJournal, group: str, run: str, key: int) -> bool:
-        """Whether a key is committed, durably. Raises TransactionRefused."""
+    async def _is_committed(
+        self, home: MetadataJournal, group: str, run: str, key: int, producer_ids: Iterable[int] = ()
+    ) -> bool:
+        """Whether a key is committed, durably, with what these members wrote. Raises TransactionRefused."""
         known: JointGroup | None = home.table.groups.get(group)
         joint_decisions.ensure_run(known, run)
         if not joint_decisions.is_decided(known, key):
@@ -126,6 +127,7 @@ class JointTransactions:
         assert known is not None
         lead = known.deciding.get(key)
         if lead is None:
+            joint_decisions.ensure_was_named(known, key, producer_ids)
             await home.journal.durable()
             return True
         if self._commits.is_undecided([lead]):
@@ -134,6 +136,7 @@ class JointTransactions:
                 f"whether key {key} of joint group {group!r} is committed can't be known until a partition "
                 f"that takes part in it is repaired",
             )
+        joint_decisions.ensure_was_named(known, key, producer_ids)
         ack = self._commits.ack_of(lead)
         if ack is not None:
             await asyncio.shield(ack)
@@ -141,7 +144,7 @@ class JointTransactions:
 
     def _append(self, home: MetadataJournal, entry: NewEntry) -> None:
         """Append an entry, and tell participants about the open transactions that it aborts."""
-        left = joint_decisions.open_transactions(home.table.left_behind(entry))
+        left = open_transactions(home.table.left_behind(entry))
         home.append(entry)
         for each in left:
             self._endings.discard(home, each)

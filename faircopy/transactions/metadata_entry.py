@@ -4,6 +4,7 @@
     ADD             {"partitions": [[topic id, partition, leader epoch], ...]}
     PREPARE_COMMIT  {"partitions": [[topic id, partition], ...]}
                     of a joint commit also {"group": joint group, "run": run, "key": key,
+                     "members": [producer id of each member that the commit named, ...],
                      "joined": [[[producer id, epoch, number], [[topic id, partition], ...]], ...]};
                     the entry's TxId is that of the lead, and NO_TRANSACTION if nothing was written
     PREPARE_ABORT   {"partitions": [[topic id, partition], ...], "fence": epoch,

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from faircopy.errors import DoesNotFold, InvariantViolation
 from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.identity import METADATA_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -42,9 +43,13 @@ class MetadataJournal:
         self._is_retired = False
 
     def append(self, entry: NewEntry) -> None:
-        """Append an entry and fold it. To wait until it is durable, use `journal`."""
-        written = self.journal.append(entry.kind, encode(entry.payload), transaction=entry.transaction)
-        self.table.fold(entry, written.position)
+        """Fold an entry and append it. To wait until it is durable, use `journal`."""
+        self.journal.append(
+            entry.kind,
+            encode(entry.payload),
+            fold=lambda appended: self.table.fold(entry, appended.position),
+            transaction=entry.transaction,
+        )
 
     # -- recovery --------------------------------------------------------------------------------------------
 
@@ -81,9 +86,11 @@ class MetadataJournal:
 
     def _fold(self, recovered: Recovered) -> None:
         entry = recovered.entry
-        self.table.fold(
-            NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload)), entry.position
-        )
+        found = NewEntry(Kind(entry.kind), entry.transaction, decode(recovered.payload))
+        try:
+            self.table.fold(found, entry.position)
+        except InvariantViolation as error:
+            raise DoesNotFold(str(error)) from error
 
     async def retire(self) -> None:
         """Stop leading, in order: when this returns, every entry is durable, and nothing is at work here."""
@@ -152,6 +159,7 @@ def encode_group(group: JointGroup) -> dict[str, Any]:
         "former_runs": group.former_runs,
         "committed_key": group.committed_key,
         "deciding": list(group.deciding.items()),
+        "named": list(group.named.items()),
     }
 
 
@@ -161,6 +169,7 @@ def decode_group(stored: dict[str, Any]) -> JointGroup:
     group.run, group.former_runs = stored["run"], stored["former_runs"]
     group.committed_key = stored["committed_key"]
     group.deciding = {key: TransactionId(*lead) for key, lead in stored["deciding"]}
+    group.named = dict(stored.get("named", ()))
     return group
 
 

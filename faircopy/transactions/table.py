@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from faircopy.errors import invariant
+from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
 from faircopy.transactions.state import TransactionState, state_after
 from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, Transaction
+
+
+def open_transactions(members: Iterable[Producer]) -> list[Transaction]:
+    """The open transactions of some producers."""
+    return [member.current for member in members if member.current is not None]
 
 
 class TransactionTable:
@@ -56,7 +61,7 @@ class TransactionTable:
     def named(self, decision: NewEntry) -> list[Transaction]:
         """The transactions that a joint decision commits: the lead first; none if nothing was written."""
         joined = [TransactionId(*each) for each, _ in decision.payload["joined"]]
-        return [self.transactions[each] for each in (decision.transaction, *joined) if each != NO_TRANSACTION]
+        return [self._known(each) for each in (decision.transaction, *joined) if each != NO_TRANSACTION]
 
     def take_gone(self) -> set[int]:
         """The producer ids in `gone`, which the caller will have forgotten."""
@@ -66,7 +71,9 @@ class TransactionTable:
     # -- the fold --------------------------------------------------------------------------------------------
 
     def fold(self, entry: NewEntry, position: int) -> None:
-        """Fold the entry at `position` of the journal."""
+        """Fold the entry at `position` of the journal. Raises InvariantViolation for one that can't follow
+        those before it; then nothing is changed.
+        """
         match entry.kind:
             case Kind.FENCE:
                 self._fold_fence(entry, position)
@@ -89,17 +96,19 @@ class TransactionTable:
         transactional_id = entry.payload["id"]
         producer = self.producers.get(transactional_id)
         producer_id, epoch, _ = entry.transaction
-        if producer is not None and producer.current is not None:
-            is_same = producer.producer_id == producer_id
-            self._fence_off(producer, producer.current, epoch if is_same else MAX_EPOCH + 1, position)
-        if producer is None or producer.producer_id != producer_id:
+        is_same = producer is not None and producer.producer_id == producer_id
+        if producer is not None:
+            invariant(producer.membership is None or is_same, "a member keeps its producer id")
+            invariant(epoch >= producer.epoch or not is_same, "epochs of a producer only grow")
+            if producer.current is not None:
+                self._fence_off(producer, producer.current, epoch if is_same else MAX_EPOCH + 1, position)
+        if producer is None or not is_same:
             fresh = Producer(transactional_id, producer_id, epoch, entry.payload["timeout_ms"])
             if producer is not None:
                 fresh.ending, fresh.last_state = producer.ending, producer.last_state
                 fresh.last_number = producer.last_number
             self.producers[transactional_id] = fresh
         else:
-            invariant(epoch >= producer.epoch, "epochs of a producer only grow")
             producer.epoch = epoch
             producer.timeout_ms = entry.payload["timeout_ms"]
             producer.must_abort = False
@@ -127,14 +136,18 @@ class TransactionTable:
 
     def _forget(self, transactional_id: str) -> None:
         """Forget a transactional id, if it is known."""
+        self._ensure_idle(transactional_id)
         producer = self.producers.pop(transactional_id, None)
         self.changed.add(transactional_id)
-        invariant(producer is None or not producer.is_busy, "a busy id is not forgotten")
         if producer is not None and producer.membership is not None:
             self.gone.add(producer.producer_id)
             group = self.groups.get(producer.membership.group)
             if group is not None:
                 group.members.discard(transactional_id)
+
+    def _ensure_idle(self, transactional_id: str) -> None:
+        producer = self.producers.get(transactional_id)
+        invariant(producer is None or not producer.is_busy, "a busy id is not forgotten")
 
     def _fold_unclean(self) -> None:
         for producer in self.producers.values():
@@ -142,7 +155,7 @@ class TransactionTable:
         self.changed |= set(self.producers)
 
     def _fold_begin(self, entry: NewEntry) -> None:
-        producer = self.producers[entry.payload["id"]]
+        producer = self._known_producer(entry.payload["id"])
         invariant(producer.current is None, "a producer has one transaction open at a time")
         invariant(entry.transaction.number > producer.last_number, "I4: numbers of a producer only grow")
         producer.last_number = entry.transaction.number
@@ -155,7 +168,7 @@ class TransactionTable:
         self.changed.add(producer.transactional_id)
 
     def _fold_step(self, entry: NewEntry, position: int) -> None:
-        transaction = self.transactions[entry.transaction]
+        transaction = self._known(entry.transaction)
         following = state_after(transaction.state, entry.kind)
         producer = self.producers[transaction.transactional_id]
         self.changed.add(producer.transactional_id)
@@ -170,6 +183,18 @@ class TransactionTable:
                 for each in transaction.united:
                     self._fold_over(each, following)
                 self._fold_decided(transaction, is_committed=entry.kind is Kind.COMMITTED)
+
+    def _known(self, transaction: TransactionId) -> Transaction:
+        known = self.transactions.get(transaction)
+        if known is None:
+            raise InvariantViolation(f"transaction {transaction} is not known")
+        return known
+
+    def _known_producer(self, transactional_id: str) -> Producer:
+        known = self.producers.get(transactional_id)
+        if known is None:
+            raise InvariantViolation(f"transactional id {transactional_id!r} is not known")
+        return known
 
     def _fold_over(self, transaction: Transaction, state: TransactionState) -> None:
         """A transaction has ended. A member that wrote it for a key has done its work."""
@@ -237,19 +262,21 @@ class TransactionTable:
 
     def _fold_joint_commit(self, entry: NewEntry, position: int) -> None:
         """One decision for the lead and all that are joined to it; it leaves all other attempts behind."""
+        decided = self.named(entry)
+        left = open_transactions(self.left_behind(entry))
+        for transaction in decided:
+            state_after(transaction.state, Kind.PREPARE_COMMIT)
+            invariant(transaction not in left, "what is committed is not left behind")
         group = self._fold_run(entry, position)
-        group.decide(entry.payload["key"], entry.transaction)
-        if entry.transaction == NO_TRANSACTION:
+        group.decide(entry.payload["key"], entry.transaction, entry.payload.get("members"))
+        if not decided:
             group.decided(entry.transaction, is_committed=True)
             return
-        lead = self.transactions[entry.transaction]
+        lead, *joined = decided
         self._fold_joined(lead, entry.payload["partitions"], position)
-        joined = []
-        for transaction_id, partitions in entry.payload["joined"]:
-            transaction = self.transactions[TransactionId(*transaction_id)]
+        for transaction, (_, partitions) in zip(joined, entry.payload["joined"], strict=True):
             self._fold_joined(transaction, partitions, position)
             transaction.lead = lead.id
-            joined.append(transaction)
         lead.joined = tuple(joined)
 
     def _fold_joined(self, transaction: Transaction, partitions: list[list[object]], position: int) -> None:
@@ -282,7 +309,10 @@ class TransactionTable:
 
     def _fold_forget_group(self, name: str) -> None:
         group = self.groups.get(name)
-        for transactional_id in sorted(group.members) if group is not None else ():
+        members = sorted(group.members) if group is not None else ()
+        for transactional_id in members:
+            self._ensure_idle(transactional_id)
+        for transactional_id in members:
             self._forget(transactional_id)
         self.groups.pop(name, None)
         self.changed_groups.add(name)

@@ -12,6 +12,7 @@ from faircopy.transactions.metadata_entry import Payload
 from faircopy.transactions.state import TransactionState
 
 NOBODY = -1
+MEMBER_PREFIX = "__member-"  # as Kafka marks names that are not for clients
 MAX_EPOCH = 32766  # as in Kafka, the last epoch is held back, so that a fence can always be one higher
 
 
@@ -158,6 +159,16 @@ class NewEntry(NamedTuple):
     kind: Kind
     transaction: TransactionId
     payload: Payload
+
+
+def member_id(joint_group: str, producer_id: int) -> str:
+    """The transactional id of a member of a joint group: one that no client can take (`is_member_id`)."""
+    return f"{joint_group}/{MEMBER_PREFIX}{producer_id}"
+
+
+def is_member_id(transactional_id: str) -> bool:
+    """Whether a transactional id is one of those that are reserved for members of joint groups."""
+    return transactional_id.partition("/")[2].startswith(MEMBER_PREFIX)
 
 
 def group_of(transactional_id: str) -> str:

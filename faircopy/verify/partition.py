@@ -15,7 +15,7 @@ from pathlib import Path
 from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, restore
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, PartitionState
 from faircopy.datalog.index import decode_place
-from faircopy.errors import FaircopyError
+from faircopy.errors import FaircopyError, InvariantViolation
 from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.journal.torn_tail import ensure_torn
@@ -106,7 +106,7 @@ class PartitionCheck:
             return
         try:
             for recovered in files.entries(0 if is_whole else position):
-                yield from self._fold(files, recovered)
+                yield from self._fold(files, recovered, position)
                 if checkpoint is not None and self._state.position == position:
                     self._compare_states(files, checkpoint)
             ensure_torn(files.segments, files.end, known_durable=position)
@@ -116,9 +116,19 @@ class PartitionCheck:
         except FaircopyError as error:
             self._findings.append(finding_of(error, files.directory))
 
-    def _fold(self, files: JournalFiles, recovered: Recovered) -> Iterator[Expected]:
+    def _fold(self, files: JournalFiles, recovered: Recovered, checkpoint: int) -> Iterator[Expected]:
         effects: list[Effect | None] = []
-        files.fold_one(lambda entry: effects.append(self._state.fold(entry.entry, entry.payload)), recovered)
+
+        def fold(found: Recovered) -> None:
+            try:
+                effects.append(self._state.fold(found.entry, found.payload))
+            except InvariantViolation:
+                if found.entry.end > checkpoint:
+                    raise
+                effects.append(None)  # a broker has passed over it (`faircopy start --repair`)
+                self._state.position = found.entry.end
+
+        files.fold_one(fold, recovered)
         match effects[0]:
             case CopyBatch() as effect:
                 yield Expected(effect.base_offset, recovered.entry.leader_epoch, recovered.payload)

@@ -54,8 +54,7 @@ def believe_a_decision_at_once() -> Iterator[Any]:
 def commit_members_that_were_aborted() -> Iterator[Any]:
     """A commit takes what is left of the members that it names."""
 
-    def member(table: TransactionTable, group: str, run: str, key: int, producer_id: int) -> Producer:
-        known = table.producers.get(f"{group}/{producer_id}")
+    def member(known: Producer | None, group: str, key: int, producer_id: int) -> Producer:
         return known if known is not None and not known.ending else Producer("nobody", producer_id, 0, 0)
 
     with replaced(joint_decisions, "_member", member):

@@ -47,8 +47,13 @@ def apply_twice() -> Iterator[Any]:
 
     def apply(self: partition.Partition, transaction: Any, order: fold.ApplyOrder, done: Any) -> None:
         self._close(transaction)
-        entry = self.journal.append(Kind.APPLY, order.payload(transaction), transaction=transaction)
-        self._release(self.state.fold_apply(entry, order), done)
+        effect = self.journal.append(
+            Kind.APPLY,
+            order.payload(transaction),
+            fold=lambda entry: self.state.fold_apply(entry, order),
+            transaction=transaction,
+        )
+        self._release(effect, done)
 
     with (
         replaced(fold.PartitionState, "_decide", decide),

@@ -226,6 +226,30 @@ def test_an_entry_that_follows_from_nothing(killed: Made, copy_of: Copy) -> None
         check_others(broker, made, ("orders", 0))
 
 
+@pytest.mark.parametrize("kind", ["orders.*/0", "_metadata/*", "__consumer_offsets/*"])
+def test_repair_passes_over_what_follows_from_nothing(killed: Made, copy_of: Copy, kind: str) -> None:
+    """Once and for all: the next start needs no option, and finds everything."""
+    made = copy_of(killed)
+    (path,) = (made.data / "journal").glob(f"{kind}/*.journal")
+    byte, _ = add_misfit(path)
+    broker = made.broker()
+    broker.arguments = ("--repair",)
+    with broker:
+        assert f"passed over, as --repair says: {path} holds an entry at byte {byte} " in broker.log
+        assert broker.log.count("passed over") == 1
+        broker.kill()
+        broker.arguments = ()
+        broker.start()
+        check_others(broker, made)
+        assert "is stopped" not in broker.log
+    broker.ensure_no_traceback()
+    checked = subprocess.run(
+        [sys.executable, "-m", "faircopy", "verify", str(made.data)],
+        capture_output=True, text=True, timeout=120, env=environment(),
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_what_nobody_needs_any_more(stopped: Made, copy_of: Copy, chance: random.Random) -> None:
     """What is decided and below the checkpoint is in the log. (`faircopy verify` reports it all the same.)"""
     made = copy_of(stopped)

@@ -97,7 +97,7 @@ class MetadataJournalScript:
 def join(table: TransactionTable, producer: str, group: str, run: str, key: str) -> NewEntry:
     """A JOIN."""
     membership = Membership(group, run, key_of(key), "task")
-    return joint_decisions.join(table.groups.get(group), membership, int(producer), TIMEOUT_MS, 0)
+    return joint_decisions.join(table, membership, int(producer), TIMEOUT_MS, 0)
 
 
 def decide(table: TransactionTable, group: str, run: str, key: str, *producers: str) -> NewEntry:
@@ -168,4 +168,5 @@ def written_group(group: JointGroup) -> str:
     if group.committed_key != NO_KEY:
         parts.append(f"key {group.committed_key} is committed")
     parts += [f"key {key} is decided, by {lead}" for key, lead in group.deciding.items()]
+    parts += [f"key {key} names {' '.join(map(str, named))}" for key, named in group.named.items() if named]
     return ", ".join(parts)

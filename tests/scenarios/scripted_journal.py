@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.watermarks import Watermarks
 from faircopy.storage.system import Buffer
 
 Callback = Callable[[], None]
+Folded = TypeVar("Folded")
 
 
 class Kept(NamedTuple):
@@ -44,21 +45,23 @@ class ScriptedJournal:
         kind: Kind,
         payload: Buffer = b"",
         *,
+        fold: Callable[[Entry], Folded],
         records: int = 0,
         previous: int = NOWHERE,
         transaction: TransactionId = NO_TRANSACTION,
-    ) -> Entry:
-        """Append an entry."""
+    ) -> Folded:
+        """Fold an entry, append it, and return what its fold returns."""
         marks, kept = self.watermarks, bytes(payload)
         length = HEADER_BYTES + len(kept)
         entry = Entry(
             kind, marks.appended, length, records, self.leader_epoch, previous, transaction, marks.synced
         )
+        folded = fold(entry)
         self.entries.append(Kept(entry, kept))
         marks.appended += length
         marks.note_written(marks.appended)
         self._tell(entry, kept)
-        return entry
+        return folded
 
     def when_written(self, callback: Callback) -> None:
         """Call back at once."""

@@ -71,13 +71,13 @@ class Applications:
             while not self._scene.is_stopping:
                 await self._scene.think(chosen)
                 await producer.prepare_next()
-                await self._transaction(name, transactional_id, producer, remote, chosen)
+                await self.transaction(name, transactional_id, producer, remote, chosen)
         except Refused as error:
             self._scene.coverage.hit(f"producer: ended by {error.code.name}")
         except GaveUp:
             self._scene.coverage.hit("producer: gave up")
 
-    async def _transaction(
+    async def transaction(
         self,
         name: str,
         transactional_id: str,

@@ -182,6 +182,14 @@ class Machine:
             self.coverage.hit(ENDED_ITSELF)
             self.kill()
 
+    def found_bug(self) -> None:
+        """The process ends by itself: no seed may lead to that. It is in the midst of something here, so the
+        end comes in the next tick.
+        """
+        life = self.life
+        self.failures.append(AssertionError("the broker has ended, since an entry did not fold"))
+        self.loop.call_soon(lambda: None if life.is_over else self.kill())
+
     def connect(self, client: Life) -> Link:
         """A connection to the broker. Raises Disconnected."""
         if self.broker is None:
@@ -235,6 +243,9 @@ class SimulatedEnvironment(Environment):
 
     def boot_id(self) -> str:
         return f"boot-{self._machine.boots}"
+
+    def end_process(self, exit_code: int) -> None:
+        self._machine.found_bug()
 
     def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
         return SimulatedThreads(loop, DISK_THREADS, self._disks)

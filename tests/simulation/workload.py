@@ -32,6 +32,7 @@ from tests.simulation.joint_jobs import JointJobs
 from tests.simulation.loop import Life, VirtualLoop
 from tests.simulation.machine import DIRECTORY, EARLY_SECONDS_A_BOOT, Machine
 from tests.simulation.member import SimulatedMember
+from tests.simulation.namesakes import Namesakes
 from tests.simulation.network import Disconnected
 from tests.simulation.producer import GaveUp, Refused, SimulatedProducer
 from tests.simulation.record import Attempt, with_offsets
@@ -64,6 +65,7 @@ class Workload:
         self._record = self._scene.record
         self._applications = Applications(self._scene)
         self._joint_jobs = JointJobs(self._scene)
+        self._namesakes = Namesakes(self._scene, self._applications, JOBS, [MEMBERS_GROUP])
         self._tasks: list[asyncio.Task[None]] = []
         self._aging = Aging(
             self._scene.remote(Life("aging")),
@@ -97,6 +99,7 @@ class Workload:
         if self._scene.machine.has_tables:
             self._spawn(self._look_at_table())
         self._spawn(self._read_by_cuts())
+        self._spawn(self._namesakes.run())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(self._scene.loop.create_task(work))

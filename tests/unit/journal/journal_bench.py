@@ -9,6 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from faircopy.journal.entry import Entry
+from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reading import Recovered
@@ -16,6 +18,11 @@ from tests.unit.idle import CountedPool, idle
 
 IDENTITY = bytes(range(20))
 SEGMENT_BYTES = 1 << 20
+
+
+def itself(entry: Entry) -> Entry:
+    """Stands in for a fold."""
+    return entry
 
 
 class Bench:
@@ -26,6 +33,7 @@ class Bench:
         self.loop = asyncio.get_running_loop()
         self.disk = CountedPool(self.loop, threads=2)
         self.failures: list[BaseException] = []
+        self.bugs: list[Exception] = []
         self.durability = durability
         self._salt = 0
 
@@ -37,13 +45,20 @@ class Bench:
         self._salt += 1
         return self._salt
 
-    def journal(self) -> Journal:
-        options = JournalOptions(self.durability, SEGMENT_BYTES, self.new_salt, self.failures.append)
+    def journal(self, passed_over: list[DamagedJournal] | None = None) -> Journal:
+        options = JournalOptions(
+            self.durability,
+            SEGMENT_BYTES,
+            self.new_salt,
+            self.failures.append,
+            on_bug=self.bugs.append,
+            passed_over=passed_over,
+        )
         return Journal(self.path, IDENTITY, self.disk, self.loop, options)
 
-    def opened(self) -> Journal:
+    def opened(self, passed_over: list[DamagedJournal] | None = None) -> Journal:
         """A journal whose segments were found, and not yet read."""
-        journal = self.journal()
+        journal = self.journal(passed_over)
         journal.open()
         return journal
 

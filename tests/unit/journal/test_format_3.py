@@ -13,7 +13,7 @@ from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.format_3 import check, decode_header, find_headers
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.verify.journal_entries import open_to_show, unclean_end
-from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, run, tear
+from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, itself, run, tear
 from tests.unit.journal.test_format_4 import POSITION, SEED, entries, flip_a_bit
 from tests.upgrade.format_3 import Old, encode_header, write_segment
 
@@ -94,8 +94,8 @@ def test_what_is_appended_goes_to_a_segment_of_the_new_format(tmp_path: Path) ->
         assert [payload for _, payload in found] == [b"first", b"second"]
         assert not journal.was_torn
         journal.leader_epoch = 7
-        third = journal.append(Kind.PLAIN, b"third")
-        journal.append(Kind.PLAIN, b"fourth")
+        third = journal.append(Kind.PLAIN, b"third", fold=itself)
+        journal.append(Kind.PLAIN, b"fourth", fold=itself)
         await journal.durable()
         assert third.position == last.end
         assert [segment.base for segment in journal.segments] == [0, last.end]
@@ -103,7 +103,7 @@ def test_what_is_appended_goes_to_a_segment_of_the_new_format(tmp_path: Path) ->
         again, found = bench.recovered()
         assert [payload for _, payload in found] == [b"first", b"second", b"third", b"fourth"]
         again.leader_epoch = 8
-        again.append(Kind.PLAIN, b"fifth")
+        again.append(Kind.PLAIN, b"fifth", fold=itself)
         await again.durable()
         assert len(again.segments) == 2
         epochs = [recovered.entry.leader_epoch for recovered in open_to_show(tmp_path).entries(0)]
@@ -118,7 +118,7 @@ def test_a_segment_without_entries_gives_its_name_to_the_new_one(tmp_path: Path)
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
         assert [segment.path for segment in journal.segments] == [path]
         assert magic_of(path) == b"FCJSEG02"
@@ -137,7 +137,7 @@ def test_a_crash_right_after_the_new_segment_was_made(tmp_path: Path) -> None:
         segment.make(IDENTITY, 1 << 20)
         again, found = bench.recovered()
         assert [payload for _, payload in found] == [b"first"]
-        again.append(Kind.PLAIN, b"second")
+        again.append(Kind.PLAIN, b"second", fold=itself)
         await again.durable()
         assert [payload for _, payload in bench.recovered()[1]] == [b"first", b"second"]
 
@@ -151,7 +151,7 @@ def test_old_segments_go_as_they_are_reclaimed(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
         assert journal.reclaim(old[-1][0].end) == []
-        journal.append(Kind.PLAIN, b"second")
+        journal.append(Kind.PLAIN, b"second", fold=itself)
         await journal.durable()
         assert [segment.path for segment in journal.reclaim(journal.watermarks.durable)] == [path]
 
@@ -178,7 +178,7 @@ def test_any_torn_tail_is_cut(
         journal, found = bench.recovered()
         assert [payload for _, payload in found] == payloads[: len(found)]
         assert len(found) >= durable_count
-        journal.append(Kind.PLAIN, b"after the crash")
+        journal.append(Kind.PLAIN, b"after the crash", fold=itself)
         await journal.durable()
         assert [payload for _, payload in bench.recovered()[1]] == [
             *payloads[: len(found)],
@@ -201,7 +201,7 @@ def test_damage_in_the_middle_is_told_and_never_cut(
     async def test(bench: Bench) -> None:
         if goes_on:
             journal, _ = bench.recovered()
-            journal.append(Kind.PLAIN, b"in the new format")
+            journal.append(Kind.PLAIN, b"in the new format", fold=itself)
             await journal.durable()
         damaged = data.draw(st.sampled_from(old if goes_on else old[:-1]))[0]
         byte = 64 + damaged.position
@@ -241,9 +241,9 @@ def test_a_transaction_that_began_in_the_old_format(tmp_path: Path) -> None:
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"more")
+        journal.append(Kind.PLAIN, b"more", fold=itself)
         head = journal.append(
-            Kind.DRAFT, b"new", previous=second.position, transaction=TRANSACTION, records=1
+            Kind.DRAFT, b"new", previous=second.position, transaction=TRANSACTION, records=1, fold=itself
         ).position
         await journal.durable()
         walk = ReverseWalk(journal, TRANSACTION, read_from_disk)

@@ -17,7 +17,7 @@ from faircopy.journal.group_commit import WriteRun, write_all
 from faircopy.journal.segments import sync_files
 from faircopy.storage.failures import NoSpace, StorageFailure
 from faircopy.storage.file import File
-from tests.unit.journal.journal_bench import Bench, run
+from tests.unit.journal.journal_bench import Bench, itself, run
 
 
 @contextlib.contextmanager
@@ -42,12 +42,12 @@ def test_waiters_are_called_in_order_and_share_an_fsync(
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
         monkeypatch.setattr(File, "sync", counted)
         called: list[int] = []
         for n in range(100):
-            journal.append(Kind.PLAIN, b"x")
+            journal.append(Kind.PLAIN, b"x", fold=itself)
             journal.when_durable(partial(called.append, n))
         await journal.durable()
         assert called == list(range(100))
@@ -59,11 +59,11 @@ def test_waiters_are_called_in_order_and_share_an_fsync(
 def test_a_draft_is_written_without_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
         synced = journal.watermarks.synced
         written: asyncio.Future[None] = bench.loop.create_future()
-        journal.append(Kind.DRAFT, b"draft")
+        journal.append(Kind.DRAFT, b"draft", fold=itself)
         journal.when_written(lambda: written.set_result(None))
         await written
         assert journal.watermarks.written == journal.watermarks.appended
@@ -88,17 +88,17 @@ def test_what_is_written_waits_for_no_fdatasync(tmp_path: Path, monkeypatch: pyt
 
     async def scene(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
         monkeypatch.setattr("faircopy.journal.group_commit.sync_files", slow_sync)
         done: list[str] = []
-        journal.append(Kind.PLAIN, b"second")
+        journal.append(Kind.PLAIN, b"second", fold=itself)
         journal.when_durable(lambda: done.append("second is durable"))
         while not synced:
             await asyncio.sleep(0)
         for size in (10, 1_000_000):
             written: asyncio.Future[None] = bench.loop.create_future()
-            journal.append(Kind.DRAFT, b"x" * size)
+            journal.append(Kind.DRAFT, b"x" * size, fold=itself)
             journal.when_written(partial(written.set_result, None))
             await written
             journal.when_durable(lambda: done.append("draft is durable"))
@@ -122,10 +122,10 @@ def test_whoever_waits_is_told_by_a_sync_that_others_asked_for(tmp_path: Path) -
         journal, _ = bench.recovered()
 
         def go_on() -> None:
-            journal.append(Kind.PLAIN, b"second")
+            journal.append(Kind.PLAIN, b"second", fold=itself)
             journal.when_durable_without_sync(lambda: told.append("second is durable"))
 
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         journal.when_durable(go_on)
         await journal.sync()
         assert journal.watermarks.synced == journal.watermarks.appended
@@ -158,19 +158,19 @@ def test_what_is_synced_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.M
 
     async def scene(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
         monkeypatch.setattr("faircopy.journal.group_commit.sync_files", slow_sync)
         monkeypatch.setattr("faircopy.journal.group_commit.write_all", slow_write)
-        journal.append(Kind.PLAIN, b"a")
+        journal.append(Kind.PLAIN, b"a", fold=itself)
         first = bench.loop.create_task(journal.durable())
         while not syncs:
             await asyncio.sleep(0)
-        journal.append(Kind.PLAIN, b"b")
+        journal.append(Kind.PLAIN, b"b", fold=itself)
         second = bench.loop.create_task(journal.durable())
         while journal.watermarks.written < journal.watermarks.appended:
             await asyncio.sleep(0)
-        journal.append(Kind.DRAFT, b"x" * 600_000)
+        journal.append(Kind.DRAFT, b"x" * 600_000, fold=itself)
         while not large:
             await asyncio.sleep(0)
         sync_on.set()
@@ -188,7 +188,7 @@ def test_after_a_failed_fsync_nothing_is_durable(tmp_path: Path, monkeypatch: py
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
 
         def broken(file: File) -> None:
@@ -196,7 +196,7 @@ def test_after_a_failed_fsync_nothing_is_durable(tmp_path: Path, monkeypatch: py
 
         monkeypatch.setattr(File, "sync", broken)
         acked = []
-        journal.append(Kind.PLAIN, b"lost")
+        journal.append(Kind.PLAIN, b"lost", fold=itself)
         journal.when_durable(lambda: acked.append(1))
         await bench.idle()
         assert len(bench.failures) == 1
@@ -208,7 +208,7 @@ def test_after_a_failed_fsync_nothing_is_durable(tmp_path: Path, monkeypatch: py
 def test_a_full_disk_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"first")
+        journal.append(Kind.PLAIN, b"first", fold=itself)
         await journal.durable()
         preallocate = File.preallocate
         tries: list[int] = []
@@ -220,7 +220,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(File, "preallocate", full)
         monkeypatch.setattr("faircopy.journal.space_wait.RETRY_SECONDS", 0)
         acked = []
-        journal.append(Kind.PLAIN, b"x" * 900_000)
+        journal.append(Kind.PLAIN, b"x" * 900_000, fold=itself)
         journal.when_durable(lambda: acked.append(1))
         while len(tries) < 3:
             await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import pytest
 from faircopy.journal.entry import Kind
 from faircopy.verify.findings import Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, open_journal
-from tests.unit.journal.journal_bench import IDENTITY, Bench
+from tests.unit.journal.journal_bench import IDENTITY, Bench, itself
 
 SEGMENTS = 5
 PAYLOAD = bytes(700 << 10)  # one a segment
@@ -21,7 +21,7 @@ def paths(tmp_path: Path) -> list[Path]:
     async def main() -> None:
         journal, _ = Bench(tmp_path).recovered()
         for _ in range(SEGMENTS):
-            journal.append(Kind.PLAIN, PAYLOAD)
+            journal.append(Kind.PLAIN, PAYLOAD, fold=itself)
             await journal.durable()
 
     asyncio.run(main())

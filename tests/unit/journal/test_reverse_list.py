@@ -14,7 +14,7 @@ from faircopy.journal.entry import Kind, TransactionId
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.reverse_list import ReverseWalk, read_from_cache, read_from_disk
 from tests.many import many
-from tests.unit.journal.journal_bench import Bench, run
+from tests.unit.journal.journal_bench import Bench, itself, run
 
 
 @settings(max_examples=40, deadline=None)
@@ -35,7 +35,12 @@ def test_the_reverse_list_gives_each_draft_of_its_transaction(
             payload = bytes([number]) * size
             transaction = TransactionId(owner, 0, 1)
             entry = journal.append(
-                Kind.DRAFT, payload, previous=heads.get(owner, -1), transaction=transaction, records=1
+                Kind.DRAFT,
+                payload,
+                previous=heads.get(owner, -1),
+                transaction=transaction,
+                records=1,
+                fold=itself,
             )
             heads[owner] = entry.position
             expected.setdefault(owner, []).append(payload)
@@ -60,8 +65,10 @@ def test_rot_in_a_draft_is_found_where_it_is(tmp_path: Path) -> None:
         transaction, head = TransactionId(1, 0, 1), -1
         drafts = []
         for size in (0, 5, 300):
-            journal.append(Kind.PLAIN, b"between")
-            drafts.append(journal.append(Kind.DRAFT, b"x" * size, previous=head, transaction=transaction))
+            journal.append(Kind.PLAIN, b"between", fold=itself)
+            drafts.append(
+                journal.append(Kind.DRAFT, b"x" * size, previous=head, transaction=transaction, fold=itself)
+            )
             head = drafts[-1].position
         await journal.durable()
         segment = journal.segments.holding(head)

@@ -13,7 +13,7 @@ from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, Tr
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.format_4 import encode_header
 from faircopy.journal.journal import Journal
-from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, only_segment, run, tear
+from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, itself, only_segment, run, tear
 
 
 @settings(max_examples=60, deadline=None)
@@ -27,19 +27,19 @@ def test_any_torn_tail_is_cut(
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"zero")
+        journal.append(Kind.PLAIN, b"zero", fold=itself)
         await journal.durable()
         for n, size in enumerate(sizes[:durable_count]):
-            journal.append(Kind.PLAIN, bytes([n]) * size)
+            journal.append(Kind.PLAIN, bytes([n]) * size, fold=itself)
         await journal.durable()
         durable_end = journal.watermarks.appended
         for n, size in enumerate(sizes[durable_count:]):
-            journal.append(Kind.PLAIN, bytes([n]) * size)
+            journal.append(Kind.PLAIN, bytes([n]) * size, fold=itself)
         await journal.durable()
         tear(only_segment(path), 64 + durable_end, 64 + journal.watermarks.appended, data)
         again, found = bench.recovered()
         assert [len(payload) for _, payload in found[: durable_count + 1]] == [4, *sizes[:durable_count]]
-        again.append(Kind.PLAIN, b"after the crash")
+        again.append(Kind.PLAIN, b"after the crash", fold=itself)
         await again.durable()
         assert bench.recovered()[1] == [*found, (found[-1][0] + 64 + len(found[-1][1]), b"after the crash")]
 
@@ -52,8 +52,8 @@ def test_without_a_loss_of_power_no_hole_is_a_torn_tail(tmp_path: Path, lost_pow
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        draft = journal.append(Kind.DRAFT, b"x" * 100, transaction=TransactionId(1, 0, 1))
-        journal.append(Kind.PREPARED, b"y" * 12, transaction=TransactionId(1, 0, 1))
+        draft = journal.append(Kind.DRAFT, b"x" * 100, transaction=TransactionId(1, 0, 1), fold=itself)
+        journal.append(Kind.PREPARED, b"y" * 12, transaction=TransactionId(1, 0, 1), fold=itself)
         await journal.durable()
         flip(only_segment(tmp_path), 64 + draft.position + 80)
         found = Journal(
@@ -77,20 +77,20 @@ def test_no_client_can_have_a_torn_tail_taken_for_damage(tmp_path: Path) -> None
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        torn = journal.append(Kind.PLAIN, b"a" * 100)
+        torn = journal.append(Kind.PLAIN, b"a" * 100, fold=itself)
         at = torn.end + HEADER_BYTES
         forged = Entry(Kind.PLAIN, at, HEADER_BYTES, 0, 1, -1, NO_TRANSACTION, at)
         seed = journal.segments[0].seed
         headers = [encode_header(forged, b"", guess) for guess in (0, seed)]
         assert len(headers[0]) == HEADER_BYTES
         for header, is_known in zip(headers, (False, True), strict=True):
-            journal.append(Kind.PLAIN, header)
+            journal.append(Kind.PLAIN, header, fold=itself)
             await journal.durable()
             flip(only_segment(tmp_path), HEADER_BYTES + torn.position)
             with pytest.raises(DamagedJournal) if is_known else contextlib.nullcontext():
                 journal, found = bench.recovered()
                 assert found == []
-                torn = journal.append(Kind.PLAIN, b"a" * 100)
+                torn = journal.append(Kind.PLAIN, b"a" * 100, fold=itself)
 
     run(tmp_path, test)
 
@@ -100,15 +100,15 @@ def test_old_entries_after_a_cut_never_come_back(tmp_path: Path) -> None:
 
     async def test(bench: Bench) -> None:
         journal, _ = bench.recovered()
-        journal.append(Kind.PLAIN, b"durable")
+        journal.append(Kind.PLAIN, b"durable", fold=itself)
         await journal.durable()
-        bad = journal.append(Kind.PLAIN, b"a" * 100)
-        journal.append(Kind.PLAIN, b"zombie")
+        bad = journal.append(Kind.PLAIN, b"a" * 100, fold=itself)
+        journal.append(Kind.PLAIN, b"zombie", fold=itself)
         await journal.durable()
         flip(only_segment(tmp_path), 64 + bad.position + 70)
         again, found = bench.recovered()
         assert [payload for _, payload in found] == [b"durable"]
-        again.append(Kind.PLAIN, b"b" * 100)
+        again.append(Kind.PLAIN, b"b" * 100, fold=itself)
         await again.durable()
         assert [payload for _, payload in bench.recovered()[1]] == [b"durable", b"b" * 100]
 

@@ -8,7 +8,7 @@ from faircopy.transactions import joint_decisions
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.joint_group import Membership
 from faircopy.transactions.state import TransactionState
-from faircopy.transactions.transaction import Producer
+from faircopy.transactions.transaction import Producer, member_id
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.test_table import Bench
 
@@ -16,9 +16,9 @@ from tests.unit.transactions.test_table import Bench
 def join(bench: Bench, run: str, key: int, producer_id: int) -> Producer:
     """A member with an open transaction."""
     membership = Membership("job", run, key, "task")
-    bench.append(joint_decisions.join(bench.table.groups.get("job"), membership, producer_id, 60_000, 0))
-    bench.add(f"job/{producer_id}")
-    return bench.table.producers[f"job/{producer_id}"]
+    bench.append(joint_decisions.join(bench.table, membership, producer_id, 60_000, 0))
+    bench.add(member_id("job", producer_id))
+    return bench.table.producers[member_id("job", producer_id)]
 
 
 def test_a_run_that_was_replaced_is_fenced_for_good() -> None:
@@ -32,7 +32,7 @@ def test_a_run_that_was_replaced_is_fenced_for_good() -> None:
         join(bench, "old", 0, 3)
     assert caught.value.code is ErrorCode.PRODUCER_FENCED
     bench.finish(opened.id)
-    assert "job/1" not in bench.table.producers
+    assert member_id("job", 1) not in bench.table.producers
     assert bench.table.gone == {1}
 
 
@@ -45,3 +45,24 @@ def test_what_a_decision_does_not_name_is_left_behind() -> None:
     assert left.state is TransactionState.PREPARE_ABORT
     assert later.current is kept, "it writes for a key that is yet to come"
     assert joint_decisions.is_decided(bench.table.groups["job"], 0)
+
+
+def test_a_decided_key_has_nothing_of_members_that_its_commit_did_not_name() -> None:
+    """The second of two commits of a key would be told success, and what its members wrote is dropped."""
+    bench = Bench()
+    first, second = join(bench, "r", 0, 1), join(bench, "r", 0, 2)
+    bench.append(joint_decisions.commit(bench.table, "job", "r", 0, [first.producer_id]))
+    group = bench.table.groups["job"]
+    joint_decisions.ensure_was_named(group, 0, [first.producer_id])
+    with pytest.raises(TransactionRefused, match="producer id 2: what that one wrote was dropped"):
+        joint_decisions.ensure_was_named(group, 0, [first.producer_id, second.producer_id])
+
+
+def test_a_decision_of_an_older_journal_names_nobody() -> None:
+    """Whether a later commit is equal to it can't be known, and it is told what it always was."""
+    bench = Bench()
+    first = join(bench, "r", 0, 1)
+    decision = joint_decisions.commit(bench.table, "job", "r", 0, [first.producer_id])
+    older = {name: value for name, value in decision.payload.items() if name != "members"}
+    bench.append(decision._replace(payload=older))
+    joint_decisions.ensure_was_named(bench.table.groups["job"], 0, [1, 2])

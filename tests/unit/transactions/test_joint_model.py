@@ -24,6 +24,7 @@ from faircopy.transactions.metadata_journal import (
 )
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.transaction import member_id
 from tests.many import many
 from tests.unit.transactions.test_table import Bench
 
@@ -65,6 +66,7 @@ class Model:
         self.former: set[str] = set()
         self.writers: dict[int, Writer] = {}
         self.committed: set[int] = set()
+        self.named: dict[int, set[int]] = {}
         self.decisions: list[Decision] = []
 
     @property
@@ -164,7 +166,7 @@ class Both:
         number, self.next_number = self.next_number, self.next_number + 1
         before = self.open_ones()
         membership = Membership(GROUP, run, key, "task")
-        self.bench.append(joint_decisions.join(self.table.groups.get(GROUP), membership, number, 60_000, 0))
+        self.bench.append(joint_decisions.join(self.table, membership, number, 60_000, 0))
         self.model.enter(run, before)
         self.model.writers[number] = Writer(run, key)
 
@@ -176,18 +178,22 @@ class Both:
         ]
         if able:
             number = able[pick % len(able)]
-            self.bench.add(f"{GROUP}/{number}")
+            self.bench.add(member_id(GROUP, number))
             self.model.writers[number].is_open = True
 
     def commit(self, run: str, key: int, pick: int) -> None:
         """`pick` chooses among the members of the key, and now and then someone who is none of them."""
-        if key == NO_KEY or self.is_answered(run, key):
+        if key == NO_KEY:
             return
         writers = self.model.writers
         fit = [number for number, each in writers.items() if (each.run, each.key) == (run, key)]
         chosen = [number for place, number in enumerate(fit) if pick >> place & 1]
         if pick % 16 == 15:
             chosen.append(self.next_number)
+        if self.is_answered(run, key):
+            if not self.model.is_refused(run, key):
+                self.commit_again(key, chosen)
+            return
         if any(number not in writers or writers[number].ends or writers[number].is_left for number in chosen):
             with pytest.raises(TransactionRefused):
                 joint_decisions.commit(self.table, GROUP, run, key, chosen)
@@ -196,6 +202,16 @@ class Both:
         self.bench.append(joint_decisions.commit(self.table, GROUP, run, key, chosen))
         self.model.enter(run, before)
         self.model.commit(key, {number: before[number] for number in chosen if number in before}, before)
+        self.model.named[key] = set(chosen)
+
+    def commit_again(self, key: int, chosen: list[int]) -> None:
+        """A key that is decided: with whom, is remembered."""
+        group, named = self.table.groups[GROUP], self.model.named[key]
+        joint_decisions.ensure_was_named(group, key, named)
+        joint_decisions.ensure_was_named(group, key, list(named)[:1])
+        if not named.issuperset(chosen):
+            with pytest.raises(TransactionRefused, match="committed already"):
+                joint_decisions.ensure_was_named(group, key, chosen)
 
     def abort(self, run: str, key: int, _pick: int) -> None:
         if self.is_answered(run, key):
@@ -259,7 +275,7 @@ class Both:
         assert (group.last_key if group else NO_KEY) == self.model.last_key
         members = {member.producer_id: member for member, _ in self.table.memberships(GROUP)}
         assert members.keys() == self.model.writers.keys()
-        assert {f"{GROUP}/{number}" for number in members} == self.table.producers.keys()
+        assert {member_id(GROUP, number) for number in members} == self.table.producers.keys()
         assert self.table.gone >= known
         assert not self.table.gone & members.keys()
         for number, writer in self.model.writers.items():
