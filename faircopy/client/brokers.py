@@ -15,6 +15,7 @@ from faircopy.client.protocol import FIND_COORDINATOR, METADATA, Request
 from faircopy.wire.address import Address, parse_address
 from faircopy.wire.codec import Body, Message
 from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import UUID_ZERO
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
@@ -40,6 +41,8 @@ RETRIABLE = frozenset(
 
 FindLink = Callable[[], Awaitable[Link]]
 """Finds the broker to ask, as far as that is known now."""
+Outcome = Callable[[Message], tuple[int, str | None]]
+"""Takes error code and message from an answer."""
 TopicPartition = tuple[str, int]
 
 
@@ -90,10 +93,10 @@ class Brokers:
                 failure = error
         raise failure
 
-    async def leader(self, topic: str, partition: int) -> Link:
+    async def leader(self, topic: str, partition: int, topic_id: bytes = UUID_ZERO) -> Link:
         """A link to the leader of a partition. Raises ConnectionFailed, RequestFailed."""
         if (topic, partition) not in self._leaders:
-            await self.look_up(topic)
+            await self.look_up(topic, topic_id)
         node = self._nodes.get(self._leaders.get((topic, partition), -1))
         if node is None:
             self._partitions.pop(topic, None)
@@ -116,9 +119,12 @@ class Brokers:
 
     # -- metadata --------------------------------------------------------------------------------------------
 
-    async def look_up(self, topic: str) -> None:
-        """Ask who leads the partitions of a topic. Raises ConnectionFailed, RequestFailed."""
-        answer = await (await self.any()).ask(METADATA, {"topics": [{"name": topic}]}, REQUEST_SECONDS)
+    async def look_up(self, topic: str, topic_id: bytes = UUID_ZERO) -> None:
+        """Ask who leads the partitions of a topic: of the one with this id, if one is given. Raises
+        ConnectionFailed, RequestFailed.
+        """
+        asked = {"topic_id": topic_id, "name": topic}
+        answer = await (await self.any()).ask(METADATA, {"topics": [asked]}, REQUEST_SECONDS)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in answer.brokers}
         (found,) = answer.topics
         if found.error_code:
@@ -160,11 +166,11 @@ class Brokers:
         find: FindLink,
         request: Request,
         body: Body,
-        outcome: Callable[[Message], tuple[int, str | None]],
+        outcome: Outcome,
         doing: str,
         timeout_seconds: float,
     ) -> Message:
-        """Ask until there is a final answer. `outcome` takes error code and message from an answer.
+        """Ask until there is a final answer.
 
         The request must be one that takes effect once, however often it is sent. Raises RequestFailed,
         OutcomeUnknown.
