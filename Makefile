@@ -16,13 +16,20 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("faircopy needs Python 3.11 or newer, and $(PYTHON) is %d.%d: try make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo-is-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install -q -c constraints.txt -e '.[demo]'
+# The distribution was called faircopy before. Of two that own the same files, one that is removed later breaks
+# the other, so the old one goes first.
+define install
+	@$(BIN)/pip uninstall -qqy faircopy
+	$(BIN)/pip install -q -c constraints.txt -e '.[$(1)]'
 	@touch $@
+endef
 
+$(VENV)/.demo-is-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,demo)
+
+comma := ,
 $(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install -q -c constraints.txt -e '.[demo,spark,test,bench]'
-	@touch $@
+	$(call install,demo$(comma)spark$(comma)test$(comma)bench)
 
 .PHONY: demo
 demo: $(VENV)/.demo-is-installed java  ## The main job on real input: 336,776 flights, crashes on the way, read by Spark
