@@ -18,18 +18,12 @@ $(BIN)/python:
 
 # The distribution was called faircopy before. Of two that own the same files, one that is removed later breaks
 # the other, so the old one goes first.
-define install
+$(VENV)/.demo-is-installed: EXTRAS := demo
+$(VENV)/.all-is-installed: EXTRAS := demo,spark,test,bench
+$(VENV)/.demo-is-installed $(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
 	@$(BIN)/pip uninstall -qqy faircopy
-	$(BIN)/pip install -q -c constraints.txt -e '.[$(1)]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
-endef
-
-$(VENV)/.demo-is-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(call install,demo)
-
-comma := ,
-$(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(call install,demo$(comma)spark$(comma)test$(comma)bench)
 
 .PHONY: demo
 demo: $(VENV)/.demo-is-installed java  ## The main job on real input: 336,776 flights, crashes on the way, read by Spark
