@@ -84,6 +84,10 @@ class BlockingMember:
         """See `JointMember.partitions_of`."""
         return self._loop.run(self.member.partitions_of(topic))
 
+    def topic(self, topic: str) -> KnownTopic:
+        """See `JointMember.topic`."""
+        return self._loop.run(self.member.topic(topic))
+
     def flush(self) -> None:
         """See `JointMember.flush`."""
         self._loop.run(self.member.flush())
@@ -256,6 +260,10 @@ class BlockingClient:
     def topics(self) -> dict[str, KnownTopic]:
         """See `Client.topics`."""
         return self._loop.run(self._client.topics())
+
+    def topic(self, topic: str, *, topic_id: bytes | None = None) -> KnownTopic:
+        """See `Client.topic`."""
+        return self._loop.run(self._client.topic(topic, topic_id=topic_id))
 
     def partitions_of(self, topic: str) -> int:
         """See `Client.partitions_of`."""

@@ -28,6 +28,7 @@ from faircopy.client.reading import (
 from faircopy.client.transaction import OpenTransaction
 from faircopy.wire.codec import Body, Message
 from faircopy.wire.records import Record
+from faircopy.wire.schema import UUID_ZERO
 
 TIMEOUT_SECONDS = 60.0
 TRANSACTION_TIMEOUT_MS = 60_000
@@ -224,6 +225,12 @@ class Client:
     async def topics(self) -> dict[str, KnownTopic]:
         """All topics by name. Raises RequestFailed, OutcomeUnknown."""
         return await self._brokers.topics(self._timeout_seconds)
+
+    async def topic(self, topic: str, *, topic_id: bytes | None = None) -> KnownTopic:
+        """A topic as it is now; with an id, that one. Raises DataLost if it is gone, RequestFailed,
+        OutcomeUnknown.
+        """
+        return await self._brokers.topic(topic, topic_id or UUID_ZERO, self._timeout_seconds)
 
     async def partitions_of(self, topic: str) -> int:
         """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""

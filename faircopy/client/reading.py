@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from faircopy.client.brokers import PAUSE_SECONDS, Brokers, Outcome, TopicPartition, outcome_of
-from faircopy.client.errors import DataLost, OutcomeUnknown, RequestFailed
+from faircopy.client.errors import DataLost, OutcomeUnknown, RequestFailed, made_anew
 from faircopy.client.protocol import CUT, FETCH, LIST_OFFSETS, SPANS, Request
 from faircopy.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, PLACE, read_header
 from faircopy.wire.codec import Body, Message
@@ -267,11 +267,6 @@ def what_is_lost(error: RequestFailed, place: PartitionToRead, doing: str) -> st
         return f"{doing}: {made_anew(place.topic)} ({error.code.name})"
     is_known = place.topic_id != UUID_ZERO
     return f"{error}: it was deleted" + ("" if is_known else ", or the topic was made anew")
-
-
-def made_anew(topic: str) -> str:
-    """What has become of a topic whose id is gone."""
-    return f"topic {topic} was deleted, or deleted and made anew, since its id was looked up"
 
 
 def body_of_spans(place: PartitionToRead, start: int, end: int) -> Body:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,3 +133,53 @@ def schema_of(source: Any, columns: list[str]) -> Any:
 def values_of(reader: Any, tasks: list[Any]) -> list[str]:
     batches = [batch for task in tasks for batch in reader.read(task)]
     return [value.decode() for batch in batches for value in batch.column("value").to_pylist()]
+
+
+# -- the sink ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("later_tasks", [0, 1])
+def test_a_batch_is_not_committed_for_a_topic_that_its_tasks_did_not_all_write_to(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, later_tasks: int
+) -> None:
+    """The rows of tasks that wrote before the topic was deleted are gone with it."""
+    from pyspark import TaskContext
+
+    monkeypatch.setattr(
+        TaskContext, "get", lambda: SimpleNamespace(partitionId=lambda: 0, taskAttemptId=lambda: 0)
+    )
+    first, repeated = writer_of(broker), writer_of(broker)
+    messages = [write_rows(first, "before")]
+    make_anew(broker, "orders")
+    messages += [write_rows(first, "after") for _ in range(later_tasks)]
+    with pytest.raises(
+        Exception, match=r"topic orders was deleted, or deleted and made anew(?s:.*)run it again"
+    ):
+        first.commit(messages)
+    first.abort(messages)
+    assert values_in(broker, "orders") == []
+    repeated.commit([write_rows(repeated, "again")])
+    assert values_in(broker, "orders") == [b"again"]
+
+
+def writer_of(broker: BrokerProcess) -> Any:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    from faircopy.spark.data_source import FaircopyDataSource
+
+    options = {"bootstrap.servers": broker.address, "topic": "orders", "job": "a job"}
+    return FaircopyDataSource(options).writer(
+        StructType([StructField("value", StringType())]), overwrite=False
+    )
+
+
+def write_rows(writer: Any, value: str) -> Any:
+    import pyarrow as pa
+
+    return writer.write(iter([pa.RecordBatch.from_pydict({"value": [value]})]))
+
+
+def values_in(broker: BrokerProcess, topic: str) -> list[bytes | None]:
+    with BlockingClient(broker.address) as client:
+        cut = client.cut([(topic, number) for number in range(client.partitions_of(topic))])
+        return [record.value for place, ends in cut.items() for record in client.read(*place, *ends)]
