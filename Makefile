@@ -16,12 +16,13 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("faircopy needs Python 3.11 or newer, and $(PYTHON) is %d.%d: try make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo-is-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install -q -c constraints.txt -e '.[demo]'
-	@touch $@
-
-$(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install -q -c constraints.txt -e '.[demo,spark,test,bench]'
+# The distribution was called faircopy before. Of two that own the same files, one that is removed later breaks
+# the other, so the old one goes first.
+$(VENV)/.demo-is-installed: EXTRAS := demo
+$(VENV)/.all-is-installed: EXTRAS := demo,spark,test,bench
+$(VENV)/.demo-is-installed $(VENV)/.all-is-installed: pyproject.toml constraints.txt | $(BIN)/python
+	@$(BIN)/pip uninstall -qqy faircopy
+	$(BIN)/pip install -q -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
 .PHONY: demo

@@ -29,7 +29,7 @@ def dependency() -> Dependency:
     try:
         spark = version("pyspark")
     except PackageNotFoundError:
-        raise Unavailable("pyspark is not installed: pip install 'faircopy[spark]'") from None
+        raise Unavailable("pyspark is not installed: pip install 'pyspark>=4.2'") from None
 
     def make(directory: Path) -> None:
         try:

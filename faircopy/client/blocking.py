@@ -84,6 +84,10 @@ class BlockingMember:
         """See `JointMember.partitions_of`."""
         return self._loop.run(self.member.partitions_of(topic))
 
+    def topic(self, topic: str) -> KnownTopic:
+        """See `JointMember.topic`."""
+        return self._loop.run(self.member.topic(topic))
+
     def flush(self) -> None:
         """See `JointMember.flush`."""
         self._loop.run(self.member.flush())
@@ -219,21 +223,32 @@ class BlockingClient:
             self._client.cut(partitions, limit_rows=limit_rows, limit_bytes=limit_bytes, topic_ids=topic_ids)
         )
 
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    def offsets_at(
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        topic_ids: Mapping[str, bytes] | None = None,
+    ) -> dict[TopicPartition, int | None]:
         """See `Client.offsets_at`."""
-        return self._loop.run(self._client.offsets_at(timestamps))
+        return self._loop.run(self._client.offsets_at(timestamps, topic_ids=topic_ids))
 
-    def spans(self, topic: str, partition: int, start: int, end: int) -> list[TransactionSpan]:
+    def spans(
+        self, topic: str, partition: int, start: int, end: int, *, topic_id: bytes | None = None
+    ) -> list[TransactionSpan]:
         """See `Client.spans`."""
-        return self._loop.run(self._client.spans(topic, partition, start, end))
+        return self._loop.run(self._client.spans(topic, partition, start, end, topic_id=topic_id))
 
-    def read_pieces(self, topic: str, partition: int, start: int, end: int) -> Iterator[Piece]:
+    def read_pieces(
+        self, topic: str, partition: int, start: int, end: int, *, topic_id: bytes | None = None
+    ) -> Iterator[Piece]:
         """See `Client.read_pieces`."""
-        return self._iterate(self._client.read_pieces(topic, partition, start, end))
+        return self._iterate(self._client.read_pieces(topic, partition, start, end, topic_id=topic_id))
 
-    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+    def read(
+        self, topic: str, partition: int, start: int, end: int, *, topic_id: bytes | None = None
+    ) -> Iterator[Record]:
         """See `Client.read`."""
-        return self._iterate(self._client.read(topic, partition, start, end))
+        return self._iterate(self._client.read(topic, partition, start, end, topic_id=topic_id))
 
     def _iterate(self, found: AsyncIterator[Result]) -> Iterator[Result]:
         async def following() -> Result | None:
@@ -245,6 +260,10 @@ class BlockingClient:
     def topics(self) -> dict[str, KnownTopic]:
         """See `Client.topics`."""
         return self._loop.run(self._client.topics())
+
+    def topic(self, topic: str, *, topic_id: bytes | None = None) -> KnownTopic:
+        """See `Client.topic`."""
+        return self._loop.run(self._client.topic(topic, topic_id=topic_id))
 
     def partitions_of(self, topic: str) -> int:
         """See `Client.partitions_of`."""

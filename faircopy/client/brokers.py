@@ -9,12 +9,13 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from faircopy.client.errors import ConnectionFailed, OutcomeUnknown, RequestFailed, request_failed
+from faircopy.client.errors import ConnectionFailed, OutcomeUnknown, RequestFailed, made_anew, request_failed
 from faircopy.client.link import Link
 from faircopy.client.protocol import FIND_COORDINATOR, METADATA, Request
 from faircopy.wire.address import Address, parse_address
 from faircopy.wire.codec import Body, Message
 from faircopy.wire.error_codes import ErrorCode
+from faircopy.wire.schema import UUID_ZERO
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
@@ -40,6 +41,8 @@ RETRIABLE = frozenset(
 
 FindLink = Callable[[], Awaitable[Link]]
 """Finds the broker to ask, as far as that is known now."""
+Outcome = Callable[[Message], tuple[int, str | None]]
+"""Takes error code and message from an answer."""
 TopicPartition = tuple[str, int]
 
 
@@ -90,10 +93,10 @@ class Brokers:
                 failure = error
         raise failure
 
-    async def leader(self, topic: str, partition: int) -> Link:
+    async def leader(self, topic: str, partition: int, topic_id: bytes = UUID_ZERO) -> Link:
         """A link to the leader of a partition. Raises ConnectionFailed, RequestFailed."""
         if (topic, partition) not in self._leaders:
-            await self.look_up(topic)
+            await self.look_up(topic, topic_id)
         node = self._nodes.get(self._leaders.get((topic, partition), -1))
         if node is None:
             self._partitions.pop(topic, None)
@@ -116,21 +119,35 @@ class Brokers:
 
     # -- metadata --------------------------------------------------------------------------------------------
 
-    async def look_up(self, topic: str) -> None:
-        """Ask who leads the partitions of a topic. Raises ConnectionFailed, RequestFailed."""
-        answer = await (await self.any()).ask(METADATA, {"topics": [{"name": topic}]}, REQUEST_SECONDS)
+    async def look_up(self, topic: str, topic_id: bytes = UUID_ZERO) -> KnownTopic:
+        """Ask who leads the partitions of a topic: of the one with this id, if one is given. Raises
+        ConnectionFailed, RequestFailed, DataLost if the id is gone.
+        """
+        asked = {"topic_id": topic_id, "name": topic}
+        answer = await (await self.any()).ask(METADATA, {"topics": [asked]}, REQUEST_SECONDS)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in answer.brokers}
         (found,) = answer.topics
         if found.error_code:
-            raise request_failed(found.error_code, None, f"looking for topic {topic!r}")
+            reason = made_anew(topic) if found.error_code == ErrorCode.UNKNOWN_TOPIC_ID else None
+            raise request_failed(found.error_code, reason, f"looking for topic {topic!r}")
         self._partitions[topic] = len(found.partitions)
         for partition in found.partitions:
             self._leaders[topic, partition.partition_index] = partition.leader_id
+        return KnownTopic(found.topic_id, len(found.partitions))
+
+    async def topic(self, topic: str, topic_id: bytes, timeout_seconds: float) -> KnownTopic:
+        """A topic as it is now: the one with this id, if it is not zero. Raises DataLost, RequestFailed,
+        OutcomeUnknown.
+        """
+        doing = f"looking for topic {topic!r}"
+        found = await self.patiently(lambda: self.look_up(topic, topic_id), doing, timeout_seconds)
+        assert isinstance(found, KnownTopic)
+        return found
 
     async def partitions_of(self, topic: str, timeout_seconds: float) -> int:
         """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
         if topic not in self._partitions:
-            await self.patiently(lambda: self.look_up(topic), f"looking for topic {topic!r}", timeout_seconds)
+            await self.topic(topic, UUID_ZERO, timeout_seconds)
         return self._partitions[topic]
 
     async def topics(self, timeout_seconds: float) -> dict[str, KnownTopic]:
@@ -160,11 +177,11 @@ class Brokers:
         find: FindLink,
         request: Request,
         body: Body,
-        outcome: Callable[[Message], tuple[int, str | None]],
+        outcome: Outcome,
         doing: str,
         timeout_seconds: float,
     ) -> Message:
-        """Ask until there is a final answer. `outcome` takes error code and message from an answer.
+        """Ask until there is a final answer.
 
         The request must be one that takes effect once, however often it is sent. Raises RequestFailed,
         OutcomeUnknown.

@@ -21,12 +21,14 @@ from faircopy.client.reading import (
     Piece,
     Reading,
     TransactionSpan,
+    place_of,
     records_of,
     starts_of,
 )
 from faircopy.client.transaction import OpenTransaction
 from faircopy.wire.codec import Body, Message
 from faircopy.wire.records import Record
+from faircopy.wire.schema import UUID_ZERO
 
 TIMEOUT_SECONDS = 60.0
 TRANSACTION_TIMEOUT_MS = 60_000
@@ -178,36 +180,57 @@ class Client:
 
         A mapping says from where each is read; otherwise that is its start. With a limit, the cut is the
         largest one below it, but it has at least one transaction or batch if there is anything to read.
-        With its id, a topic that was made anew is told from the one of the same name before. Raises DataLost,
-        RequestFailed, OutcomeUnknown.
+        With its id, as in `topics`, a topic that was made anew is told from the one of the same name before.
+        Raises DataLost, RequestFailed, OutcomeUnknown.
         """
         return await self._reading.cut(starts_of(partitions), limit_rows, limit_bytes, topic_ids or {})
 
-    async def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    async def offsets_at(
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        topic_ids: Mapping[str, bytes] | None = None,
+    ) -> dict[TopicPartition, int | None]:
         """The first offset of each partition at or after a time, in milliseconds (EARLIEST and LATEST stand
-        for its start and its end); None if there is none. Raises RequestFailed, OutcomeUnknown.
+        for its start and its end); None if there is none. `topic_ids` as in `cut`. Raises DataLost,
+        RequestFailed, OutcomeUnknown.
         """
-        return await self._reading.offsets_at(timestamps)
+        return await self._reading.offsets_at(timestamps, topic_ids or {})
 
-    async def spans(self, topic: str, partition: int, start: int, end: int) -> list[TransactionSpan]:
-        """Which offsets between these belong to which transaction. Raises DataLost, OutcomeUnknown."""
-        return await self._reading.spans(topic, partition, start, end)
+    async def spans(
+        self, topic: str, partition: int, start: int, end: int, *, topic_id: bytes | None = None
+    ) -> list[TransactionSpan]:
+        """Which offsets between these belong to which transaction. `topic_id` as in `read_pieces`. Raises
+        DataLost, RequestFailed, OutcomeUnknown.
+        """
+        return await self._reading.spans(place_of(topic, partition, topic_id), start, end)
 
-    def read_pieces(self, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Piece]:
+    def read_pieces(
+        self, topic: str, partition: int, start: int, end: int, *, topic_id: bytes | None = None
+    ) -> AsyncIterator[Piece]:
         """The record batches from offset `start` up to `end`, as they are in the log, some megabytes at a
-        time; the last may reach beyond `end`. Raises DataLost, RequestFailed, OutcomeUnknown.
+        time; the last may reach beyond `end`. With its id, nothing is read of a topic that was made anew
+        under the same name: that raises DataLost. Raises RequestFailed, OutcomeUnknown.
         """
-        return self._reading.pieces(topic, partition, start, end)
+        return self._reading.pieces(place_of(topic, partition, topic_id), start, end)
 
-    async def read(self, topic: str, partition: int, start: int, end: int) -> AsyncIterator[Record]:
-        """The records from offset `start` up to `end`. Raises as `read_pieces` does."""
-        async for piece in self.read_pieces(topic, partition, start, end):
+    async def read(
+        self, topic: str, partition: int, start: int, end: int, *, topic_id: bytes | None = None
+    ) -> AsyncIterator[Record]:
+        """The records from offset `start` up to `end`. Takes an id, and raises, as `read_pieces` does."""
+        async for piece in self.read_pieces(topic, partition, start, end, topic_id=topic_id):
             for record in records_of(piece, start, end):
                 yield record
 
     async def topics(self) -> dict[str, KnownTopic]:
         """All topics by name. Raises RequestFailed, OutcomeUnknown."""
         return await self._brokers.topics(self._timeout_seconds)
+
+    async def topic(self, topic: str, *, topic_id: bytes | None = None) -> KnownTopic:
+        """A topic as it is now; with an id, that one. Raises DataLost if it is gone, RequestFailed,
+        OutcomeUnknown.
+        """
+        return await self._brokers.topic(topic, topic_id or UUID_ZERO, self._timeout_seconds)
 
     async def partitions_of(self, topic: str) -> int:
         """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""

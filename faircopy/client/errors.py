@@ -33,7 +33,7 @@ class TransactionAborted(RequestFailed):
 
 
 class DataLost(RequestFailed):
-    """Offsets that were asked for are no longer there."""
+    """Offsets that were asked for are no longer there, or their topic is not."""
 
 
 KINDS: dict[ErrorCode, type[RequestFailed]] = {
@@ -42,7 +42,13 @@ KINDS: dict[ErrorCode, type[RequestFailed]] = {
     ErrorCode.INVALID_PRODUCER_ID_MAPPING: TransactionAborted,
     ErrorCode.INVALID_TXN_STATE: TransactionAborted,
     ErrorCode.TRANSACTION_ABORTABLE: TransactionAborted,
+    ErrorCode.UNKNOWN_TOPIC_ID: DataLost,
 }
+
+
+def made_anew(topic: str) -> str:
+    """What has become of a topic whose id is gone."""
+    return f"topic {topic} was deleted, or deleted and made anew, since its id was looked up"
 
 
 def request_failed(code: int, message: str | None, doing: str) -> RequestFailed:

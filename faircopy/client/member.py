@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from faircopy.client.brokers import RETRIABLE, Brokers, TopicPartition, outcome_of
+from faircopy.client.brokers import RETRIABLE, Brokers, KnownTopic, TopicPartition, outcome_of
 from faircopy.client.errors import ConnectionFailed, request_failed
 from faircopy.client.outgoing import Batch, Encode, Outgoing, ProducerIdentity
 from faircopy.client.protocol import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE
 from faircopy.wire.murmur2 import partition_for
 from faircopy.wire.records import NewRecord
+from faircopy.wire.schema import UUID_ZERO
 
 WAITING_BYTES_MAX = 32 << 20
 """How much a member holds that is not written yet; then `send` waits."""
@@ -105,6 +106,10 @@ class JointMember:
     async def partitions_of(self, topic: str) -> int:
         """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
         return await self._brokers.partitions_of(topic, self._timeout_seconds)
+
+    async def topic(self, topic: str) -> KnownTopic:
+        """A topic as it is now. Raises RequestFailed, OutcomeUnknown."""
+        return await self._brokers.topic(topic, UUID_ZERO, self._timeout_seconds)
 
     async def _send_some(self, topic: str, partition: int) -> None:
         if self._outgoing[topic, partition].batches:

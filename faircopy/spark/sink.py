@@ -12,14 +12,14 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from faircopy.client import BlockingClient, BlockingMember
+from faircopy.client import BlockingClient, BlockingMember, DataLost
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
@@ -54,10 +54,13 @@ class JointKey:
 
 @dataclass
 class TaskWrote(WriterCommitMessage):
-    """What a task has written; `producer_id` is None if the key was committed already."""
+    """What a task has written, and the ids of the topics. `producer_id` is None if the key was committed
+    already.
+    """
 
     key: JointKey
     producer_id: int | None
+    topic_ids: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,10 @@ class SinkOptions:
         )
 
 
+class LostTopic(FaircopyError):
+    """A topic was deleted while a batch was written to it, and with it what some tasks had written."""
+
+
 class SinkWriter:
     """What tasks and driver do, whether of a batch job or of a stream. It is pickled and sent to tasks."""
 
@@ -117,26 +124,42 @@ class SinkWriter:
         if member is None:
             return TaskWrote(key, None)
         try:
-            self._write_rows(member, context.partitionId(), rows)
+            topic_ids = self._write_rows(member, context.partitionId(), rows)
         except BaseException:
             with contextlib.suppress(RequestFailed, OutcomeUnknown):
                 member.abort()
             raise
-        return TaskWrote(key, member.producer_id)
+        return TaskWrote(key, member.producer_id, topic_ids)
 
-    def _write_rows(self, member: BlockingMember, task: int, rows: Iterator[pa.RecordBatch]) -> None:
+    def _write_rows(
+        self, member: BlockingMember, task: int, rows: Iterator[pa.RecordBatch]
+    ) -> dict[str, bytes]:
         # Only tasks need Arrow and numpy. Those who plan and commit start much faster without.
         from faircopy.spark.writing import write_rows
 
-        write_rows(member, self._options.topic, self._options.codec, task, rows)
+        return write_rows(member, self._options.topic, self._options.codec, task, rows)
 
     def commit_all(self, key: JointKey, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit what the tasks have written."""
+        """Commit what the tasks have written. Raises LostTopic."""
         written = [message for message in messages if isinstance(message, TaskWrote)]
         if any(message.producer_id is None for message in written):
             return  # the key is committed
+        self._ensure_topics_are_there(written)
         producer_ids = [message.producer_id for message in written if message.producer_id is not None]
         self.client.commit(key.group, run=key.run, key=key.key, members=producer_ids)
+
+    def _ensure_topics_are_there(self, written: list[TaskWrote]) -> None:
+        """Raise LostTopic unless each topic is still the one that all tasks have written to: a commit would
+        leave out the rows of those that wrote to the one before, and Spark would take the batch for written.
+        """
+        for topic, topic_id in sorted({each for message in written for each in message.topic_ids.items()}):
+            try:
+                self.client.topic(topic, topic_id=topic_id)
+            except DataLost as error:
+                raise LostTopic(
+                    f"nothing of this batch is written: {error}. To write it to the topic that is there now, "
+                    f"run it again"
+                ) from error
 
     def abort_all(self, key: JointKey) -> None:
         """Discard what the tasks have written. What can't be discarded now goes by its timeout."""

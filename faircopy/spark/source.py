@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -70,8 +71,10 @@ class LogReader:
             self.lose(f"there is no topic or partition {', '.join(missing)}")
         return known
 
-    def resolved(self, bound: Bound, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offsets that a bound stands for. Raises LostData."""
+    def resolved(
+        self, bound: Bound, partitions: list[TopicPartition], topic_ids: Mapping[str, bytes]
+    ) -> dict[TopicPartition, int]:
+        """The offsets that a bound stands for. Raises BadOption, DataLost."""
         strangers = [each for each in (*bound.offsets, *bound.times_ms) if each not in partitions]
         if strangers:
             raise BadOption(f"offsets are given for {strangers}, which are not subscribed to")
@@ -79,11 +82,11 @@ class LogReader:
         asked = {each: bound.offsets.get(each, bound.times_ms.get(each, otherwise)) for each in partitions}
         are_times = bound.at_ms is not None or bool(bound.times_ms)
         open_ones = {each: at for each, at in asked.items() if are_times or at in (EARLIEST, LATEST)}
-        found = self.client.offsets_at(open_ones)
+        found = self.client.offsets_at(open_ones, topic_ids=topic_ids)
         late = [each for each, offset in found.items() if offset is None]
         if late and not bound.or_otherwise:
             raise BadOption(f"nothing in {late} is as new as the time that reading should start at")
-        latest = self.client.offsets_at(dict.fromkeys(late, LATEST))
+        latest = self.client.offsets_at(dict.fromkeys(late, LATEST), topic_ids=topic_ids)
         return asked | {each: offset for each, offset in (found | latest).items() if offset is not None}
 
     def lose(self, what: str) -> None:
@@ -95,10 +98,12 @@ class LogReader:
             )
         log.warning("faircopy: %s", what)
 
-    def split_up(self, ranges: Mapping[TopicPartition, OffsetRange]) -> list[InputPartition]:
-        """The tasks that read these ranges."""
+    def split_up(
+        self, ranges: Mapping[TopicPartition, OffsetRange], topic_ids: Mapping[str, bytes]
+    ) -> list[InputPartition]:
+        """The tasks that read these ranges of these topics."""
         limits = self._options.splits_min, self._options.split_rows_max
-        return [RangesOfLog(each) for each in tasks(splits(ranges, *limits), *limits)]
+        return [RangesOfLog(each) for each in tasks(splits(ranges, topic_ids, *limits), *limits)]
 
     # -- what ------------------------------------------------------------------------------------------------
 
@@ -117,16 +122,16 @@ class BatchReader(LogReader, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The tasks of the read. Raises LostData."""
-        given = self._options.given
-        partitions = self._options.subscription.partitions(self.known())
-        starts = self.resolved(starting(given, "earliest"), partitions)
+        given, known = self._options.given, self.known()
+        partitions, topic_ids = self._options.subscription.partitions(known), ids_of(known)
+        starts = self.resolved(starting(given, "earliest"), partitions, topic_ids)
         end = ending(given)
         if end.is_otherwise_only and end.otherwise == LATEST:
-            ranges = self.client.cut(starts) if starts else {}
+            ranges = self.client.cut(starts, topic_ids=topic_ids) if starts else {}
         else:
-            ends = self.resolved(end, partitions)
+            ends = self.resolved(end, partitions, topic_ids)
             ranges = {each: OffsetRange(start, ends[each]) for each, start in starts.items()}
-        return self.split_up(ranges) or [RangesOfLog(())]
+        return self.split_up(ranges, topic_ids) or [RangesOfLog(())]
 
 
 class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -140,15 +145,15 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         """Where a new query starts."""
         known = self.known()
         bound = starting(self._options.given, "latest")
-        partitions = self._options.subscription.partitions(known)
         if bound.is_otherwise_only and bound.otherwise == LATEST:
-            offsets = {each: end for each, (_, end) in self._cut_from_starts(partitions).items()}
-        else:
-            offsets = self.resolved(bound, partitions)
-        return position_of(offsets, known).as_json()
+            return self._present_ends(known).as_json()
+        partitions = self._options.subscription.partitions(known)
+        return position_of(self.resolved(bound, partitions, ids_of(known)), known).as_json()
 
-    def _cut_from_starts(self, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        return self.client.cut(partitions) if partitions else {}
+    def _present_ends(self, known: Mapping[str, KnownTopic]) -> Position:
+        partitions = self._options.subscription.partitions(known)
+        ranges = self.client.cut(partitions, topic_ids=ids_of(known)) if partitions else {}
+        return position_of({each: end for each, (_, end) in ranges.items()}, known)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The limit of a micro-batch, by the options."""
@@ -186,7 +191,7 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
             self.lose(f"{', '.join(names)} was deleted, or deleted and made anew, since it was last read")
         fresh = [each for each in partitions if each not in position.offsets or each[0] in remade]
         starts = {each: position.offsets[each] for each in partitions if each not in fresh}
-        earliest = self.client.offsets_at(dict.fromkeys(fresh, EARLIEST))
+        earliest = self.client.offsets_at(dict.fromkeys(fresh, EARLIEST), topic_ids=ids_of(known))
         starts |= {each: offset or 0 for each, offset in earliest.items()}
         return position_of(starts, known), known
 
@@ -195,48 +200,49 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
     ) -> dict[TopicPartition, int]:
         if not position.offsets:
             return {}
+        cut = partial(
+            self.client.cut, limit_rows=rows_max, limit_bytes=bytes_max, topic_ids=position.topic_ids
+        )
         try:
-            ranges = self.client.cut(
-                position.offsets,
-                limit_rows=rows_max,
-                limit_bytes=bytes_max,
-                topic_ids=position.topic_ids,
-            )
+            ranges = cut(position.offsets)
         except DataLost as error:
             self.lose(str(error))
-            earliest = self.client.offsets_at(dict.fromkeys(position.offsets, EARLIEST))
-            starts = {each: max(at, earliest[each] or 0) for each, at in position.offsets.items()}
-            ranges = self.client.cut(starts, limit_rows=rows_max, limit_bytes=bytes_max)
+            earliest = self.client.offsets_at(
+                dict.fromkeys(position.offsets, EARLIEST), topic_ids=position.topic_ids
+            )
+            ranges = cut({each: max(at, earliest[each] or 0) for each, at in position.offsets.items()})
         return {each: end for each, (_, end) in ranges.items()}
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Where the logs end now, for the status of the query."""
-        known = self.client.topics()
-        ranges = self._cut_from_starts(self._options.subscription.partitions(known))
-        return position_of({each: end for each, (_, end) in ranges.items()}, known).as_json()
+        return self._present_ends(self.client.topics()).as_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take the present ends for those of the query."""
-        known = self.known()
-        ranges = self._cut_from_starts(self._options.subscription.partitions(known))
-        self._target = position_of({each: end for each, (_, end) in ranges.items()}, known)
+        self._target = self._present_ends(self.known())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The tasks of a micro-batch."""
+        """The tasks of a micro-batch: of the topics for which it was planned, which may be gone when Spark
+        repeats it. Raises LostData.
+        """
         before, after = Position.of_json(start), Position.of_json(end)
-        return self.split_up(
-            {
-                each: OffsetRange(self._start_of(each, before, after), offset)
-                for each, offset in after.offsets.items()
-            }
-        )
+        ranges = {
+            each: OffsetRange(self._start_of(each, before, after), offset)
+            for each, offset in after.offsets.items()
+        }
+        return self.split_up(ranges, after.topic_ids)
 
     def _start_of(self, partition: TopicPartition, before: Position, after: Position) -> int:
         """Where a micro-batch starts in a partition: one that is new since then, at its start."""
         topic = partition[0]
         if partition in before.offsets and before.topic_ids[topic] == after.topic_ids[topic]:
             return before.offsets[partition]
-        return self.client.offsets_at({partition: EARLIEST})[partition] or 0
+        try:
+            found = self.client.offsets_at({partition: EARLIEST}, topic_ids=after.topic_ids)
+        except DataLost as error:
+            self.lose(str(error))
+            return after.offsets[partition]
+        return found[partition] or 0
 
 
 NO_LIMIT_OF_ROWS = (1 << 62) - 1
@@ -246,3 +252,8 @@ NO_LIMIT_OF_ROWS = (1 << 62) - 1
 def position_of(offsets: Mapping[TopicPartition, int], known: Mapping[str, KnownTopic]) -> Position:
     """A position in topics as they are known now."""
     return Position(dict(offsets), {topic: known[topic].topic_id for topic, _ in offsets})
+
+
+def ids_of(known: Mapping[str, KnownTopic]) -> dict[str, bytes]:
+    """The ids of topics, by name."""
+    return {name: topic.topic_id for name, topic in known.items()}

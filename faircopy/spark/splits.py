@@ -17,10 +17,15 @@ class Split(NamedTuple):
     partition: int
     start: int
     end: int
+    topic_id: bytes
+    """That of the topic for which it was planned. One that has its name now may be another."""
 
 
 def splits(
-    ranges: Mapping[TopicPartition, OffsetRange], at_least: int, rows_max: int | None
+    ranges: Mapping[TopicPartition, OffsetRange],
+    topic_ids: Mapping[str, bytes],
+    at_least: int,
+    rows_max: int | None,
 ) -> Sequence[Split]:
     """One split for each partition with something to read; more if there must be at least so many, or if none
     may have more than so many rows.
@@ -34,7 +39,7 @@ def splits(
             count = max(count, -(-size // rows_max))
         start = ranges[topic, partition].start
         pairs = itertools.pairwise(start + size * number // count for number in range(count + 1))
-        found += [Split(topic, partition, *pair) for pair in pairs if pair[0] < pair[1]]
+        found += [Split(topic, partition, *pair, topic_ids[topic]) for pair in pairs if pair[0] < pair[1]]
     return found
 
 

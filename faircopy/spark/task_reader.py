@@ -47,10 +47,14 @@ class TaskReader:
 
     def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
         if not self._options.fails_on_loss:
-            (earliest,) = self._client.offsets_at({split[:2]: EARLIEST}).values()
+            (earliest,) = self._client.offsets_at(
+                {split[:2]: EARLIEST}, topic_ids={split.topic: split.topic_id}
+            ).values()
             split = split._replace(start=min(max(split.start, earliest or 0), split.end))
-        txids = Txids(self._client.spans(*split) if "txid" in self._schema.fieldNames() else [])
-        for piece in self._client.read_pieces(*split):
+        where, topic_id = split[:4], split.topic_id
+        has_txids = "txid" in self._schema.fieldNames()
+        txids = Txids(self._client.spans(*where, topic_id=topic_id) if has_txids else [])
+        for piece in self._client.read_pieces(*where, topic_id=topic_id):
             yield from rows_of(piece, split, txids)
 
     def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:

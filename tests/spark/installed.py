@@ -1,4 +1,4 @@
-"""A check by hand: `pip install faircopy[spark]` is all that Spark needs to find `format("faircopy")`.
+"""A check by hand: `pip install '.[spark]'` is all that Spark needs to find `format("faircopy")`.
 
     python -m tests.spark.installed
 

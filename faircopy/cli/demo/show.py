@@ -114,7 +114,7 @@ class Demo:
     def _find_java(self) -> Path | None:
         if find_spec("pyspark") is None:
             self._console.print(
-                "[yellow]Without Spark: pyspark is not installed (pip install 'faircopy[demo]').[/]"
+                "[yellow]Without Spark: pyspark is not installed (pip install 'pyspark>=4.2').[/]"
             )
             return None
         java = java_home(self._directory)
