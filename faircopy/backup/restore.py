@@ -12,6 +12,7 @@ from faircopy.backup.manifest import FILE, BadBackup, Manifest
 from faircopy.cluster.epochs import skip_epochs
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import COUNTER as PRODUCER_ID_COUNTER
+from faircopy.cluster.steady_note import forget_boot
 from faircopy.cluster.store import ClusterStore, take_block
 from faircopy.storage.data_directory import FORMAT_FILE
 from faircopy.storage.failures import StorageFailure
@@ -76,12 +77,15 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
 
 
 async def part_from_the_original(state: Path) -> None:
-    """Make the restored broker use no number again that the original one has used since the backup."""
+    """Make the restored broker use no number again that the original one has used since the backup, and not
+    count the time since then.
+    """
     store = StateStore(state, asyncio.get_running_loop())
     try:
         cluster = LmdbStore(store)
         await skip_producer_ids(cluster)
         await skip_epochs(cluster)
+        await forget_boot(cluster)
     finally:
         store.close()
 

@@ -20,6 +20,7 @@ from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_ru
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.shape import shape_of
+from faircopy.cluster.steady_note import steady_note, store_steady_note
 from faircopy.cluster.store import ClusterStore
 from faircopy.cluster.topics import Topics
 from faircopy.errors import FaircopyError
@@ -53,7 +54,7 @@ from faircopy.shard.leader_epochs import LeaderEpochs
 from faircopy.shard.placement import Placement
 from faircopy.shard.shard import Resources
 from faircopy.shard.shards import Shards
-from faircopy.storage.clock import SteadyClock, SteadyNote
+from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS
 from faircopy.storage.failures import WriteFailure
@@ -66,7 +67,6 @@ from faircopy.transactions.numbers import Numbers, first_number
 
 log = logging.getLogger(__name__)
 
-STEADY_KEY = "steady-clock"
 STEADY_NOTE_INTERVAL_MS = 60_000
 FORGET_INTERVAL_MS = 60_000
 FORGET_GONE_INTERVAL_MS = 5_000
@@ -168,13 +168,12 @@ class Broker:
 
     async def _start_clock(self) -> None:
         """Make the steady clock continue from where it was."""
-        found = self.cluster.get(STEADY_KEY)
-        noted = SteadyNote.decode(found.value) if found is not None else None
+        noted = steady_note(self.cluster)
         self.clock = SteadyClock(self.environment.clock, self.environment.boot_id(), noted)
         await self._note_time()
 
     async def _note_time(self) -> None:
-        await self.cluster.transact({}, {STEADY_KEY: self.clock.note(2 * STEADY_NOTE_INTERVAL_MS).encode()})
+        await store_steady_note(self.cluster, self.clock.note(2 * STEADY_NOTE_INTERVAL_MS))
 
     async def _forget_offsets_of_deleted(self) -> None:
         try:

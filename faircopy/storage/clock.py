@@ -54,7 +54,8 @@ class SystemClock:
 class SteadyNote(NamedTuple):
     """The stored state of the steady clock: at this uptime of this boot it showed `steady_ms`.
 
-    Until the next note it shows no time later than `limit_ms`.
+    Until the next note it shows no time later than `limit_ms`. `boot_id` is empty if the boot is not known,
+    or if the note is of another directory, which this one is a copy of.
     """
 
     boot_id: str
@@ -76,10 +77,11 @@ class SteadyClock:
     """A machine's clocks, and one that continues over restarts: it counts only time that is known to have
     passed.
 
-    While the machine stays up, it counts all time, whether the broker runs or not. After a boot it continues
-    from the limit of the last note, so that it never goes back. Nobody can know how long the machine was off,
-    so that time does not count. So whatever expires by age may expire late, by as long as the machine was
-    off, or early, by the interval of the note.
+    While the machine stays up, it counts all time, whether the broker runs or not. After a boot, on another
+    machine, or where the time since boot has been turned back, it continues from the limit of the last note,
+    so that it never goes back, and adds nothing: the time since this boot says nothing about how long ago the
+    note was made. So whatever expires by age may expire late, by the time in which no broker ran, or early,
+    by the interval of the note.
     """
 
     def __init__(self, machine: MachineClock, boot_id: str = "", noted: SteadyNote | None = None) -> None:
@@ -93,9 +95,10 @@ class SteadyClock:
         if noted is None:
             return self._machine.wall_ms()
         uptime_ms = self._machine.uptime_ms()
-        if self._boot_id and self._boot_id == noted.boot_id:
+        is_same_boot = self._boot_id and self._boot_id == noted.boot_id
+        if is_same_boot and uptime_ms >= noted.uptime_ms:
             return noted.steady_ms + uptime_ms - noted.uptime_ms
-        return noted.limit_ms + (uptime_ms if self._boot_id else 0)
+        return noted.limit_ms
 
     def wall_ms(self) -> int:
         return self._machine.wall_ms()

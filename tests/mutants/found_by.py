@@ -78,6 +78,7 @@ BY_SEEDS = {
     "checkpoint_without_leader_epochs": 0,
     "checkpoint_without_syncing_the_log": 0,
     "commit_members_that_were_aborted": 0,
+    "count_the_uptime_of_another_machine": 0,
     "drop_previous": 0,
     "drop_the_first_draft": 0,
     "end_only_the_lead": 0,

@@ -15,7 +15,7 @@ from faircopy.journal import reverse_list
 from faircopy.journal.entry import HEADER_BYTES, Entry
 from faircopy.journal.journal import Journal
 from faircopy.partition import checkpointing, opening, partition
-from faircopy.storage.clock import SteadyClock
+from faircopy.storage.clock import SteadyClock, SteadyNote
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -26,6 +26,19 @@ from tests.mutants.registry import mutant, replaced
 def age_by_the_wall_clock() -> Iterator[Any]:
     """Ages follow the wall clock, which may jump."""
     with replaced(SteadyClock, "steady_ms", SteadyClock.wall_ms):
+        yield
+
+
+@mutant
+def count_the_uptime_of_another_machine() -> Iterator[Any]:
+    """After a boot, the time since then counts, though the directory may come from another machine."""
+    real = SteadyClock._first_ms
+
+    def first_ms(self: SteadyClock, noted: SteadyNote | None) -> int:
+        is_elsewhere = noted is not None and noted.boot_id != self._boot_id
+        return real(self, noted) + (self._machine.uptime_ms() if is_elsewhere else 0)
+
+    with replaced(SteadyClock, "_first_ms", first_ms):
         yield
 
 

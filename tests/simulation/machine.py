@@ -35,6 +35,7 @@ STARVED_SECONDS = 0.25
 ENDED_ITSELF = "broker: ended itself after an error of the disk"
 EPOCH_MS = 1_790_000_000_000
 UPTIME_SECONDS = 5_000
+UPTIME_ELSEWHERE_SECONDS = 30 * 86_400
 STEADY_NOTE_INTERVAL_MS = 500
 EARLY_SECONDS_A_BOOT = 2 * STEADY_NOTE_INTERVAL_MS / 1000 + 0.1
 
@@ -47,9 +48,9 @@ class VirtualClock:
         self._booted: float = -UPTIME_SECONDS
         self.jump_ms = 0
 
-    def boot(self) -> None:
-        """The machine comes back."""
-        self._booted = self._loop.now
+    def move(self) -> None:
+        """The disk goes to another machine, which has been up for long."""
+        self._booted = self._loop.now - UPTIME_ELSEWHERE_SECONDS
 
     def wall_ms(self) -> int:
         return EPOCH_MS + int(self._loop.now * 1000) + self.jump_ms
@@ -205,12 +206,12 @@ class Machine:
         self.disk = self.disk.kill()
 
     def lose_power(self, fate: Fate) -> None:
-        """Stop the machine. What was not fsynced has this fate."""
+        """Stop the machine, and go on with its disk in another. What was not fsynced has this fate."""
         self._compare()
         self._end_life()
         self.disk = self.disk.crash(fate, self._chosen)
         self.boots += 1
-        self.clock.boot()
+        self.clock.move()
 
     def _compare(self) -> None:
         """Note where the broker's state differs from what its journals say."""
