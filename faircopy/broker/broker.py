@@ -57,6 +57,7 @@ from faircopy.shard.shards import Shards
 from faircopy.storage.clock import SteadyClock
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS
+from faircopy.storage.expiry import FirstCheck
 from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
@@ -102,6 +103,7 @@ class Broker:
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
         self._last_end = LastEnd(is_clean=False, is_same_boot=False)
+        self._first_retention = FirstCheck("all messages of all partitions")
 
     # -- starting --------------------------------------------------------------------------------------------
 
@@ -302,7 +304,8 @@ class Broker:
 
     async def _apply_retention(self) -> None:
         unpublished_from = self.plain_tables.unpublished_from
-        await apply_retention(self.catalog, unpublished_from, self.settings.plain_unpublished_max_bytes)
+        bytes_max = self.settings.plain_unpublished_max_bytes
+        self._first_retention.note(await apply_retention(self.catalog, unpublished_from, bytes_max))
 
     def is_whole(self) -> bool:
         """Whether all shards are led, so that nothing is missing."""

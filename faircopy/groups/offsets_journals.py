@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -28,7 +29,10 @@ from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.expiry import Expired
 from faircopy.storage.state_store import StateStore
+
+log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"  # its name for people, as in Kafka; no topic can have this name
 OFFSETS_DIRECTORY = OFFSETS_TOPIC
@@ -180,23 +184,36 @@ class OffsetsJournals:
             committed = self.partition_of(group).table.committed(group)
             await self._withdraw(group, [place for place in committed if not self._exists(place)])
 
-    async def expire(self, retention_ms: int, is_active: Callable[[str], bool]) -> None:
+    async def expire(self, retention_ms: int, is_active: Callable[[str], bool]) -> Expired:
         """Delete offsets that are older than `retention_ms`, and whose group had no members for as long
         (KIP-211). A group is deleted with its last offset. `is_active(group)` says whether it has members
-        now, or is about to.
+        now, or is about to. Returns how many groups have lost all of their offsets.
         """
         oldest_ms = self._clock.steady_ms() - retention_ms
         kept_groups = (group for group, _ in self.kept_groups())
-        for group in dict.fromkeys((*kept_groups, *self.groups())):
+        groups = dict.fromkeys((*kept_groups, *self.groups()))
+        over = 0
+        for group in groups:
             await asyncio.sleep(0)
-            kept, table = self.kept_group(group), self.partition_of(group).table
-            is_used = is_active(group) or table.is_changing(group)
-            if is_used or (kept is not None and kept.changed_ms >= oldest_ms):
-                continue
-            committed = table.committed(group)
-            expired = [place for place, offset in committed.items() if offset.committed_ms < oldest_ms]
-            is_over = kept is not None and len(expired) == len(committed)
-            await self._withdraw(group, expired, deletes_group=is_over)
+            if not is_active(group):
+                over += await self._expire_in(group, oldest_ms, retention_ms)
+        return Expired(over, len(groups))
+
+    async def _expire_in(self, group: str, oldest_ms: int, retention_ms: int) -> bool:
+        """Delete a group's offsets from before `oldest_ms`. Whether it has lost all of them."""
+        kept, table = self.kept_group(group), self.partition_of(group).table
+        if table.is_changing(group) or (kept is not None and kept.changed_ms >= oldest_ms):
+            return False
+        committed = table.committed(group)
+        expired = [place for place, offset in committed.items() if offset.committed_ms < oldest_ms]
+        known, is_over = len(committed), len(expired) == len(committed)
+        await self._withdraw(group, expired, deletes_group=is_over and kept is not None)
+        if expired or is_over:
+            log.info(
+                "group %r: %d of %d offsets are deleted%s (offsets.retention.ms=%d)",
+                group, len(expired), known, ", with the group" if is_over else "", retention_ms,
+            )  # fmt: skip
+        return is_over
 
     # -- transactions ----------------------------------------------------------------------------------------
 

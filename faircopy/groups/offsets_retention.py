@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.settings.table import Settings
+from faircopy.storage.expiry import Expired
 
 
 class OffsetsRetention:
@@ -22,6 +23,6 @@ class OffsetsRetention:
         self._is_active = is_active
         self._retention_ms = settings.offsets_retention_ms
 
-    async def apply(self) -> None:
-        """Check once. Raises JournalFull."""
-        await self._offsets.expire(self._retention_ms, self._is_active)
+    async def apply(self) -> Expired:
+        """Check once. Returns how many groups are left without offsets. Raises JournalFull."""
+        return await self._offsets.expire(self._retention_ms, self._is_active)

@@ -25,10 +25,11 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.layout import Layout, TopicColumns
-from faircopy.publish.requests import Chunk, Cut, Publish, Tidy
+from faircopy.publish.requests import Chunk, Cut, Publish, Tidied, Tidy
 from faircopy.publish.trimming import FOREVER_MS, Keep, Upkeep
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.expiry import Expired, FirstCheck
 from faircopy.storage.paths import exists
 from faircopy.storage.space_watch import SpaceWatch
 
@@ -62,6 +63,7 @@ class PlainTable:
         self.published_bytes = 0
         self.skipped = 0
         self.tidied: Upkeep | None = None
+        self.first_tidying = FirstCheck(f"all rows of plain table {name}")
         self.tidy_due_ms = 0.0
         self.tidy_check_due_ms = 0.0
 
@@ -317,8 +319,7 @@ class PlainTables:
         else:
             await self._forget_deletions(upkeep)
         table.tidied = upkeep
-        if tidied.dropped_files or tidied.rewritten_files:
-            log.info("plain table %s: rows that are not kept any more are gone", table.name)
+        tell_what_went(table, upkeep, tidied)
 
     async def _forget_deletions(self, upkeep: Upkeep) -> None:
         """The table has done what was noted."""
@@ -381,6 +382,30 @@ class PlainTables:
     async def stop(self) -> None:
         """Stop the publisher's process."""
         await self._publisher.stop()
+
+
+def tell_what_went(table: PlainTable, upkeep: Upkeep, tidied: Tidied) -> None:
+    """Say what a table has given up, and why."""
+    limits = "; ".join(
+        limit_of(keep) for keep in upkeep.keeps if keep.age_ms != FOREVER_MS or keep.first_offsets
+    )
+    if tidied.dropped_files:
+        log.info(
+            "plain table %s: %d files are dropped, whose rows are not kept (%s)",
+            table.name, tidied.dropped_files, limits or "their topic is deleted",
+        )  # fmt: skip
+    if tidied.rewritten_files:
+        log.info("plain table %s: deleted rows are gone from %d files", table.name, tidied.rewritten_files)
+    is_by_age = any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)
+    all_files = tidied.dropped_files + tidied.left_files
+    table.first_tidying.note(Expired(tidied.dropped_files if is_by_age else 0, all_files))
+
+
+def limit_of(keep: Keep) -> str:
+    """What a table keeps of a topic, for the log."""
+    if keep.age_ms == FOREVER_MS:
+        return f"topic {keep.topic} keeps them for as long as its log does"
+    return f"topic {keep.topic} has plain.retention.ms={keep.age_ms}"
 
 
 def table_name(hosted: HostedTopic) -> str:

@@ -10,6 +10,7 @@ from faircopy.datalog.segment import LogSegment
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.partition.hosted import HostedPartition
+from faircopy.storage.expiry import Expired
 
 logger = logging.getLogger(__name__)
 
@@ -22,12 +23,19 @@ UnpublishedFrom = Callable[[HostedPartition], int | None]
 
 async def apply_retention(
     catalog: Catalog, unpublished_from: UnpublishedFrom, unpublished_bytes_max: int
-) -> None:
-    """Trim every log to its topic's retention, by whole segments."""
+) -> Expired:
+    """Trim every log to its topic's retention, by whole segments. Returns how many logs lose all that they
+    have.
+    """
+    emptied = filled = 0
     for hosted in list(catalog.topics.values()):
         for partition in hosted.partitions:
             if partition.failure is None:
-                trim_partition(hosted, partition, unpublished_from(partition), unpublished_bytes_max)
+                has_messages = partition.log.end_offset > partition.log.start_offset
+                offset = trim_partition(hosted, partition, unpublished_from(partition), unpublished_bytes_max)
+                filled += has_messages
+                emptied += has_messages and offset == partition.log.end_offset
+    return Expired(emptied, filled)
 
 
 def trim_partition(
@@ -35,8 +43,11 @@ def trim_partition(
     partition: HostedPartition,
     unpublished_from: int | None = None,
     unpublished_bytes_max: int = 0,
-) -> None:
-    """Append a TRIM if the partition has segments to give up. Roll the log if the last segment is old."""
+) -> int:
+    """Append a TRIM if the partition has segments to give up. Roll the log if the last segment is old.
+
+    Returns the first offset that stays.
+    """
     log = partition.log
     now_ms = log.stamp()
     offset = start_offset_to_keep(hosted, partition, now_ms)
@@ -51,10 +62,23 @@ def trim_partition(
                 offset - 1,
                 unpublished_bytes_max,
             )
-    if offset > partition.state.start_offset:
+    start_offset = partition.state.start_offset
+    if offset > start_offset:
+        limits = limits_of(hosted, log, offset, now_ms)
         partition.trim(offset, lambda: None)
+        logger.info("%s: offsets %d to %d are deleted (%s)", partition.name, start_offset, offset - 1, limits)
     if log.segments and is_older(log.segments[-1].began_ms, hosted.segment_ms, now_ms):
         log.roll()
+    return offset
+
+
+def limits_of(hosted: HostedTopic, log: DataLog, offset: int, now_ms: int) -> str:
+    """The settings by which the segments before `offset` are given up."""
+    given_up = [segment for segment in log.segments if segment.base_offset < offset]
+    are_expired = [is_expired(segment, hosted, now_ms) for segment in given_up]
+    limits = [f"retention.ms={hosted.retention_ms}"] if any(are_expired) else []
+    limits += [] if all(are_expired) else [f"retention.bytes={hosted.retention_bytes}"]
+    return " and ".join(limits)
 
 
 def start_offset_to_keep(hosted: HostedTopic, partition: HostedPartition, now_ms: int) -> int:

@@ -17,7 +17,8 @@
          "upkeep": {"grace_ms": 3600000,
                     "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1,
                                "deleted": {"0": 60}}]}}}
-        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3, "rewritten_files": 1, "waiting": 0}}
+        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3, "rewritten_files": 1, "waiting": 0,
+                             "left_files": 5}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
 `now_ms` is the broker's steady clock, which measures the age of tables' files. Chunks are whole batches of
@@ -123,12 +124,14 @@ class Published(NamedTuple):
 class Tidied(NamedTuple):
     """How many files a table dropped. `retired_files` wait for the end of their grace. Deleted rows were
     taken out of `rewritten_files`; if `waiting` is not 0, the same request has to be made again.
+    `left_files` have rows; those that a merged file covers do not count.
     """
 
     dropped_files: int
     retired_files: int
     rewritten_files: int = 0
     waiting: int = 0
+    left_files: int = 0
 
 
 def format_request(number: int, now_ms: int, request: Request) -> bytes:

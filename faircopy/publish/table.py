@@ -35,7 +35,7 @@ from faircopy.publish.schema import Selection
 from faircopy.publish.spark_log import DataFile
 from faircopy.publish.table_columns import extended, is_by_day
 from faircopy.publish.trimmer import Trimmer
-from faircopy.publish.trimming import Upkeep
+from faircopy.publish.trimming import Upkeep, units
 from faircopy.publish.upkeep import Merger
 from faircopy.publish.value_columns import ValueColumns
 
@@ -161,7 +161,8 @@ class Table:
         self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
         self._retired.save()
         erased = self._eraser.erase(self._log.live(), upkeep, self._clock_ms())
-        return Tidied(len(dropped), self._retired.count, erased.files, int(not erased.is_over))
+        with_rows = sum(bool(self._delta.ends(unit.name)) for unit in units(self._log.live()))
+        return Tidied(len(dropped), self._retired.count, erased.files, int(not erased.is_over), with_rows)
 
     def _drop(self, left: list[DataFile], dropped: set[str], now_ms: int) -> None:
         if self._log.newest.name in dropped:

@@ -18,6 +18,7 @@ from faircopy.partition.partition import Partition, participant
 from faircopy.shard.leader_epochs import LeaderEpochs
 from faircopy.shard.placement import Placement
 from faircopy.shard.shard import Resources, Shard
+from faircopy.storage.expiry import Expired, FirstCheck
 from faircopy.transactions.commits import Commit
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
@@ -45,6 +46,8 @@ class Shards:
         self._changing = asyncio.Lock()
         self._half_applied: dict[int, list[Commit]] = {}
         self._shards = [self._shard(number) for number in range(placement.shards)]
+        self._first_look_at_ids = FirstCheck("all transactional ids")
+        self._first_look_at_groups = FirstCheck("all offsets of all groups")
         self._catalog.ensure_led = self._ensure_all_led
 
     def _shard(self, number: int) -> Shard:
@@ -140,17 +143,21 @@ class Shards:
         """Forget transactional ids that have been idle for too long. Partitions that can't be told now are
         told by their next leader, see `forget_unknown`.
         """
-        await self._forget(each.forget_idle() for each in self.coordinators())
+        known = sum(len(home.table.producers) for home in self.metadata_journals())
+        forgotten = await self._forget(each.forget_idle() for each in self.coordinators())
+        self._first_look_at_ids.note(Expired(forgotten, known))
 
     async def forget_gone(self) -> None:
         """Forget members of joint groups that have done their work, as `forget_idle` does."""
         await self._forget(each.forget_gone() for each in self.coordinators())
 
-    async def _forget(self, forgetting: Iterable[Awaitable[set[int]]]) -> None:
+    async def _forget(self, forgetting: Iterable[Awaitable[set[int]]]) -> int:
+        """Forget producers in all partitions. Returns how many there were."""
         producer_ids = set[int]().union(*await asyncio.gather(*forgetting))
         for partition in self.partitions():
             if partition.failure is None:
                 partition.forget_producers(producer_ids)
+        return len(producer_ids)
 
     async def forget_offsets_of_deleted(self) -> None:
         """Remove the offsets of deleted topics. Durable when this returns. Raises JournalFull."""
@@ -159,9 +166,13 @@ class Shards:
 
     async def expire_offsets(self) -> None:
         """Remove the offsets that have expired. Raises JournalFull."""
+        checked = []
         for shard in self:
             with contextlib.suppress(NotLed):  # it is closed meanwhile: its next leader removes them
-                await shard.offsets_retention.apply()
+                checked.append(await shard.offsets_retention.apply())
+        self._first_look_at_groups.note(
+            Expired(sum(each.gone for each in checked), sum(each.known for each in checked))
+        )
 
     # -- one of them -----------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
@@ -13,6 +14,7 @@ from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.participant import NotLed, Participants
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import Clock
+from faircopy.storage.expiry import names_in_short
 from faircopy.transactions import decisions
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.connections import LateRequest, ProducerConnections, RequestKind, Sent
@@ -29,6 +31,8 @@ from faircopy.transactions.timeouts import Timeouts, idle
 from faircopy.transactions.transaction import NOBODY, NewEntry, Producer, Transaction
 from faircopy.transactions.unwritten import UnwrittenTransactions
 from faircopy.wire.error_codes import ErrorCode
+
+log = logging.getLogger(__name__)
 
 INIT_WAIT_SECONDS = 30.0
 FINISH_SECONDS = 1.0
@@ -341,11 +345,17 @@ class TransactionCoordinator:
         now_ms, idle_ms = self._clock.steady_ms(), self._options.transactional_id_expiration_ms
         forgotten = set()
         for home in self.journals if self._is_led else ():
-            for producer in idle(home.table, now_ms, idle_ms):
+            expired = idle(home.table, now_ms, idle_ms)
+            for producer in expired:
                 home.append(decisions.forget(producer))
                 self._finished.forget(producer.producer_id)
                 self._forget_instance(producer)
                 forgotten.add(producer.producer_id)
+            if expired:
+                log.info(
+                    "%d transactional ids are forgotten, unused for transactional.id.expiration.ms=%d: %s",
+                    len(expired), idle_ms, names_in_short([each.transactional_id for each in expired]),
+                )  # fmt: skip
         if forgotten:
             await asyncio.gather(*(home.journal.durable() for home in self.journals))
         return forgotten

@@ -169,7 +169,7 @@ class Stage:
     def now(self) -> float:
         return self._loop.now
 
-    async def in_broker(self, work: Coroutine[Any, Any, None]) -> None:
+    async def in_broker(self, work: Coroutine[Any, Any, object]) -> None:
         """Run `work` as the broker."""
         await self._loop.create_task(work, context=self.machine.life.context)
 

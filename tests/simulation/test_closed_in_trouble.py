@@ -19,6 +19,7 @@ from faircopy.hosting.snapshots import NoSnapshot
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.partition.hosted import HostedPartition
+from faircopy.storage.expiry import Expired
 from faircopy.storage.failures import WriteFailure
 from faircopy.storage.paths import list_directory
 from faircopy.wire.api_keys import ApiKey
@@ -238,11 +239,12 @@ def test_the_offsets_of_all_other_groups_expire_if_a_shard_is_closed_meanwhile()
         closing, *others = stage.broker.shards
         expired = []
 
-        async def expire(number: int) -> None:
+        async def expire(number: int) -> Expired:
             if number == closing.number:
                 await stage.broker.shards.close(number)
                 closing.offsets.partitions[0].ensure_writable()
             expired.append(number)
+            return Expired(0, 0)
 
         with contextlib.ExitStack() as patched:
             for shard in (closing, *others):
