@@ -65,6 +65,10 @@ BY_TESTS = {
     "leave_nothing_behind": "tests/unit/transactions/test_joint_groups.py",
     "let_former_runs_go_on": "tests/unit/transactions/test_joint_groups.py",
     "write_after_another_leads": "tests/unit/transactions/test_deposed.py",
+    "append_before_the_fold": "tests/unit/journal/test_append.py",
+    "say_that_any_commit_of_a_key_is_the_first": "tests/simulation/test_names_of_members.py",
+    "let_clients_take_the_names_of_members": "tests/simulation/test_names_of_members.py",
+    "take_plain_batches_within_a_transaction": "tests/simulation/test_names_of_members.py",
 }
 """The tests of which one fails with each."""
 

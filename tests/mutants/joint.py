@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from faircopy.transactions import joint_decisions
+from faircopy.transactions import decisions, joint_decisions
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.joint_group import JointGroup
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -106,4 +106,18 @@ def end_only_the_lead() -> Iterator[Any]:
         real(self, entry, position)
 
     with replaced(TransactionTable, "_fold_step", fold_step):
+        yield
+
+
+@mutant
+def say_that_any_commit_of_a_key_is_the_first() -> Iterator[Any]:
+    """A commit of a decided key is told success, whomever it names."""
+    with replaced(joint_decisions, "ensure_was_named", lambda group, key, producer_ids: None):
+        yield
+
+
+@mutant
+def let_clients_take_the_names_of_members() -> Iterator[Any]:
+    """A client may have a transactional id that a member of a joint group will get."""
+    with replaced(decisions, "is_member_id", lambda transactional_id: False):
         yield

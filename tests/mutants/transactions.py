@@ -205,3 +205,22 @@ def take_a_fresh_rank_for_an_older_place() -> Iterator[Any]:
 
     with replaced(order, "by_rank", by_rank), replaced(settlement, "by_rank", by_rank):
         yield
+
+
+@mutant
+def append_before_the_fold() -> Iterator[Any]:
+    """An entry is in the journal when its fold refuses it."""
+    real = Journal.append
+
+    def append(self: Journal, kind: Any, payload: Any = b"", *, fold: Any, **named: Any) -> Any:
+        return fold(real(self, kind, payload, fold=lambda entry: entry, **named))
+
+    with replaced(Journal, "append", append):
+        yield
+
+
+@mutant
+def take_plain_batches_within_a_transaction() -> Iterator[Any]:
+    """A plain batch takes the sequence of the next draft, which then counts as its duplicate."""
+    with replaced(partition.Partition, "_ensure_no_transaction", lambda self, producer_id: None):
+        yield
