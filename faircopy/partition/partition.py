@@ -197,7 +197,6 @@ class Partition:
     def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
         """Append a batch of no transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
         if header is not None and header.producer_id >= 0:
-            self._ensure_no_transaction(header.producer_id)
             seen = self._producer(header).find_duplicate(header)
             if seen is not None:
                 self.journal.when_durable(lambda: done(seen.base_offset))
@@ -241,7 +240,8 @@ class Partition:
             self.journal.keep_draft(entry, batch)
         self.journal.when_written(lambda: done(expected_offset))
 
-    def _ensure_no_transaction(self, producer_id: int) -> None:
+    def ensure_no_transaction(self, producer_id: int) -> None:
+        """Raise InTransaction if this producer has a transaction open here."""
         told = self._told.get(producer_id)
         if told is not None:
             raise InTransaction(

@@ -222,5 +222,5 @@ def append_before_the_fold() -> Iterator[Any]:
 @mutant
 def take_plain_batches_within_a_transaction() -> Iterator[Any]:
     """A plain batch takes the sequence of the next draft, which then counts as its duplicate."""
-    with replaced(partition.Partition, "_ensure_no_transaction", lambda self, producer_id: None):
+    with replaced(partition.Partition, "ensure_no_transaction", lambda self, producer_id: None):
         yield

@@ -287,6 +287,7 @@ class ProduceHandler:
             safe_with_transaction = coordinator.once_written(transaction, safe)
             partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
         else:
+            partition.ensure_no_transaction(header.producer_id)
             partition.append_plain(records, header, header.records, safe)
 
     def _check(
