@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from faircopy.errors import FaircopyError
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of
@@ -44,8 +46,13 @@ async def create_partitions(request: Message, context: Context) -> Body:
 
 
 async def grow(parts: Parts, asked: Message, validate_only: bool) -> None:
-    """Give a topic more partitions. Raises Refused, UnknownTopic."""
-    present = parts.catalog.known(asked.name).topic.partitions
+    """Give a topic more partitions. Raises Refused, UnknownTopic, TooManyPartitions."""
+    decide = partial(greater_count, asked, node_id=parts.settings.node_id)
+    await parts.catalog.grow(asked.name, decide, validate_only=validate_only)
+
+
+def greater_count(asked: Message, present: int, *, node_id: int) -> int:
+    """The number of partitions that is asked for, of a topic that has `present` ones. Raises Refused."""
     if asked.count <= present:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
@@ -54,9 +61,9 @@ async def grow(parts: Parts, asked: Message, validate_only: bool) -> None:
     if asked.assignments is not None:
         if len(asked.assignments) != asked.count - present:
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "give one assignment for each new partition")
-        ensure_alone([assignment.broker_ids for assignment in asked.assignments], parts.settings.node_id)
-    if not validate_only:
-        await parts.catalog.grow(asked.name, asked.count)
+        ensure_alone([assignment.broker_ids for assignment in asked.assignments], node_id)
+    count: int = asked.count
+    return count
 
 
 ROUTE = Route(SCHEMA, create_partitions)

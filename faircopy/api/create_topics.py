@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from faircopy.cluster.topic_configs import check_configs
-from faircopy.cluster.topics import TopicExists, check_topic_name, ensure_not_reserved
+from faircopy.cluster.topics import check_topic_name, ensure_not_reserved
 from faircopy.errors import FaircopyError
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of
@@ -76,8 +76,7 @@ async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
     # In Kafka's order: Connect and others rely on hearing first that a topic exists.
     check_topic_name(asked.name)
     ensure_not_reserved(asked.name)
-    if asked.name in parts.catalog.topics:
-        raise TopicExists(f"topic {asked.name!r} exists")
+    parts.catalog.ensure_new(asked.name)
     configs = {config.name: config.value for config in asked.configs}
     check_configs(configs)
     parts.catalog.ensure_columns(asked.name, configs)

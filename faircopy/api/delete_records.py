@@ -72,9 +72,7 @@ async def trim(parts: Parts, topic: str, asked: Message) -> Body:
         return answer | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
     if offset > log.start_offset:
         try:
-            hosted = parts.catalog.known(topic)
-            await parts.catalog.before_deleting_records(hosted, asked.partition_index, offset)
-            partition.ensure_writable()  # it may have been stopped or deleted meanwhile
+            await parts.catalog.note_deleted_records(partition, offset)
         except FaircopyError as error:
             return answer | {"error_code": code_of(error)}
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

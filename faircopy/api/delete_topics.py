@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
 from faircopy.serving.codes import code_of, message_of
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.schema import Schema
+from faircopy.wire.schema import UUID_ZERO, Schema
 
 SCHEMA = Schema("""
 api 20 DeleteTopics 1-6 flexible 4+
@@ -30,24 +32,23 @@ api 20 DeleteTopics 1-6 flexible 4+
 async def delete_topics(request: Message, context: Context) -> Body:
     """DeleteTopics, by name, or by id from version 6 on."""
     asked = [(topic.name, topic.topic_id) for topic in request.topics or ()]
-    asked += [(name, None) for name in request.topic_names or ()]
+    asked += [(name, UUID_ZERO) for name in request.topic_names or ()]
     catalog = context.parts.catalog
     return {"responses": [await delete(catalog, *each) async for each in context.pace.through(asked)]}
 
 
-async def delete(catalog: Catalog, name: str | None, topic_id: object) -> Body:
+async def delete(catalog: Catalog, name: str | None, topic_id: bytes) -> Body:
     """Delete one topic, and say what came of it."""
-    if name is None:
-        found = (each.topic.name for each in catalog.topics.values() if each.topic.id.bytes == topic_id)
-        name = next(found, None)
-        if name is None:
-            return {"name": None, "topic_id": topic_id, "error_code": ErrorCode.UNKNOWN_TOPIC_ID}
     try:
-        hosted = catalog.known(name)
-        await catalog.delete(name)
+        # An id is not turned into a name: it may be that of another topic by the time of the deletion.
+        if name is None:
+            deleted = await catalog.delete(partial(catalog.known_by_id, topic_id))
+        else:
+            deleted = await catalog.delete(partial(catalog.known, name))
     except FaircopyError as error:
-        return {"name": name, "error_code": code_of(error), "error_message": message_of(error)}
-    return {"name": name, "topic_id": hosted.topic.id.bytes, "error_code": ErrorCode.NONE}
+        asked = {"name": name} if name is not None else {"name": None, "topic_id": topic_id}
+        return asked | {"error_code": code_of(error), "error_message": message_of(error)}
+    return {"name": deleted.name, "topic_id": deleted.id.bytes, "error_code": ErrorCode.NONE}
 
 
 ROUTE = Route(SCHEMA, delete_topics)

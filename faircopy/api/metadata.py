@@ -102,11 +102,11 @@ async def describe_asked(parts: Parts, asked: Message, may_create: bool, nameles
             return missing(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         with contextlib.suppress(TopicExists):
             await parts.catalog.create(asked.name, parts.settings.topic_partitions, {})
+        return describe(parts.catalog.known(asked.name), parts.settings.node_id)
     except InvalidTopicName:
         return missing(asked.name, ErrorCode.INVALID_TOPIC_EXCEPTION)
     except FaircopyError:
         return missing(asked.name, ErrorCode.LEADER_NOT_AVAILABLE)
-    return describe(parts.catalog.known(asked.name), parts.settings.node_id)
 
 
 def find(catalog: Catalog, asked: Message) -> HostedTopic | None:

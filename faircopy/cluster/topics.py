@@ -42,6 +42,10 @@ class UnknownTopic(TopicError):
     """No topic of this name exists."""
 
 
+class UnknownTopicId(UnknownTopic):
+    """No topic with this id exists."""
+
+
 class Topic(NamedTuple):
     """One topic. `version` is the version of its record in the store."""
 

@@ -6,6 +6,7 @@ group is Dead.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +23,13 @@ GROUP_TYPE = "classic"  # the type of all groups: those of KIP-848 are not offer
 
 
 class GroupAdministration:
-    """Describes, lists and deletes groups."""
+    """Describes, lists and deletes groups.
+
+    Whoever deletes offsets holds `deleting`, so that each decides by what the one before has left.
+    """
 
     def __init__(self, registry: GroupRegistry, offsets: OffsetStore) -> None:
+        self.deleting = asyncio.Lock()
         self._registry = registry
         self._offsets = offsets
 
@@ -79,10 +84,12 @@ class GroupAdministration:
     async def delete(self, group_id: str) -> ErrorCode:
         """Delete a group without members, and its offsets. Durable when done."""
         is_settled = await self._offsets.settle(group_id)
-        if self._registry.is_closed:
-            return ErrorCode.NOT_COORDINATOR
-        if not is_settled:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        async with self.deleting:
+            if self._registry.is_closed:
+                return ErrorCode.NOT_COORDINATOR
+            return await self._delete(group_id) if is_settled else ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    async def _delete(self, group_id: str) -> ErrorCode:
         group = self._registry.groups.get(group_id)
         if group is None and not self._is_kept(group_id):
             return ErrorCode.GROUP_ID_NOT_FOUND

@@ -252,10 +252,12 @@ class GroupCoordinator:
         """OffsetDelete (KIP-496)."""
         asked = await asked_for(request.topics, pace)
         is_settled = await self._offsets.settle(request.group_id)
-        if error := self._closed or (ErrorCode.NONE if is_settled else ErrorCode.COORDINATOR_NOT_AVAILABLE):
-            return {"error_code": error, "topics": []}
-        group = self._registry.find(request.group_id)
-        return await delete_offsets(self._offsets, self._topic_ids, group, request, asked, pace)
+        async with self._administration.deleting:
+            refusal = ErrorCode.NONE if is_settled else ErrorCode.COORDINATOR_NOT_AVAILABLE
+            if error := self._closed or refusal:
+                return {"error_code": error, "topics": []}
+            group = self._registry.find(request.group_id)
+            return await delete_offsets(self._offsets, self._topic_ids, group, request, asked, pace)
 
     # -- administration --------------------------------------------------------------------------------------
 

@@ -11,8 +11,16 @@ from pathlib import Path
 
 from faircopy.cluster.dynamic_settings import Decide
 from faircopy.cluster.topic_configs import check_configs
-from faircopy.cluster.topics import CannotMakeTopic, Topic, Topics, UnknownTopic, is_topic_directory
-from faircopy.errors import FaircopyError
+from faircopy.cluster.topics import (
+    CannotMakeTopic,
+    Topic,
+    TopicExists,
+    Topics,
+    UnknownTopic,
+    UnknownTopicId,
+    is_topic_directory,
+)
+from faircopy.errors import FaircopyError, invariant
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.stopping import Stopping
 from faircopy.hosting.table_agreement import ensure_agreement
@@ -167,6 +175,7 @@ class Catalog:
         """Create a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
         check_configs(configs)
         async with self._changing, self._stopping.if_write_fails():
+            self.ensure_new(name)
             self.ensure_columns(name, configs)
             self._ensure_room(partitions)
             topic = await self._topics.create(name, partitions, configs)
@@ -178,6 +187,11 @@ class Catalog:
                 raise
             log.info("topic %s made with %d partition(s)%s", name, partitions, settings_text(configs))
             return hosted
+
+    def ensure_new(self, name: str) -> None:
+        """Raise TopicExists if there is a topic of this name."""
+        if name in self.topics:
+            raise TopicExists(f"topic {name!r} exists")
 
     def ensure_columns(self, name: str, configs: Mapping[str, str]) -> None:
         """Raise InvalidTopicConfig if a topic's plain table can't have the columns of these settings."""
@@ -194,6 +208,11 @@ class Catalog:
 
     async def _make(self, hosted: HostedTopic, first: int, end: int) -> list[HostedPartition]:
         """Create new partitions of a topic. If one of them fails, none is left, and its error is raised."""
+        # Before any is opened: whatever fails afterwards deletes their files.
+        hosted_already = [n for n in range(first, end) if hosted.topic.partition_id(n) in self._by_id]
+        invariant(
+            not hosted_already, f"partitions {hosted_already} of {hosted.topic.name!r} are hosted already"
+        )
         made: list[HostedPartition] = []
         try:
             await self._disk.run(self._open_range, hosted, first, end, made)
@@ -223,12 +242,18 @@ class Catalog:
         except (FaircopyError, OSError) as error:
             log.warning("files of %s stay until the next start: %s", hosted.topic.name, error)
 
-    async def grow(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions. Raises UnknownTopic, TooManyPartitions."""
+    async def grow(self, name: str, decide: Callable[[int], int], *, validate_only: bool = False) -> None:
+        """Give a topic the number of partitions that `decide` makes of the present one, which is less. Raises
+        UnknownTopic, TooManyPartitions, and what `decide` raises.
+        """
         async with self._changing, self._stopping.if_write_fails():
             hosted = self.known(name)
-            self._ensure_room(partitions - hosted.topic.partitions)
             before = hosted.topic.partitions
+            partitions = decide(before)
+            invariant(partitions > before, f"topic {name!r} has {before} partitions, and gets {partitions}")
+            if validate_only:
+                return
+            self._ensure_room(partitions - before)
             grown = await self._topics.replace(hosted.topic._replace(partitions=partitions))
             try:
                 made = await self._make(hosted, before, partitions)
@@ -261,24 +286,42 @@ class Catalog:
             hosted.change(hosted.topic)
             self.on_change(hosted, True)
 
-    async def delete(self, name: str) -> None:
-        """Delete a topic with all its data. Raises UnknownTopic."""
+    async def delete(self, find: Callable[[], HostedTopic]) -> Topic:
+        """Delete the topic that `find` finds, with all its data. Returns what it was. Raises what `find`
+        raises, such as UnknownTopic.
+        """
         async with self._changing, self._stopping.if_write_fails():
             self.ensure_led()
-            hosted = self.known(name)
-            await self._topics.delete(hosted.topic, self.goes_with(hosted))
-            del self.topics[name]
-            for partition in hosted.partitions:
-                del self._partitions[partition.name], self._by_id[partition.id]
-                partition.abandon(UnknownTopic(f"topic {name!r} is deleted"))
-                partition.log.notify()
-            self.on_change(hosted, False)
+            hosted = find()
+            async with hosted.deleting:
+                await self._topics.delete(hosted.topic, self.goes_with(hosted))
+                self._unhost(hosted)
             await self._remove(hosted.partitions, [path.parent for path in self._paths(hosted.topic, 0)])
             # Still under the lock: nobody creates a topic of this name before the old one's offsets are
             # forgotten.
             if self.after_delete is not None:
                 await self.after_delete()
-            log.info("topic %s deleted", name)
+            log.info("topic %s deleted", hosted.topic.name)
+            return hosted.topic
+
+    def _unhost(self, hosted: HostedTopic) -> None:
+        del self.topics[hosted.topic.name]
+        for partition in hosted.partitions:
+            del self._partitions[partition.name], self._by_id[partition.id]
+            partition.abandon(UnknownTopic(f"topic {hosted.topic.name!r} is deleted"))
+            partition.log.notify()
+        self.on_change(hosted, False)
+
+    async def note_deleted_records(self, partition: HostedPartition, first_offset: int) -> None:
+        """Note that offsets before `first_offset` are about to be deleted. Raises what stopped the partition,
+        such as the deletion of its topic.
+        """
+        partition.ensure_writable()
+        hosted = self.known(partition.name.topic)
+        async with hosted.deleting:  # not the lock of all topics: it may be held until there is more space
+            partition.ensure_writable()
+            await self.before_deleting_records(hosted, partition.name.partition, first_offset)
+            partition.ensure_writable()
 
     async def _remove(self, partitions: Sequence[HostedPartition], directories: Iterable[Path]) -> None:
         for partition in partitions:
@@ -293,6 +336,13 @@ class Catalog:
         if name not in self.topics:
             raise UnknownTopic(f"there is no topic {name!r}")
         return self.topics[name]
+
+    def known_by_id(self, topic_id: bytes) -> HostedTopic:
+        """The topic with this id. Raises UnknownTopicId."""
+        for hosted in self.topics.values():
+            if hosted.topic.id.bytes == topic_id:
+                return hosted
+        raise UnknownTopicId(f"there is no topic with id {topic_id.hex()}")
 
     async def remove_leftovers(self) -> None:
         """Delete the directories of topics whose deletion was interrupted by a crash."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX
@@ -11,10 +12,14 @@ from faircopy.settings.table import Settings
 
 
 class HostedTopic:
-    """A topic and its partitions on this broker. Settings are read once, since every Produce needs them."""
+    """A topic and its partitions on this broker. Settings are read once, since every Produce needs them.
+
+    `deleting` is held while it, or what is noted about its deleted records, changes in the cluster store.
+    """
 
     def __init__(self, topic: Topic, settings: Settings) -> None:
         self.partitions: list[HostedPartition] = []
+        self.deleting = asyncio.Lock()
         self._settings = settings
         self.topic = topic
         self.change(topic)

@@ -54,6 +54,11 @@ class NoSnapshot(FaircopyError):
     """No snapshot can be made now. Nothing was changed."""
 
 
+def another_backup() -> NoSnapshot:
+    """The error if there is a backup already."""
+    return NoSnapshot("another backup is being made: wait until it ends")
+
+
 class SnapshotFile(NamedTuple):
     """A file of a snapshot: its first `size` bytes, or all (None). A sealed file never changes again."""
 
@@ -101,16 +106,19 @@ class Snapshots:
         copying the state store and linking the files.
         """
         self._ensure_sound()
-        if self._is_at_work.locked() or not await self._remove_if_free():
-            raise NoSnapshot("another backup is being made: wait until it ends")
-        async with self._is_at_work, self._source.checkpoints.held(), self._source.catalog.unchanged():
-            self._ensure_sound()  # again, since a shard may have been closed meanwhile
-            self._made_ms = self._source.clock.monotonic_ms()
-            try:
-                await self._make()
-            except BaseException:
-                await self._source.disk.run(delete_quickly, self._directory)
-                raise
+        if self._is_at_work.locked():
+            raise another_backup()
+        async with self._is_at_work:
+            if not await self._remove_if_free():
+                raise another_backup()
+            async with self._source.checkpoints.held(), self._source.catalog.unchanged():
+                self._ensure_sound()  # again, since a shard may have been closed meanwhile
+                self._made_ms = self._source.clock.monotonic_ms()
+                try:
+                    await self._make()
+                except BaseException:
+                    await self._source.disk.run(delete_quickly, self._directory)
+                    raise
         return self._directory
 
     async def remove(self) -> None:
@@ -120,9 +128,10 @@ class Snapshots:
 
     async def remove_abandoned(self) -> None:
         """Remove the snapshot of a backup that ended without saying so."""
-        is_old = self._source.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
-        if is_old and not self._is_at_work.locked() and exists(self._directory):
-            await self._remove_if_free()
+        async with self._is_at_work:
+            is_old = self._source.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
+            if is_old and exists(self._directory):
+                await self._remove_if_free()
 
     async def _remove_if_free(self) -> bool:
         """Remove any snapshot that no backup holds. Returns whether there is none now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faircopy.cluster.store import Conflict
 from faircopy.cluster.topic_configs import InvalidTopicConfig
-from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic
+from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic, UnknownTopicId
 from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import TooManyPartitions
@@ -20,6 +20,7 @@ CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
     (InvalidTopicName, ErrorCode.INVALID_TOPIC_EXCEPTION),
     (TopicExists, ErrorCode.TOPIC_ALREADY_EXISTS),
     (Conflict, ErrorCode.TOPIC_ALREADY_EXISTS),
+    (UnknownTopicId, ErrorCode.UNKNOWN_TOPIC_ID),
     (UnknownTopic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     (InvalidTopicConfig, ErrorCode.INVALID_CONFIG),
     (TooManyPartitions, ErrorCode.INVALID_PARTITIONS),

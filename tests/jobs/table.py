@@ -75,10 +75,11 @@ JOBS = (
     CHECK,
     Job(
         "worlds",
-        "seeds of the simulation, mutants that only these find",
+        "seeds of the simulation, mutants that only these find, all pairs of admin requests",
         (
             "tests/simulation/test_simulation.py",
             "tests/simulation/test_same_history.py",
+            "tests/simulation/test_all_admin_pairs.py",
             "tests/mutants/test_by_seeds.py",
         ),
         workers=2,

@@ -69,6 +69,7 @@ BY_TESTS = {
     "say_that_any_commit_of_a_key_is_the_first": "tests/simulation/test_names_of_members.py",
     "let_clients_take_the_names_of_members": "tests/simulation/test_names_of_members.py",
     "take_plain_batches_within_a_transaction": "tests/simulation/test_names_of_members.py",
+    "grow_by_what_was_there_before_the_lock": "tests/simulation/test_admin_pairs.py",
 }
 """The tests of which one fails with each."""
 

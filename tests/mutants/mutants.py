@@ -5,11 +5,23 @@ All of them by name; importing the files in which they are has registered them.
 
 from __future__ import annotations
 
-from tests.mutants import cuts, durability, hostile, joint, leadership, readers, recovery, space, transactions
+from tests.mutants import (
+    administration,
+    cuts,
+    durability,
+    hostile,
+    joint,
+    leadership,
+    readers,
+    recovery,
+    space,
+    transactions,
+)
 from tests.mutants.registry import MUTANTS
 
 __all__ = [
     "MUTANTS",
+    "administration",
     "cuts",
     "durability",
     "hostile",

@@ -51,6 +51,7 @@ class LyingDisk(System):
         self.free_bytes: int | None = None  # None: unlimited
         self._now_ns = now_ns
         self._open: dict[int, tuple[Path, FileNode]] = {}
+        self._locks: dict[int, bool] = {}  # of descriptors: whether it is exclusive
 
     def operation(self, name: str, path: Path) -> None:
         """Count an operation that changes something, and let `before` make it fail."""
@@ -94,6 +95,7 @@ class LyingDisk(System):
 
     def close(self, descriptor: int) -> None:
         self._open.pop(descriptor, None)
+        self._locks.pop(descriptor, None)
 
     def size(self, descriptor: int) -> int:
         return self._file(descriptor)[1].size
@@ -189,6 +191,15 @@ class LyingDisk(System):
         self.operation("rename", old)
         directory.change({old.name: None, new.name: directory.names[old.name]})
 
+    def link(self, old: Path, new: Path) -> None:
+        node, directory = self.find(old), self._directory(new.parent)
+        if not isinstance(node, FileNode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(old))
+        if new.name in directory.names:
+            raise FileExistsError(errno.EEXIST, "it is there", str(new))
+        self.operation("link", new)
+        directory.change({new.name: node})
+
     def delete(self, path: Path) -> None:
         directory = self._directory(path.parent)
         if path.name not in directory.names:
@@ -213,9 +224,20 @@ class LyingDisk(System):
         return Space(SIZE_BYTES, SIZE_BYTES if self.free_bytes is None else self.free_bytes)
 
     def lock(self, path: Path) -> int:
-        if self.find(path) is None:
-            return self.open(path, os.O_CREAT)
-        return self.open(path, 0)
+        return self._lock(path, os.O_CREAT if self.find(path) is None else 0, is_exclusive=True)
+
+    def lock_shared(self, path: Path) -> int:
+        return self._lock(path, 0, is_exclusive=False)
+
+    def _lock(self, path: Path, flags: int, *, is_exclusive: bool) -> int:
+        descriptor = self.open(path, flags)
+        node = self._file(descriptor)[1]
+        for other, others_is_exclusive in self._locks.items():
+            if self._file(other)[1] is node and (is_exclusive or others_is_exclusive):
+                self.close(descriptor)
+                raise BlockingIOError(errno.EAGAIN, "it is locked", str(path))
+        self._locks[descriptor] = is_exclusive
+        return descriptor
 
     # -- crashing --------------------------------------------------------------------------------------------
 
