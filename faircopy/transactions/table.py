@@ -229,7 +229,7 @@ class TransactionTable:
     def _fold_join(self, entry: NewEntry, position: int) -> None:
         transactional_id, timeout_ms = entry.payload["id"], entry.payload["timeout_ms"]
         invariant(transactional_id not in self.producers, "a member has a producer id of its own")
-        group = self._fold_run(entry, position)
+        group = self._fold_run(entry, self.left_behind(entry), position)
         producer = Producer(transactional_id, *entry.transaction[:2], timeout_ms)
         producer.membership = Membership(*(entry.payload[name] for name in Membership._fields))
         producer.updated_ms = entry.payload["at_ms"]
@@ -237,13 +237,12 @@ class TransactionTable:
         group.members.add(transactional_id)
         self.changed.add(transactional_id)
 
-    def _fold_run(self, entry: NewEntry, position: int) -> JointGroup:
-        """The group of an entry, whose run may be a new one."""
+    def _fold_run(self, entry: NewEntry, left: Iterable[Producer], position: int) -> JointGroup:
+        """The group of an entry, whose run may be a new one, and which leaves these members behind."""
         name, run = entry.payload["group"], entry.payload["run"]
         group = self.groups.get(name)
         if group is None:
             group = self.groups[name] = JointGroup(name)
-        left = self.left_behind(entry)
         if run != group.run:
             group.replace_run(run)
         self.changed_groups.add(name)
@@ -263,11 +262,12 @@ class TransactionTable:
     def _fold_joint_commit(self, entry: NewEntry, position: int) -> None:
         """One decision for the lead and all that are joined to it; it leaves all other attempts behind."""
         decided = self.named(entry)
-        left = open_transactions(self.left_behind(entry))
+        left = self.left_behind(entry)
+        discarded = {each.id for each in open_transactions(left)}
         for transaction in decided:
             state_after(transaction.state, Kind.PREPARE_COMMIT)
-            invariant(transaction not in left, "what is committed is not left behind")
-        group = self._fold_run(entry, position)
+            invariant(transaction.id not in discarded, "what is committed is not left behind")
+        group = self._fold_run(entry, left, position)
         group.decide(entry.payload["key"], entry.transaction, entry.payload.get("members"))
         if not decided:
             group.decided(entry.transaction, is_committed=True)

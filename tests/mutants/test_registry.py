@@ -25,6 +25,11 @@ def test_something_finds_each() -> None:
     assert {*BY_SCENARIOS, *BY_TESTS, *BY_CRASH_STATES, *BY_SEEDS} == {*MUTANTS}
 
 
+def test_the_page_says_how_many() -> None:
+    page = (Path(__file__).parents[2] / "docs/RELIABILITY.md").read_text()
+    assert f"of the {len(MUTANTS)} mutants, these scripts find {len(BY_SCENARIOS)} in" in page
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_each_replaces_what_is_there(name: str) -> None:
     assert is_found(name, lambda: True)
