@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -122,7 +121,10 @@ class Broker:
     async def open(self) -> None:
         """Lock and open the data directory, and recover. Raises FaircopyError."""
         self.directory = DataDirectory(
-            Path(self.settings.data_dir), self.environment.new_id, self.settings.plain_readers
+            Path(self.settings.data_dir),
+            self.environment.new_id,
+            self.settings.plain_readers,
+            self.environment.process_id(),
         )
         self.disk = self.environment.disk(self.loop)
         if self.environment.descriptors_max is not None:
@@ -413,7 +415,7 @@ class Broker:
                 await self.shards.prepare_to_stop()
                 await self.checkpoints.make_last()
                 await self.disk.run(self._shrink_journals)
-                await note_clean_end(self.cluster, os.getpid())
+                await note_clean_end(self.cluster, self.environment.process_id())
             except WriteFailure as error:
                 self._disk_failed(error)
             except FaircopyError as error:

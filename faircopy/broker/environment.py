@@ -37,6 +37,10 @@ class Environment:
         """Which start of the machine this is; empty if that can't be known."""
         return boot_id()
 
+    def process_id(self) -> int:
+        """The id of the broker's process, which people find in files."""
+        return os.getpid()
+
     def end_process(self, exit_code: int) -> None:
         """End the process at once, as in a crash."""
         os._exit(exit_code)

@@ -63,9 +63,18 @@ class DataDirectoryError(FaircopyError):
 class DataDirectory:
     """An opened and locked data directory."""
 
-    def __init__(self, path: Path, new_id: Callable[[], UUID] = uuid4, plain_readers: str = "owner") -> None:
-        """Open and lock the directory, or create it. Raises DataDirectoryError. `plain_readers`: READERS."""
+    def __init__(
+        self,
+        path: Path,
+        new_id: Callable[[], UUID] = uuid4,
+        plain_readers: str = "owner",
+        process_id: int | None = None,
+    ) -> None:
+        """Open and lock the directory, or create it. Raises DataDirectoryError. `plain_readers`: READERS.
+        `process_id`: who has locked it; by default this process.
+        """
         self.path = path.absolute()
+        self._process_id = os.getpid() if process_id is None else process_id
         self._system = mounted()
         self._new_id = new_id
         self._prepare()
@@ -197,7 +206,7 @@ class DataDirectory:
             ) from error
         with contextlib.suppress(OSError):  # the process id is a hint for people, and the disk may be full
             self._system.truncate(lock, 0)
-            self._system.write(lock, [str(os.getpid()).encode()], 0)
+            self._system.write(lock, [str(self._process_id).encode()], 0)
         return lock
 
     def _protect(self, own_mode: int, plain_mode: int) -> None:

@@ -30,6 +30,7 @@ from tests.simulation.threads import SimulatedThreads
 
 DIRECTORY = Path("/data")
 DISK_THREADS = 8
+PROCESS_ID = 1  # as in a container
 PATIENCE_SECONDS = 120.0
 STARVED_SECONDS = 0.25
 ENDED_ITSELF = "broker: ended itself after an error of the disk"
@@ -244,6 +245,10 @@ class SimulatedEnvironment(Environment):
 
     def boot_id(self) -> str:
         return f"boot-{self._machine.boots}"
+
+    def process_id(self) -> int:
+        # Not this process's own: it is written to files, so its length changes how full the disk is.
+        return PROCESS_ID
 
     def end_process(self, exit_code: int) -> None:
         self._machine.found_bug()

@@ -11,7 +11,9 @@ import random
 
 import pytest
 
+from faircopy.api.routes import ROUTES
 from faircopy.errors import InvariantViolation
+from faircopy.serving.route import Route
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.error_codes import ErrorCode
 from tests.crash_states.stage import Stage
@@ -21,6 +23,18 @@ from tests.simulation.admin_pairs import Administrators, begin, ends, moments_of
 from tests.simulation.test_made_again import on_stage, restart
 
 ALONE = "forget loader"
+CHANGING = ("Create", "Delete", "Alter", "Incremental", "Forget", "Backup", "OffsetDelete")
+"""How the names of administrators' requests that change something begin."""
+
+
+def test_all_requests_that_change_something_are_tried() -> None:
+    wanted = {
+        each.handle
+        for each in ROUTES.values()
+        if isinstance(each, Route) and each.schema.name.startswith(CHANGING)
+    }
+    assert len(wanted) >= 10
+    assert wanted <= {request.handler for side in SIDES.values() for request in side}
 
 
 @pytest.mark.parametrize("one", SIDES)
