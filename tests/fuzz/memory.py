@@ -32,6 +32,11 @@ class MemoryDisk(LyingDisk):
         for path, content in (files or {}).items():
             self.put(path, content)
 
+    def with_root(self, root: DirectoryNode) -> MemoryDisk:
+        disk = MemoryDisk()
+        disk.root = root
+        return disk
+
     def put(self, path: Path, content: bytes) -> None:
         """Have a file there, and the directories above it."""
         directory = self.root

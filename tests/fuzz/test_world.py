@@ -1,4 +1,4 @@
-"""What is left of one world does not disturb the next."""
+"""What is left of a broker disturbs neither the next one of its world nor the next world."""
 
 from __future__ import annotations
 
@@ -40,3 +40,10 @@ def test_requests_under_way_end_with_their_world() -> None:
 
     second.feed(b"", collect())
     second.close()
+
+
+def test_a_broker_starts_on_the_disk_of_one_that_was_killed() -> None:
+    """Its lock goes with its process."""
+    world = World()
+    world.restart()
+    world.close()

@@ -37,6 +37,7 @@ from tests.fuzz.memory import MemoryDisk
 from tests.fuzz.pipe import Pipe
 from tests.simulation.disk_nodes import DirectoryNode
 from tests.simulation.loop import Life, VirtualLoop
+from tests.simulation.lying_disk import LyingDisk
 from tests.simulation.store import Contents, SimulatedStore
 from tests.simulation.threads import SimulatedThreads
 
@@ -45,6 +46,7 @@ TOPIC = "orders"
 INPUTS_OF_A_BROKER = 300
 PARTITIONS_MAX = 100  # that administrators may ask for thousands is no matter of odd inputs
 DISK_THREADS = 4
+PROCESS_ID = 1
 STEP_SECONDS = 0.01
 QUIET_SECONDS = 1.0
 PATIENCE_SECONDS = 20.0  # more than any wait of the broker that no client has asked for
@@ -118,6 +120,9 @@ class FuzzEnvironment(Environment):
     def boot_id(self) -> str:
         return "boot"
 
+    def process_id(self) -> int:
+        return PROCESS_ID
+
     def disk(self, loop: asyncio.AbstractEventLoop) -> DiskPool:
         return SimulatedThreads(loop, DISK_THREADS, self._delays)
 
@@ -155,7 +160,7 @@ class World:
 
     def _begin(self) -> None:
         self.loop = VirtualLoop()
-        self._disk = MemoryDisk()
+        self._disk: LyingDisk = MemoryDisk()
         self._disk.root.names["data"] = DirectoryNode()
         self._contents = Contents()
         self._complaints = Complaints()
@@ -246,6 +251,7 @@ class World:
     def restart(self) -> None:
         """Kill the broker, and start it again. Raises Fault if what it finds is not sound."""
         self._life.end()
+        self._disk = self._disk.kill()
         try:
             self.run(self._start())
         except FaircopyError as error:
