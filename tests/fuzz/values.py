@@ -34,10 +34,16 @@ def feed_json(data: bytes) -> bool:
     rows.validate(full=True)
     for number, value in enumerate(values):
         alone, fit = parse_json(pa.array([value], pa.binary()), COLUMNS)
-        assert rows.slice(number, 1).equals(pa.RecordBatch.from_arrays(alone, schema=COLUMNS))
+        assert are_equal(rows.slice(number, 1), pa.RecordBatch.from_arrays(alone, schema=COLUMNS))
         assert fit[0].as_py() == fits[number].as_py()
         assert not fit[0].as_py() or is_object(value) or is_deep(value)
     return all(fits.to_pylist())
+
+
+def are_equal(some: pa.RecordBatch, others: pa.RecordBatch) -> bool:
+    """Whether rows are equal. Here NaN is, which pyarrow reads as a number, to itself."""
+    with_nan = repr(some["o"].to_pylist()) == repr(others["o"].to_pylist())
+    return with_nan and some.drop_columns(["o"]).equals(others.drop_columns(["o"]))
 
 
 def is_deep(value: bytes) -> bool:
