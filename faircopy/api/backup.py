@@ -14,9 +14,10 @@ from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 20001 Backup 0 flexible 0+
+api 20001 Backup 1 flexible 0+
   request
     step           string
+    snapshot       string?  = null
   response
     error_code     int16
     error_message  string?  = null
@@ -25,12 +26,13 @@ api 20001 Backup 0 flexible 0+
 
 
 async def backup(request: Message, context: Context) -> Body:
-    """Backup: `begin` answers with the snapshot's directory, `end` removes it."""
+    """Backup: `begin` answers with the snapshot's id and directory, `end` removes the one with that id."""
     try:
         if request.step == "begin":
-            document = {"directory": str(await context.parts.snapshots.make())}
+            made = await context.parts.snapshots.make()
+            document = {"snapshot": made.id, "directory": str(made.directory)}
         elif request.step == "end":
-            await context.parts.snapshots.remove()
+            await context.parts.snapshots.remove(request.snapshot)
             document = {}
         else:
             return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": "begin or end", "document": ""}

@@ -31,7 +31,7 @@ from faircopy.hosting.cuts import Cuts
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
-from faircopy.hosting.snapshots import ABANDONED_MS, Snapshots
+from faircopy.hosting.snapshots import CLAIM_MS, Snapshots
 from faircopy.hosting.stopping import Stopping
 from faircopy.journal.errors import DamagedJournal, JournalFull
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
@@ -340,7 +340,7 @@ class Broker:
         self._spawn(self.plain_tables.run())
         self._every(settings.retention_check_interval_ms, self._apply_retention)
         self._every(STEADY_NOTE_INTERVAL_MS, self._note_time)
-        self._every(ABANDONED_MS, self.snapshots.remove_abandoned)
+        self._every(CLAIM_MS, self.snapshots.remove_abandoned)
         self._every(settings.offsets_retention_check_interval_ms, self.shards.expire_offsets)
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:

@@ -66,14 +66,15 @@ def backup(directory: Path, broker: str, as_json: bool) -> None:
 @contextlib.contextmanager
 def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """A snapshot of a broker's files within the block, and the list of them."""
-    from faircopy.hosting.snapshots import FILES, LOCK
+    from faircopy.hosting.snapshots import FILES, claim
     from faircopy.storage.paths import read_file
     from faircopy.storage.system import mounted
 
-    snapshot = Path(ask(broker, "begin")["directory"])
+    made = ask(broker, {"step": "begin"})
+    snapshot = Path(made["directory"])
     try:
         try:
-            lock = mounted().lock_shared(snapshot / LOCK)
+            lock = claim(snapshot)
         except OSError as error:
             raise NotHere(
                 f"the files of the broker on {broker}, in {snapshot}, can't be read: {error.strerror}. Run "
@@ -85,13 +86,13 @@ def snapshot_of(broker: str) -> Iterator[tuple[Path, dict[str, Any]]]:
             mounted().close(lock)
     finally:
         with contextlib.suppress(FaircopyError):  # the broker removes it later
-            ask(broker, "end")
+            ask(broker, {"step": "end", "snapshot": made["snapshot"]})
 
 
-def ask(broker: str, step: str) -> dict[str, Any]:
+def ask(broker: str, step: dict[str, str]) -> dict[str, Any]:
     """Let the broker make its snapshot, or remove it."""
     with BrokerConnection(broker, SNAPSHOT_SECONDS) as connection:
-        answer = connection.ask(BACKUP, 0, {"step": step})
+        answer = connection.ask(BACKUP, 1, step)
     ensure_ok(answer.error_code, answer.error_message, "making a snapshot of the broker")
     document: dict[str, Any] = json.loads(answer.document)
     return document

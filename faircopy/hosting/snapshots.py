@@ -1,7 +1,8 @@
 """A snapshot of the data directory at one moment, for `faircopy backup` to copy while the broker serves.
 
 faircopy-data/snapshot/          there while a backup copies it
-  lock                           held by the backup; without it the snapshot goes after a minute
+  lock                           held by the backup; a snapshot that nobody holds goes soon
+  unclaimed                      until the backup holds the lock, for which it has a minute
   files.json                     which files belong to it, and how many bytes of each
   journal/  log/  format.json    hard links: nothing that is deleted meanwhile is lost
   state.lmdb/                    a copy
@@ -15,7 +16,9 @@ is in the snapshot whole or not at all. Plain tables are built again from the lo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -30,7 +33,9 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.clock import Clock
 from faircopy.storage.data_directory import FORMAT_FILE, DataDirectory
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.failures import StorageFailure
 from faircopy.storage.paths import (
+    delete_file,
     delete_tree,
     exists,
     link_file,
@@ -45,7 +50,8 @@ from faircopy.storage.system import mounted
 DIRECTORY = "snapshot"
 FILES = "files.json"
 LOCK = "lock"
-ABANDONED_MS = 60_000
+UNCLAIMED = "unclaimed"
+CLAIM_MS = 60_000
 SYNCS_AT_ONCE = 64
 PARTITIONS_PER_TURN = 256
 
@@ -57,6 +63,13 @@ class NoSnapshot(FaircopyError):
 def another_backup() -> NoSnapshot:
     """The error if there is a backup already."""
     return NoSnapshot("another backup is being made: wait until it ends")
+
+
+class MadeSnapshot(NamedTuple):
+    """A snapshot for whoever asked for it: who knows `id` may remove it."""
+
+    id: str
+    directory: Path
 
 
 class SnapshotFile(NamedTuple):
@@ -94,11 +107,12 @@ class Snapshots:
         self._source = source
         self._root = source.directory.path
         self._directory = self._root / DIRECTORY
-        self._made_ms = 0.0
+        self._id = secrets.token_hex(8)
+        self._claimable_until_ms = 0.0
         self._is_at_work = asyncio.Lock()
 
-    async def make(self) -> Path:
-        """Make a snapshot and return its directory. The caller must lock it within a minute.
+    async def make(self) -> MadeSnapshot:
+        """Make a snapshot. The caller must claim it within a minute: so long, nobody else gets one.
 
         Raises NoSnapshot, JournalFull, StorageFailure.
 
@@ -113,29 +127,30 @@ class Snapshots:
                 raise another_backup()
             async with self._source.checkpoints.held(), self._source.catalog.unchanged():
                 self._ensure_sound()  # again, since a shard may have been closed meanwhile
-                self._made_ms = self._source.clock.monotonic_ms()
                 try:
                     await self._make()
                 except BaseException:
                     await self._source.disk.run(delete_quickly, self._directory)
                     raise
-        return self._directory
+            self._id = secrets.token_hex(8)
+            self._claimable_until_ms = self._source.clock.monotonic_ms() + CLAIM_MS
+            return MadeSnapshot(self._id, self._directory)
 
-    async def remove(self) -> None:
-        """Remove the snapshot, because the backup is done."""
+    async def remove(self, snapshot_id: str | None) -> None:
+        """Remove the snapshot with this id, because its backup is done. Nothing happens if it is gone."""
         async with self._is_at_work:
-            await self._source.disk.run(delete_quickly, self._directory)
+            if snapshot_id == self._id:
+                await self._source.disk.run(delete_quickly, self._directory)
 
     async def remove_abandoned(self) -> None:
         """Remove the snapshot of a backup that ended without saying so."""
         async with self._is_at_work:
-            is_old = self._source.clock.monotonic_ms() - self._made_ms > ABANDONED_MS
-            if is_old and exists(self._directory):
-                await self._remove_if_free()
+            await self._remove_if_free()
 
     async def _remove_if_free(self) -> bool:
-        """Remove any snapshot that no backup holds. Returns whether there is none now."""
-        return await self._source.disk.run(remove_unlocked, self._directory)
+        """Remove any snapshot that no backup holds, or will. Returns whether there is none now."""
+        is_claimable = self._source.clock.monotonic_ms() < self._claimable_until_ms
+        return await self._source.disk.run(remove_free, self._directory, is_claimable)
 
     def _ensure_sound(self) -> None:
         if not self._source.is_whole():
@@ -219,7 +234,19 @@ def journal_files(journal: Journal) -> Iterator[SnapshotFile]:
 def prepare(directory: Path) -> None:
     """Create an empty snapshot. Blocks."""
     make_directory(directory)
-    mounted().close(mounted().lock(directory / LOCK))
+    for name in (LOCK, UNCLAIMED):
+        mounted().close(mounted().lock(directory / name))
+
+
+def claim(directory: Path) -> int:
+    """Hold a snapshot until the descriptor that this returns is closed. For the backup's process.
+
+    Raises OSError, and BlockingIOError if the broker is just removing it.
+    """
+    lock = mounted().lock_shared(directory / LOCK)
+    with contextlib.suppress(StorageFailure):  # on a file system that is read-only here
+        delete_file(directory / UNCLAIMED)
+    return lock
 
 
 def delete_quickly(directory: Path) -> None:
@@ -227,10 +254,14 @@ def delete_quickly(directory: Path) -> None:
     delete_tree(directory, durable=False)
 
 
-def remove_unlocked(directory: Path) -> bool:
-    """Remove a snapshot if nobody holds it. Returns whether there is none now. Blocks."""
+def remove_free(directory: Path, is_claimable: bool) -> bool:
+    """Remove a snapshot if nobody holds it, nor has time left to claim it. Returns whether there is none now.
+    Blocks.
+    """
     if not list_directory(directory):
         return True
+    if is_claimable and exists(directory / UNCLAIMED):
+        return False  # without a look at the lock, which could be in the claimant's way
     try:
         lock = mounted().lock(directory / LOCK)
     except BlockingIOError:

@@ -68,8 +68,11 @@ def fuzz(
     found: Path,
     advance: Callable[[int], None] = lambda _executions: None,
     worker: str = WORKER,
+    seed: int = 0,
 ) -> Outcome:
     """Run a target until time is up or something is found.
+
+    The same `seed` draws the same inputs, as far as it comes in the time; 0 draws new ones.
 
     New inputs go to `scratch`, those that fail to `found`. `advance(executions)` is called now and then with
     the number of executions so far.
@@ -80,9 +83,10 @@ def fuzz(
     log = scratch.with_suffix(".log")
     began = time.monotonic()
     with log.open("wb") as output:
-        arguments = [sys.executable, "-m", worker, target.name, str(found), *flags(target, seconds, found)]
+        python = [sys.executable, "-m", worker, target.name, str(found)]
+        arguments = [*flags(target, seconds, found, seed), str(scratch), str(CORPUS / target.name)]
         process = subprocess.Popen(
-            [*OF_A_SMALL_PARENT, *arguments, str(scratch), str(CORPUS / target.name)],
+            [*OF_A_SMALL_PARENT, *python, *arguments],
             cwd=ROOT,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -98,10 +102,11 @@ def fuzz(
     return outcome_of(target, log.read_text(errors="replace"), time.monotonic() - began, failures, exit_code)
 
 
-def flags(target: Target, seconds: int, found: Path) -> Sequence[str]:
+def flags(target: Target, seconds: int, found: Path, seed: int) -> Sequence[str]:
     """libFuzzer's."""
     return (
         f"-max_total_time={seconds}",
+        f"-seed={seed % 2**31}",
         f"-rss_limit_mb={MEMORY_MIB_MAX}",
         f"-timeout={INPUT_SECONDS_MAX}",
         f"-max_len={target.bytes_max}",

@@ -11,6 +11,7 @@ from tests.fuzz.broken import UNCHECKED
 from tests.fuzz.campaign import MEMORY_MIB_MAX, NO_ATHERIS, fuzz, has_atheris
 from tests.fuzz.targets import TARGETS
 from tests.requirements import missing
+from tests.seeds import seed_for
 
 SECONDS = 3
 SECONDS_ON_A_SLOW_MACHINE = 60
@@ -28,8 +29,9 @@ def _atheris_is_there() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("target", TARGETS)
 def test_atheris_finds_nothing(target: str, tmp_path: Path) -> None:
+    seed = seed_for(f"atheris, {target}")
     for seconds in (SECONDS, SECONDS_ON_A_SLOW_MACHINE):
-        outcome = fuzz(TARGETS[target], seconds, tmp_path / f"{seconds}", tmp_path / "found")
+        outcome = fuzz(TARGETS[target], seconds, tmp_path / f"{seconds}", tmp_path / "found", seed=seed)
         with a_finding_if_not():
             assert not outcome.failures, outcome.log
         assert outcome.is_good, outcome.log
@@ -43,7 +45,12 @@ def test_atheris_finds_nothing(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", UNCHECKED)
 def test_a_check_that_is_left_out_is_found(target: str, tmp_path: Path) -> None:
     outcome = fuzz(
-        TARGETS[target], BROKEN_SECONDS, tmp_path / "new", tmp_path / "found", worker="tests.fuzz.broken"
+        TARGETS[target],
+        BROKEN_SECONDS,
+        tmp_path / "new",
+        tmp_path / "found",
+        worker="tests.fuzz.broken",
+        seed=seed_for(f"atheris, {target}, broken"),
     )
     assert not outcome.is_good, outcome.log
     assert outcome.failures, outcome.log

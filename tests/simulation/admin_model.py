@@ -6,9 +6,11 @@ whether they are those of the beginning, since the ids of new ones are drawn.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -24,7 +26,7 @@ from faircopy.api.forget_transaction_group import forget_transaction_group
 from faircopy.api.incremental_alter_configs import SET, incremental_alter_configs
 from faircopy.api.offset_commit import offset_commit
 from faircopy.api.offset_delete import offset_delete
-from faircopy.hosting.snapshots import LOCK
+from faircopy.hosting.snapshots import claim
 from faircopy.serving.config_resources import BROKER, TOPIC
 from faircopy.storage.system import mounted
 from faircopy.wire.error_codes import ErrorCode
@@ -34,6 +36,8 @@ OK = (ErrorCode.NONE,)
 BUSY = (ErrorCode.KAFKA_STORAGE_ERROR,)
 MESSAGES = 3
 """In each partition of the beginning."""
+TICKS_UNTIL_LOCKED = 3
+"""Of the loop, between the answer to a backup and its lock."""
 
 
 @dataclass
@@ -48,13 +52,17 @@ class ModelTopic:
 
 @dataclass
 class Model:
-    """`groups` have the committed offsets of each group; `snapshot` the partitions that one has."""
+    """`groups` have the committed offsets of each group; `snapshot` the partitions that one has, and
+    `backup_of` the side whose backup it is for. `side` is who asks.
+    """
 
     topics: dict[str, ModelTopic]
     groups: dict[str, dict[tuple[str, int], int]]
     joint_groups: set[str]
     broker_settings: dict[str, str] = field(default_factory=dict)
     snapshot: list[tuple[str, bool, int]] | None = None
+    backup_of: int | None = None
+    side: int = 0
 
     def places(self) -> list[tuple[str, bool, int]]:
         """All partitions."""
@@ -80,7 +88,7 @@ class Request(NamedTuple):
     @property
     def is_about_backups(self) -> bool:
         """Whether it is in the way of a backup that begins at the same time."""
-        return self.handler in (back_up, backup)
+        return self.handler in (begin, end)
 
 
 def tree(value: Any) -> Any:
@@ -284,12 +292,25 @@ def forget_joint_group(name: str) -> Request:
 # -- backups -------------------------------------------------------------------------------------------------
 
 
-async def back_up(request: Any, context: Any) -> dict[str, Any]:
-    """Begin a backup, and take its lock at once."""
+@wraps(backup)
+async def begin(request: Any, context: Any) -> dict[str, Any]:
+    """Begin a backup, and take its lock some time later."""
     answer = await backup(request, context)
     if not answer["error_code"]:
-        mounted().lock_shared(Path(json.loads(answer["document"])["directory"]) / LOCK)
+        for _ in range(TICKS_UNTIL_LOCKED):
+            await asyncio.sleep(0)
+        document = json.loads(answer["document"])
+        context.backup = document["snapshot"], claim(Path(document["directory"]))
     return answer
+
+
+@wraps(backup)
+async def end(_request: Any, context: Any) -> dict[str, Any]:
+    """End the backup that this administrator has begun, or, if it was refused, one that nobody has begun."""
+    snapshot, lock = context.backup or ("?", None)
+    if lock is not None:
+        mounted().close(lock)
+    return await backup(tree({"step": "end", "snapshot": snapshot}), context)
 
 
 def begin_backup() -> Request:
@@ -298,21 +319,22 @@ def begin_backup() -> Request:
     def model(state: Model) -> Answer:
         if state.snapshot is not None:
             return BUSY
-        state.snapshot = state.places()
+        state.snapshot, state.backup_of = state.places(), state.side
         return OK
 
-    body = always({"step": "begin"})
-    return Request(back_up, body, lambda answer, _: (answer["error_code"],), model, may_be_busy=True)
+    body = always({"step": "begin", "snapshot": None})
+    return Request(begin, body, lambda answer, _: (answer["error_code"],), model, may_be_busy=True)
 
 
 def end_backup() -> Request:
     """The end of a backup."""
 
     def model(state: Model) -> Answer:
-        state.snapshot = None
+        if state.backup_of == state.side:
+            state.snapshot = state.backup_of = None
         return OK
 
-    return Request(backup, always({"step": "end"}), lambda answer, _: (answer["error_code"],), model)
+    return Request(end, always({}), lambda answer, _: (answer["error_code"],), model)
 
 
 SIDES: dict[str, tuple[Request, ...]] = {
@@ -338,6 +360,6 @@ SIDES: dict[str, tuple[Request, ...]] = {
     "commit an offset of a for others": (commit_offset("others", "a", 2),),
     "forget loader": (forget_joint_group("loader"),),
     "begin a backup": (begin_backup(),),
-    "end a backup": (end_backup(),),
+    "make a backup": (begin_backup(), end_backup()),
 }
 """What two administrators do at once. Each does it in this order."""

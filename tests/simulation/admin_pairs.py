@@ -65,6 +65,7 @@ def serial_outcomes(one: tuple[Request, ...], other: tuple[Request, ...]) -> Ite
                 request = sides[side][len(answers[side])]
                 if is_refused and not (is_contested and request.may_be_busy):
                     break
+                model.side = side
                 answers[side].append(BUSY if is_refused else request.model(model))
             else:
                 yield outcome_of(model, answers)
@@ -102,14 +103,14 @@ class Administrators:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self.ids = {name: hosted.topic.id.bytes for name, hosted in stage.broker.catalog.topics.items()}
-        self._context: Any = SimpleNamespace(parts=stage.broker, pace=SlowPace())
 
     async def do(self, side: tuple[Request, ...]) -> list[Answer]:
         """Ask for one thing after the other."""
-        return [await self._ask(request) for request in side]
+        context = SimpleNamespace(parts=self._stage.broker, pace=SlowPace(), backup=None)
+        return [await self._ask(request, context) for request in side]
 
-    async def _ask(self, request: Request) -> Answer:
-        answer = await request.handler(request.body(self.ids), self._context)
+    async def _ask(self, request: Request, context: Any) -> Answer:
+        answer = await request.handler(request.body(self.ids), context)
         return request.read(answer, self._is_first)
 
     async def do_at_once(

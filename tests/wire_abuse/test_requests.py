@@ -117,7 +117,7 @@ def value_of(field: Field, version: int) -> st.SearchStrategy[Any]:
 
 
 REQUESTS = st.sampled_from(
-    [(ApiKey.INSPECT, 0), (ApiKey.BACKUP, 0), (ApiKey.CUT, 0), (ApiKey.SPANS, 0)]
+    [(ApiKey.INSPECT, 0), (ApiKey.BACKUP, 1), (ApiKey.CUT, 0), (ApiKey.SPANS, 0)]
     + [
         (api_key, version)
         for api_key, versions in advertised().items()
