@@ -10,6 +10,7 @@ never change again are hard links to the broker's own, if the file system is the
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,6 @@ from faircopy.backup.manifest import FILE, BadBackup, CopiedFile, Manifest, deco
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.paths import (
     delete_file,
-    delete_tree,
     exists,
     is_directory,
     link_file,
@@ -156,13 +156,17 @@ class Backup:
             sync_directory(directory)
         write_file(self._unfinished / FILE, encode_manifest(Manifest(self._cluster, made, self._done)))
         delete_file(self._unfinished / DONE)
-        final = self._directory / made
-        delete_tree(final)  # from the same second, and not finished: otherwise it would be the last one
+        final = self._free_path(made)
         rename_file(self._unfinished, final)
         sync_directory(self._directory)
         return Outcome(
             final, len(self._done), self._bytes["copied"], self._bytes["linked"], self._bytes["kept"]
         )
+
+    def _free_path(self, made: str) -> Path:
+        """Where to put what was made at this second: other backups of the same one stay."""
+        names = (made if number == 1 else f"{made}-{number}" for number in itertools.count(1))
+        return next(path for path in map(self._directory.joinpath, names) if not exists(path))
 
 
 def try_link(source: Path, target: Path) -> bool:

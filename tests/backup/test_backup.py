@@ -45,6 +45,17 @@ def test_a_backup_has_what_is_wanted(snapshot: Path, tmp_path: Path) -> None:
     assert find_backup(tmp_path / "b") == find_backup(outcome.path) == outcome.path
 
 
+def test_backups_of_one_second_are_all_kept(snapshot: Path, tmp_path: Path) -> None:
+    paths = []
+    for number in range(3):
+        (snapshot / TAIL).write_bytes(b"%d" % number * 1_000)
+        paths.append(back_up(snapshot, tmp_path / "b", "1").path)
+    assert [path.name for path in paths] == ["1", "1-2", "1-3"]
+    assert [(path / TAIL).read_bytes()[:1] for path in paths] == [b"0", b"1", b"2"]
+    assert backups_in(tmp_path / "b") == paths
+    assert find_backup(tmp_path / "b") == paths[-1]
+
+
 def test_another_file_system_gets_copies(
     snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
