@@ -1,8 +1,8 @@
 """A snapshot of the data directory at one moment, for `faircopy backup` to copy while the broker serves.
 
 faircopy-data/snapshot/          there while a backup copies it
-  lock                           held by the backup; a snapshot that nobody holds goes soon
-  unclaimed                      until the backup holds the lock, for which it has a minute
+  lock                           held by the backup; the broker removes a snapshot that nobody holds
+  unclaimed                      there until the backup holds the lock; it has a minute to take it
   files.json                     which files belong to it, and how many bytes of each
   journal/  log/  format.json    hard links: nothing that is deleted meanwhile is lost
   state.lmdb/                    a copy
@@ -66,7 +66,7 @@ def another_backup() -> NoSnapshot:
 
 
 class MadeSnapshot(NamedTuple):
-    """A snapshot for whoever asked for it: who knows `id` may remove it."""
+    """A snapshot as it is given to a backup, which removes it by its `id`."""
 
     id: str
     directory: Path
@@ -112,7 +112,7 @@ class Snapshots:
         self._is_at_work = asyncio.Lock()
 
     async def make(self) -> MadeSnapshot:
-        """Make a snapshot. The caller must claim it within a minute: so long, nobody else gets one.
+        """Make a snapshot, which the caller must claim within a minute. Until then nobody else gets one.
 
         Raises NoSnapshot, JournalFull, StorageFailure.
 
@@ -148,7 +148,7 @@ class Snapshots:
             await self._remove_if_free()
 
     async def _remove_if_free(self) -> bool:
-        """Remove any snapshot that no backup holds, or will. Returns whether there is none now."""
+        """Remove any snapshot that no backup holds or may still claim. Returns whether there is none now."""
         is_claimable = self._source.clock.monotonic_ms() < self._claimable_until_ms
         return await self._source.disk.run(remove_free, self._directory, is_claimable)
 
@@ -255,13 +255,13 @@ def delete_quickly(directory: Path) -> None:
 
 
 def remove_free(directory: Path, is_claimable: bool) -> bool:
-    """Remove a snapshot if nobody holds it, nor has time left to claim it. Returns whether there is none now.
+    """Remove a snapshot if nobody holds it, and nobody may still claim it. Returns whether there is none now.
     Blocks.
     """
     if not list_directory(directory):
         return True
     if is_claimable and exists(directory / UNCLAIMED):
-        return False  # without a look at the lock, which could be in the claimant's way
+        return False  # a try of the lock could be in the way of the backup that is about to claim it
     try:
         lock = mounted().lock(directory / LOCK)
     except BlockingIOError:

@@ -306,7 +306,7 @@ async def begin(request: Any, context: Any) -> dict[str, Any]:
 
 @wraps(backup)
 async def end(_request: Any, context: Any) -> dict[str, Any]:
-    """End the backup that this administrator has begun, or, if it was refused, one that nobody has begun."""
+    """End the backup that this administrator began; if it was refused, one that does not exist."""
     snapshot, lock = context.backup or ("?", None)
     if lock is not None:
         mounted().close(lock)
