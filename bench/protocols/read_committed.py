@@ -58,8 +58,10 @@ class CommittedPlanner(FetchPlanner):
         result = super().result_of(asked, partition)
         return result._replace(last_stable_offset=marked(partition).stable_offset)
 
-    def encode(self, version: int, correlation_id: int, results: list[FetchResult]) -> list[Any]:
-        pieces = super().encode(version, correlation_id, results)
+    def encode(
+        self, version: int, correlation_id: int, results: list[FetchResult], session_id: int
+    ) -> list[Any]:
+        pieces = super().encode(version, correlation_id, results, session_id)
         put_aborted(version, pieces, [self._aborted_in(result) for result in results if result.records])
         return pieces
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from faircopy.datalog.read import DamagedLog
-from faircopy.datalog.time_search import find_time
+from faircopy.datalog.time_search import find_latest, find_time
 from faircopy.errors import FaircopyError
 from faircopy.hosting.leader_epoch import check_leader_epoch
 from faircopy.hosting.read_your_commits import NotCaughtUp, catch_up
@@ -114,9 +114,11 @@ async def find(parts: Parts, partition: HostedPartition, timestamp: int) -> Body
     await catch_up(partition, parts.clock)
     if timestamp == LATEST:
         return place(partition, log.end_offset)
-    wanted = log.index.greatest_time_ms if timestamp == MAX_TIMESTAMP else timestamp
     async with parts.time_searches:
-        found = await find_time(log, parts.disk, wanted) if log.end_offset > log.start_offset else None
+        if timestamp == MAX_TIMESTAMP:
+            found = await find_latest(log, parts.disk)
+        else:
+            found = await find_time(log, parts.disk, timestamp)
     if found is None:
         return NOWHERE
     return place(partition, found.offset, found.timestamp_ms)

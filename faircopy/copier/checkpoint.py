@@ -21,7 +21,6 @@ from typing import NamedTuple
 from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
 from faircopy.copier.producers import ProducerState, SeenBatch
 from faircopy.datalog.epochs import Epochs
-from faircopy.datalog.index import NO_TIME_MS
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
@@ -33,10 +32,11 @@ _TRANSACTION = struct.Struct(">BqqIQQq")
 
 
 class Checkpoint(NamedTuple):
-    """The values that a partition has once: the journal position, offsets, the end of the data log, its
-    greatest message time, two fields of `PartitionState`, and from where on spans are known. Checkpoints of
-    format 3 have no epochs: all of theirs are 0. Before format 5, spans were not kept for the whole log: they
-    are known from where it ended.
+    """The values that a partition has once: the journal position, offsets, the end of the data log, two
+    fields of `PartitionState`, and from where on spans are known.
+
+    Checkpoints of format 3 have no epochs: all of theirs are 0. Before format 5, spans were not kept for the
+    whole log: they are known from where it ended. Before format 6, there was the greatest time of a message.
     """
 
     position: int
@@ -44,13 +44,12 @@ class Checkpoint(NamedTuple):
     next_offset: int
     log_segment_base: int | None
     log_byte: int
-    greatest_time_ms: int
     forgotten_producer_id: int = NOBODY
     epochs: Epochs = Epochs()
     spans_from: int = 0
 
 
-NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0, NO_TIME_MS)
+NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0)
 """The checkpoint of a partition that has never been checkpointed."""
 
 
@@ -63,6 +62,7 @@ def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
 def decode_checkpoint(value: bytes) -> Checkpoint:
     """The checkpoint in a stored value."""
     fields = json.loads(value)
+    fields.pop("greatest_time_ms", None)
     if "epochs" in fields:
         fields["epochs"] = Epochs.of(fields["epochs"])
     fields.setdefault("spans_from", fields["next_offset"])
@@ -177,7 +177,6 @@ def delete_partition(identity: bytes) -> list[Change]:
         "transactions",
         "spans",
         "offset_index",
-        "time_index",
         "log_segments",
     )
     return [DeletePrefix(table, identity) for table in tables]

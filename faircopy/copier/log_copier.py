@@ -289,13 +289,7 @@ class LogCopier:
         self.spans.known_from = checkpoint.spans_from
         base = checkpoint.log_segment_base
         end = LogEnd(base, checkpoint.log_byte) if base is not None else None
-        self.log.open(
-            end,
-            checkpoint.start_offset,
-            checkpoint.next_offset,
-            checkpoint.greatest_time_ms,
-            checkpoint.epochs,
-        )
+        self.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.epochs)
         self._checkpointed = self.log.first_base
 
     def recover(self, effect: Effect, recovered: Recovered) -> None:
@@ -357,12 +351,9 @@ class LogCopier:
         self.log.stamp()
         changes = self.spans.checkpoint()
         changes += self.log.index.checkpoint(self._snapshot_offset)
-        changes += self.log.ages.checkpoint()
+        changes += self.log.times.checkpoint()
         base = end.segment_base if self.log.end else None
-        greatest_time_ms = self.log.index.greatest_time_ms
-        return changes, Checkpoint(
-            0, 0, 0, base, end.byte, greatest_time_ms, spans_from=self.spans.known_from
-        )
+        return changes, Checkpoint(0, 0, 0, base, end.byte, spans_from=self.spans.known_from)
 
     async def sync(self) -> None:
         unsynced = self.log.take_unsynced()
@@ -380,7 +371,7 @@ class LogCopier:
     def stored(self) -> None:
         self.spans.stored()
         self.log.index.forget(self._snapshot_offset)
-        self.log.ages.stored()
+        self.log.times.stored()
         self._checkpointed = self._snapshot_base
         self._give_back()
 

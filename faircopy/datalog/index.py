@@ -1,28 +1,29 @@
 """The sparse index of a data log: from an offset, or a time, to a place in a segment file.
 
-It has one entry for about each 64 KiB of log, at the start of a batch. Entries made since the last checkpoint
-are in memory only; a checkpoint moves them to LMDB, together with the rest of what it stores (I6). Keys start
-with the partition's 20-byte identity.
+It divides the log into *stretches* of about 64 KiB, which begin with a batch. For each it has where it
+begins, and the latest time of its messages. Stretches made since the last checkpoint are in memory only; a
+checkpoint moves them to LMDB, together with the rest of what it stores (I6).
 
-    offset_index  identity, offset u64                  -> segment base offset u64, byte u64
-    time_index    identity, greatest time so far u64    -> offset u64 at or shortly before that time's batch
+    offset_index  identity, offset u64 -> segment base offset u64, byte u64, latest time i64 in milliseconds
+
+The identity has 20 bytes. Before format 6, times were not kept for each stretch: those are UNKNOWN_MS.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from itertools import islice
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from faircopy.storage.state_store import Change, Delete, DeleteRange, Put, StateStore
+from faircopy.datalog.segment import UNKNOWN_MS
+from faircopy.storage.state_store import Change, DeleteRange, Put, StateStore
 
+TABLE = "offset_index"
 INTERVAL_BYTES = 64 << 10
-TRIMMED_TIMES_MAX = 4096
 _OFFSET = struct.Struct(">Q")
 _PLACE = struct.Struct(">QQ")
-_TIME_BIAS = 1 << 63  # times may be negative; keys sort as unsigned
-NO_TIME_MS = -(1 << 63)
+_TIME = struct.Struct(">q")
 
 
 class Place(NamedTuple):
@@ -33,101 +34,89 @@ class Place(NamedTuple):
     byte: int
 
 
-def time_key(identity: bytes, time_ms: int) -> bytes:
-    """The key of a time in milliseconds. Keys of one partition sort by time, even for times before 1970."""
-    return identity + _OFFSET.pack(time_ms + _TIME_BIAS)
+class Stretch(NamedTuple):
+    """A part of a segment: where it starts, and a time that none of its messages is later than."""
+
+    place: Place
+    latest_ms: int
 
 
-def decode_place(key: bytes, value: bytes) -> Place:
-    """The place in a record of the offset index."""
-    return Place(_OFFSET.unpack(key[-8:])[0], *_PLACE.unpack(value))
+def decode_stretch(key: bytes, value: bytes) -> Stretch:
+    """The stretch in a record of the index."""
+    place = Place(_OFFSET.unpack(key[-8:])[0], *_PLACE.unpack_from(value))
+    return Stretch(
+        place, _TIME.unpack_from(value, _PLACE.size)[0] if len(value) > _PLACE.size else UNKNOWN_MS
+    )
 
 
 class SparseIndex:
     """The index of one data log."""
 
-    def __init__(self, identity: bytes, store: StateStore, greatest_time_ms: int = NO_TIME_MS) -> None:
+    def __init__(self, identity: bytes, store: StateStore) -> None:
         self._identity = identity
         self._store = store
         self._offsets: list[int] = []
         self._places: list[Place] = []
-        self._times: list[int] = []
-        self._time_offsets: list[int] = []
-        self._bytes_since_entry = INTERVAL_BYTES
-        self._stored_below = 0
-        self.greatest_time_ms = greatest_time_ms
+        self._latest_ms: list[int] = []
+        self._stretch_bytes = INTERVAL_BYTES
 
-    def add(self, offset: int, segment_base: int, byte: int, size: int, max_time_ms: int) -> None:
-        """Note a batch. Most batches leave no entry; the first batch of each segment always does."""
-        if self._bytes_since_entry >= INTERVAL_BYTES or byte == 0:
+    def add(self, offset: int, segment_base: int, byte: int, size: int, latest_ms: int) -> None:
+        """Note a batch. Most batches begin no stretch; the first batch of each segment always does."""
+        if self._stretch_bytes >= INTERVAL_BYTES or byte == 0:
             self._offsets.append(offset)
             self._places.append(Place(offset, segment_base, byte))
-            self._bytes_since_entry = 0
-        self._bytes_since_entry += size
-        if max_time_ms > self.greatest_time_ms:
-            self._note_time(max_time_ms)
-
-    def _note_time(self, time_ms: int) -> None:
-        self.greatest_time_ms = time_ms
-        # A checkpoint that is being stored must not change: a later time gets an entry of its own.
-        offset = max(self._offsets[-1] if self._offsets else 0, self._stored_below)
-        if self._time_offsets and self._time_offsets[-1] == offset:
-            self._times[-1] = time_ms
-        else:
-            self._times.append(time_ms)
-            self._time_offsets.append(offset)
+            self._latest_ms.append(latest_ms)
+            self._stretch_bytes = 0
+        elif latest_ms > self._latest_ms[-1]:
+            self._latest_ms[-1] = latest_ms
+        self._stretch_bytes += size
 
     def place_at_or_before(self, offset: int) -> Place | None:
-        """The last entry at or before `offset`."""
+        """The last start of a stretch at or before `offset`."""
         found = bisect_right(self._offsets, offset)
         if found:
             return self._places[found - 1]
-        stored = self._store.floor("offset_index", self._identity, self._identity + _OFFSET.pack(offset))
-        return decode_place(*stored) if stored else None
+        stored = self._store.floor(TABLE, self._identity, self._key(offset))
+        return decode_stretch(*stored).place if stored else None
 
-    def offset_before_time(self, time_ms: int) -> int | None:
-        """An offset at or shortly before the first batch of this time or later; None if there is none."""
-        if time_ms > self.greatest_time_ms:
-            return None
-        for _, value in self._store.scan("time_index", self._identity, time_key(self._identity, time_ms)):
-            return int(_OFFSET.unpack(value)[0])
-        return self._time_offsets[bisect_left(self._times, time_ms)]
+    def in_memory(self, segment_base: int) -> list[Stretch]:
+        """The newest stretches of a segment: those that are in memory."""
+        first = bisect_left(self._offsets, segment_base)
+        stretches = map(Stretch, self._places[first:], self._latest_ms[first:])
+        return [stretch for stretch in stretches if stretch.place.segment_base == segment_base]
+
+    def in_store(self, segment_base: int) -> Iterator[Stretch]:
+        """The stretches of a segment that are in the store. On any thread."""
+        for key, value in self._store.scan(TABLE, self._identity, self._key(segment_base)):
+            stretch = decode_stretch(key, value)
+            if stretch.place.segment_base != segment_base:
+                return
+            yield stretch
 
     def checkpoint(self, below: int) -> list[Change]:
-        """The changes that store the entries for offsets below `below`. Memory keeps them until `forget`."""
-        self._stored_below = below
-        changes: list[Change] = [
+        """The changes that store the stretches that begin below `below`, the end of the log. Memory keeps
+        them until `forget`.
+        """
+        # What is being stored must not change: the next batch begins a new stretch.
+        self._stretch_bytes = INTERVAL_BYTES
+        return [
             Put(
-                "offset_index",
-                self._identity + _OFFSET.pack(place.offset),
-                _PLACE.pack(place.segment_base, place.byte),
+                TABLE,
+                self._key(place.offset),
+                _PLACE.pack(place.segment_base, place.byte) + _TIME.pack(latest_ms),
             )
-            for place in self._places[: bisect_left(self._offsets, below)]
+            for place, latest_ms in zip(self._places, self._latest_ms, strict=True)
+            if place.offset < below
         ]
-        changes += [
-            Put(
-                "time_index",
-                time_key(self._identity, self._times[number]),
-                _OFFSET.pack(self._time_offsets[number]),
-            )
-            for number in range(bisect_left(self._time_offsets, below))
-        ]
-        return changes
 
     def forget(self, below: int) -> None:
-        """Drop from memory the entries that a checkpoint below this offset has stored."""
+        """Drop from memory the stretches that a checkpoint below this offset has stored."""
         count = bisect_left(self._offsets, below)
-        del self._offsets[:count], self._places[:count]
-        count = bisect_left(self._time_offsets, below)
-        del self._times[:count], self._time_offsets[:count]
+        del self._offsets[:count], self._places[:count], self._latest_ms[:count]
 
-    def trim(self, start_offset: int) -> list[Change]:
-        """The changes that drop entries of trimmed offsets. Times go a few thousand per call."""
-        changes: list[Change] = [
-            DeleteRange("offset_index", self._identity, self._identity + _OFFSET.pack(start_offset))
-        ]
-        for key, value in islice(self._store.scan("time_index", self._identity), TRIMMED_TIMES_MAX):
-            if _OFFSET.unpack(value)[0] >= start_offset:
-                break
-            changes.append(Delete("time_index", key))
-        return changes
+    def trim(self, start_offset: int) -> Change:
+        """The change that drops the stretches of trimmed offsets."""
+        return DeleteRange(TABLE, self._identity, self._key(start_offset))
+
+    def _key(self, offset: int) -> bytes:
+        return self._identity + _OFFSET.pack(offset)

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.datalog.ages import SegmentAges
 from faircopy.datalog.epochs import Epochs
-from faircopy.datalog.index import NO_TIME_MS, Place, SparseIndex
+from faircopy.datalog.index import Place, SparseIndex
 from faircopy.datalog.leftovers import Leftovers
 from faircopy.datalog.read import DamagedLog, ReadPlan
 from faircopy.datalog.segment import NO_EPOCHS, SUFFIX, LogSegment, file_name
+from faircopy.datalog.segment_times import SegmentTimes
 from faircopy.errors import FaircopyError, invariant
 from faircopy.storage.paths import list_files, make_directory
 from faircopy.storage.state_store import Change, StateStore
@@ -67,7 +67,7 @@ class DataLog:
         self._store = store
         self.segments: list[LogSegment] = []
         self.index = SparseIndex(identity, store)
-        self.ages = SegmentAges(identity, store)
+        self.times = SegmentTimes(identity, store)
         self._steady_ms = steady_ms
         self._must_roll = False
         self.start_offset = 0
@@ -85,9 +85,8 @@ class DataLog:
     # -- opening ---------------------------------------------------------------------------------------------
 
     def open(
-        self, end: LogEnd | None, start_offset: int, end_offset: int, greatest_time_ms: int = NO_TIME_MS,
-        epochs: Epochs = NO_EPOCHS,
-    ) -> None:  # fmt: skip
+        self, end: LogEnd | None, start_offset: int, end_offset: int, epochs: Epochs = NO_EPOCHS
+    ) -> None:
         """Open the log up to the checkpoint's end (I6), written under these leader epochs. The fold then
         writes again what follows, over what is there, and the `leftovers` are dropped last. Until then
         nothing is deleted, since the journal may turn out to be damaged. Blocks. Raises DamagedLog.
@@ -98,9 +97,9 @@ class DataLog:
         if end is not None:
             self.segments = [segment for segment in found if segment.base_offset <= end.segment_base]
             self._begin_again_at(end)
-            self.ages.restore(self.segments)
+            self.times.restore(self.segments)
         self.visible_end = end
-        self.index = SparseIndex(self.identity, self._store, greatest_time_ms)
+        self.index = SparseIndex(self.identity, self._store)
         self.start_offset, self.end_offset, self._placed_end_offset = start_offset, end_offset, end_offset
         self.trim(start_offset)  # a crash may have left trimmed segments, or brought them back
 
@@ -165,6 +164,7 @@ class DataLog:
             self.index.add(
                 batch.base_offset, batch.segment.base_offset, batch.byte, batch.size, batch.max_time_ms
             )
+            batch.segment.latest_ms = max(batch.segment.latest_ms, batch.max_time_ms)
             self.shown_bytes += batch.size
             self._recent.append(Place(batch.base_offset, batch.segment.base_offset, batch.byte))
         last = batches[-1]
@@ -196,12 +196,12 @@ class DataLog:
             self._unsynced = [unsynced[-1]]
         return unsynced
 
-    # -- ages ------------------------------------------------------------------------------------------------
+    # -- times -----------------------------------------------------------------------------------------------
 
     def stamp(self) -> int:
         """Note when segments were written. Returns the steady clock's time."""
         now_ms = self._steady_ms()
-        self.ages.stamp(self.segments, now_ms)
+        self.times.stamp(self.segments, now_ms)
         return now_ms
 
     def roll(self) -> None:
@@ -237,7 +237,7 @@ class DataLog:
         """
         gone = [segment for segment in self._gone if segment.base_offset < checkpointed]
         self._gone = self._gone[len(gone) :]
-        return gone, [*self.index.trim(checkpointed), self.ages.trim(checkpointed)] if gone else []
+        return gone, [self.index.trim(checkpointed), self.times.trim(checkpointed)] if gone else []
 
     def kept_segments(self) -> list[LogSegment]:
         """All segments that have a file, including those below the start."""
@@ -262,6 +262,10 @@ class DataLog:
         near = self.place_at_or_before(offset)
         segment = self.segment(near.segment_base)
         return ReadPlan(segment, near, offset, self.visible_bytes(segment))
+
+    def goes_on_after(self, plan: ReadPlan) -> bool:
+        """Whether messages are visible in later segments than the one that the plan reads."""
+        return self.visible_end is not None and plan.segment.base_offset < self.visible_end.segment_base
 
     def place_at_or_before(self, offset: int) -> Place:
         """The nearest known place at or before `offset`, which is in the log. Raises DamagedLog."""

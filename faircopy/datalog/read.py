@@ -43,8 +43,9 @@ def read_from_cache(segment: LogSegment, size: int, byte: int) -> bytes:
     return segment.file.read_cached(size, byte)
 
 
-def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
-    """Batches from the one that holds the plan's offset on. The first is whole (KIP-74); the last may be cut.
+def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt, *, may_exceed: bool = True) -> bytes:
+    """Batches from the one that holds the plan's offset on. The first is whole, the last may be cut. If the
+    first is larger than `max_bytes`, it comes alone if it `may_exceed` that, and otherwise nothing does.
 
     Raises DamagedLog, StorageFailure; NotCached as `read_at` does.
     """
@@ -53,16 +54,19 @@ def read_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> bytes:
         plan.segment, min(max(max_bytes, HEADER_BYTES), plan.visible_bytes - place.byte), place.byte
     )
     first = first_batch_bytes(plan, place, data)
-    return data if first <= len(data) else read_at(plan.segment, first, place.byte)
+    if first > max_bytes:
+        return read_at(plan.segment, first, place.byte) if may_exceed else b""
+    return data
 
 
-def find_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt) -> FileRange:
+def find_batches(plan: ReadPlan, max_bytes: int, read_at: ReadAt, *, may_exceed: bool = True) -> FileRange:
     """The file range that `read_batches` would read. Raises the same errors."""
     place = locate(plan, read_at)
+    size = min(max_bytes, plan.visible_bytes - place.byte)
     first = first_batch_bytes(plan, place, read_at(plan.segment, PLACE.size, place.byte))
-    return FileRange(
-        plan.segment.file, place.byte, max(min(max_bytes, plan.visible_bytes - place.byte), first)
-    )
+    if first > size:
+        size = first if may_exceed else 0
+    return FileRange(plan.segment.file, place.byte, size)
 
 
 def first_batch_bytes(plan: ReadPlan, place: Place, data: bytes) -> int:

@@ -12,6 +12,8 @@ from faircopy.wire.batch import HEADER_BYTES, BatchError, check_logged, read_hea
 
 SUFFIX = ".log"
 NO_EPOCHS = Epochs()
+NO_TIME_MS = -(1 << 63)
+UNKNOWN_MS = (1 << 63) - 1
 
 
 def file_name(base_offset: int) -> str:
@@ -26,12 +28,13 @@ class LogSegment:
     `checked` says which of its bytes may be served: those that this process wrote, and older ones once they
     are checked. `epochs` are the leader epochs that the older batches must carry, according to the
     checkpoint. `began_ms` and `written_ms` are the times of the first and the last write that were noted
-    (`datalog.ages`); they cover the first `stamped_bytes`.
+    (`datalog.segment_times`); they cover the first `stamped_bytes`. No visible message has a time after
+    `latest_ms`.
     """
 
     __slots__ = (
-        "_file", "base_offset", "began_ms", "checked", "epochs", "is_new", "path", "size", "stamped_bytes",
-        "written_ms",
+        "_file", "base_offset", "began_ms", "checked", "epochs", "is_new", "latest_ms", "path", "size",
+        "stamped_bytes", "written_ms",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +49,7 @@ class LogSegment:
         self.began_ms: int | None = None
         self.written_ms: int | None = None
         self.stamped_bytes = 0
+        self.latest_ms = NO_TIME_MS if is_new else UNKNOWN_MS
         self._file: File | None = None
 
     @classmethod

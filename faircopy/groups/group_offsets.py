@@ -247,7 +247,7 @@ class GroupOffsets:
         self._storing |= self._changed
         self._changed = set()
         changes = [self._change(group, place) for group, place in self._storing]
-        return changes, Checkpoint(0, 0, 0, None, 0, 0)
+        return changes, Checkpoint(0, 0, 0, None, 0)
 
     def _change(self, group: str, place: TopicIdPartition | None) -> Change:
         if place is None:

@@ -37,6 +37,7 @@ class HostedTopic:
         self.timestamp_after_max_ms = min(difference_ms, int(self.config("message.timestamp.after.max.ms")))
         has_limits = min(self.timestamp_before_max_ms, self.timestamp_after_max_ms) < INT64_MAX
         self.has_timestamp_limits = has_limits and not self.has_log_append_time
+        self.has_limit_before = self.has_timestamp_limits and self.timestamp_before_max_ms < INT64_MAX
         self.acks_expected_offsets = self.config("transactional.ack.offset") == "expected"
         for partition in self.partitions:
             partition.log.segment_bytes = int(self.config("segment.bytes"))

@@ -76,7 +76,7 @@ class Checkpointing:
 
     async def _make(self, state: PartitionState) -> None:
         folded = Checkpoint(
-            state.position, state.start_offset, state.next_offset, None, 0, 0,
+            state.position, state.start_offset, state.next_offset, None, 0,
             state.forgotten_producer_id, state.epochs,
         )  # fmt: skip
         needed = min(state.position, state.first_needed_position)
@@ -89,7 +89,6 @@ class Checkpointing:
             checkpoint = folded._replace(
                 log_segment_base=end.log_segment_base,
                 log_byte=end.log_byte,
-                greatest_time_ms=end.greatest_time_ms,
                 spans_from=end.spans_from,
             )
             await self._store.write([*changes, *more, encode_checkpoint(self._identity, checkpoint)])

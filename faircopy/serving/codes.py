@@ -10,7 +10,7 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import TooManyPartitions
 from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import InTransaction, NoOpenTransaction
-from faircopy.wire.batch import CorruptBatch, InvalidBatch, OldMagic
+from faircopy.wire.batch import CorruptBatch, InvalidBatch, InvalidTimestamp, OldMagic
 from faircopy.wire.compression import RecordsError, TooLargeError
 from faircopy.wire.error_codes import ErrorCode
 
@@ -27,6 +27,7 @@ CODES: tuple[tuple[type[FaircopyError], ErrorCode], ...] = (
     (CorruptBatch, ErrorCode.CORRUPT_MESSAGE),
     (OldMagic, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
     (InvalidBatch, ErrorCode.INVALID_RECORD),
+    (InvalidTimestamp, ErrorCode.INVALID_TIMESTAMP),
     (TooLargeError, ErrorCode.MESSAGE_TOO_LARGE),
     (RecordsError, ErrorCode.INVALID_RECORD),
     (StaleEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),

@@ -42,7 +42,7 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 5
+FORMAT = 6
 OLDEST_FORMAT = 3
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"

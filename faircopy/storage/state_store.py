@@ -37,7 +37,6 @@ TABLES = (
     "checkpoints",
     "producers",
     "offset_index",
-    "time_index",
     "spans",
     "log_segments",
     "group_offsets",

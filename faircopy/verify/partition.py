@@ -14,7 +14,8 @@ from pathlib import Path
 
 from faircopy.copier.checkpoint import Checkpoint, decode_checkpoint, restore
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect, PartitionState
-from faircopy.datalog.index import decode_place
+from faircopy.datalog.index import decode_stretch
+from faircopy.datalog.segment_times import stored_latest_ms
 from faircopy.errors import FaircopyError, InvariantViolation
 from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
@@ -62,9 +63,10 @@ class PartitionCheck:
         files.finish()
 
     def _derived(self, checkpoint: Checkpoint | None) -> Derived:
-        places = [decode_place(*stored) for stored in self._store.scan("offset_index", self._identity)]
         spans = SpanCheck(stored_spans(self._store, self._identity), checkpoint)
-        return Derived({place.offset: place[1:] for place in places}, spans)
+        stretches = [decode_stretch(*stored) for stored in self._store.scan("offset_index", self._identity)]
+        latest_ms = dict(stored_latest_ms(self._store, self._identity))
+        return Derived({stretch.place.offset: stretch for stretch in stretches}, latest_ms, spans)
 
     # -- the journal -----------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.copier.checkpoint import Checkpoint
-from faircopy.datalog.segment import file_name
+from faircopy.datalog.index import Place, Stretch
+from faircopy.datalog.segment import UNKNOWN_MS, file_name
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_files import DamagedLogFile, LogFile, ShownBatch, base_offset_of, log_files
 from faircopy.verify.span_check import SpanCheck
@@ -25,10 +26,18 @@ class Expected(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """A log's data in the state store: places (segment, byte) by offset, and spans."""
+    """A log's data in the state store: the stretches of its index by their offsets, times that no message is
+    later than by the base offsets of segments, and spans.
+    """
 
-    places: dict[int, tuple[int, int]]
+    stretches: dict[int, Stretch]
+    latest_ms: dict[int, int]
     spans: SpanCheck
+
+
+def base_of(batch: ShownBatch) -> int:
+    """The base offset of the segment that has a batch."""
+    return base_offset_of(batch.path) or 0
 
 
 class PartitionLog:
@@ -96,7 +105,7 @@ class PartitionLog:
 
     def check(self, expected: Iterator[Expected], derived: Derived) -> None:
         """Read the log, and compare it with its journal and the state store. Exhausts `expected`."""
-        places = dict(derived.places)
+        stretches, latest_ms = dict(derived.stretches), UNKNOWN_MS
         wanted = next(expected, None)
         for batch in self.batches():
             offset = batch.header.base_offset
@@ -105,12 +114,16 @@ class PartitionLog:
             if wanted is not None and wanted.offset < batch.next_offset:
                 self._compare(batch, wanted)
                 wanted = next(expected, None)
-            self._check_place(batch, places.pop(offset, None))
+            stretch = stretches.pop(offset, None)
+            if stretch is not None:
+                self._check_place(batch, stretch.place)
+                latest_ms = stretch.latest_ms
+            self._check_time(batch, min(latest_ms, derived.latest_ms.get(base_of(batch), UNKNOWN_MS)))
             self._check_span(batch, derived.spans)
         for _ in expected:
             pass
         if not self.findings:
-            self._check_rest(places)
+            self._check_rest(stretches)
             for fault in derived.spans.faults():
                 self._note(self.directory, None, fault)
 
@@ -121,10 +134,15 @@ class PartitionLog:
                 batch.path, batch.byte, f"I1: not the batch that the journal has for offset {wanted.offset}"
             )
 
-    def _check_place(self, batch: ShownBatch, place: tuple[int, int] | None) -> None:
-        if place is not None and place != (base_offset_of(batch.path), batch.byte):
+    def _check_place(self, batch: ShownBatch, place: Place) -> None:
+        if place[1:] != (base_of(batch), batch.byte):
+            self._note(batch.path, batch.byte, f"the offset index has {place[1:]} for offset {place.offset}")
+
+    def _check_time(self, batch: ShownBatch, latest_ms: int) -> None:
+        time_ms = batch.header.max_timestamp_ms
+        if time_ms > latest_ms:
             self._note(
-                batch.path, batch.byte, f"the offset index has {place} for offset {batch.header.base_offset}"
+                batch.path, batch.byte, f"a message has time {time_ms}, and the index none after {latest_ms}"
             )
 
     def _check_span(self, batch: ShownBatch, spans: SpanCheck) -> None:

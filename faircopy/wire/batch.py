@@ -34,7 +34,10 @@ assert HEADER.size == HEADER_BYTES
 PLACE = struct.Struct(">qi")  # base offset and length: enough to step from batch to batch
 LENGTH_OVERHEAD_BYTES = 12
 MAGIC_OFFSET = 16
+CRC_OFFSET = 17
 CRC_START = 21
+ATTRIBUTES_OFFSET = 21
+MAX_TIMESTAMP_OFFSET = 35
 SMALLEST_RECORD_BYTES = 7  # its own length, and one byte for each field
 
 COMPRESSION_MASK = 0x07
@@ -44,6 +47,8 @@ CONTROL = 0x20
 
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
+_INT16 = struct.Struct(">h")
+_UINT32 = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):
@@ -100,6 +105,10 @@ class InvalidBatch(BatchError):
     """The batch is complete, but its content is not allowed."""
 
 
+class InvalidTimestamp(BatchError):
+    """The batch has times that no producer may send."""
+
+
 def read_header(buffer: bytes | memoryview | bytearray, at: int = 0) -> BatchHeader:
     """The header of the batch that starts at byte `at`; nothing is checked."""
     return BatchHeader._make(HEADER.unpack_from(buffer, at))
@@ -109,7 +118,7 @@ def check_produced(batch: memoryview) -> BatchHeader:
     """Check one batch from a producer, and return its header. This does not look at the records:
     `wire/record_count.py` counts them.
 
-    Raises OldMagic, CorruptBatch or InvalidBatch.
+    Raises OldMagic, CorruptBatch, InvalidBatch or InvalidTimestamp.
     """
     if len(batch) < HEADER_BYTES:
         if len(batch) > MAGIC_OFFSET and batch[MAGIC_OFFSET] < 2:
@@ -128,6 +137,10 @@ def check_produced(batch: memoryview) -> BatchHeader:
         raise CorruptBatch("record batch does not match its CRC")
     if header.attributes & CONTROL:
         raise InvalidBatch("control batches are not for producers to send")
+    if header.attributes & LOG_APPEND_TIME:
+        raise InvalidTimestamp(
+            "a producer's record batch has the timestamp type LogAppendTime: send CreateTime"
+        )
     if header.records <= 0 or header.last_offset_delta != header.records - 1:
         raise InvalidBatch(
             f"record batch counts {header.records} records, but its last offset delta is "
@@ -173,13 +186,21 @@ def placed_prefix(base_offset: int, length: int, leader_epoch: int) -> bytes:
 
 
 def with_log_append_time(batch: memoryview, now_ms: int) -> bytearray:
-    """A copy of `batch` stamped with the broker's time, for topics with message.timestamp.type=LogAppendTime.
+    """A copy of `batch` stamped with the broker's time, for topics with timestamps of type LogAppendTime."""
+    return _with_max_timestamp(
+        batch, now_ms, _INT16.unpack_from(batch, ATTRIBUTES_OFFSET)[0] | LOG_APPEND_TIME
+    )
 
-    The stamp lies inside the CRC, so the CRC is computed again.
-    """
-    stamped = bytearray(batch)
-    attributes = struct.unpack_from(">h", stamped, 21)[0] | LOG_APPEND_TIME
-    struct.pack_into(">h", stamped, 21, attributes)
-    _INT64.pack_into(stamped, 35, now_ms)
-    struct.pack_into(">I", stamped, 17, crc32c(memoryview(stamped)[CRC_START:]))
-    return stamped
+
+def with_max_timestamp(batch: memoryview, max_timestamp_ms: int) -> bytearray:
+    """A copy of `batch` whose header has this greatest timestamp."""
+    return _with_max_timestamp(batch, max_timestamp_ms, _INT16.unpack_from(batch, ATTRIBUTES_OFFSET)[0])
+
+
+def _with_max_timestamp(batch: memoryview, max_timestamp_ms: int, attributes: int) -> bytearray:
+    # Both fields lie inside the CRC, so the CRC is computed again.
+    copied = bytearray(batch)
+    _INT16.pack_into(copied, ATTRIBUTES_OFFSET, attributes)
+    _INT64.pack_into(copied, MAX_TIMESTAMP_OFFSET, max_timestamp_ms)
+    _UINT32.pack_into(copied, CRC_OFFSET, crc32c(memoryview(copied)[CRC_START:]))
+    return copied

@@ -9,8 +9,8 @@ Request; v12 is flexible (compact lengths, tagged fields at each end):
                     last fetched epoch i32 (v12+), log start offset i64 (v5+), partition max bytes i32
     forgotten topics (v7+), rack id (v11+)
 
-The reader ignores all that follows the topics: there are no fetch sessions (KIP-227: the answer is always
-session id 0), so nothing can be forgotten, and there are no preferred replicas. Response:
+Forgotten topics are read if the session goes on (KIP-227): otherwise there is nothing to forget. The rack is
+ignored, since there are no preferred replicas. Response:
 
     throttle time i32 ms
     error i16 and session id i32 (v7+)
@@ -94,7 +94,9 @@ class DivergingEpoch(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """A Fetch request. `session_id` is 0 and `session_epoch` -1 if the client names no session."""
+    """A Fetch request. `session_id` is 0 and `session_epoch` -1 if the client names no session. `forgotten`
+    has the partitions, as topic and number, that leave the session.
+    """
 
     max_wait_ms: int
     min_bytes: int
@@ -102,6 +104,7 @@ class FetchRequest(NamedTuple):
     session_id: int
     session_epoch: int
     partitions: list[FetchPartition]
+    forgotten: list[tuple[str, int]]
 
 
 class FetchResult(NamedTuple):
@@ -121,8 +124,7 @@ class FetchResult(NamedTuple):
 
 
 def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest:
-    """The request whose body starts at byte `at`, including its topics but nothing after them. Raises
-    MalformedMessage."""
+    """The request whose body starts at byte `at`. Raises MalformedMessage."""
     try:
         return _read(version, frame, at)
     except CUT_SHORT as error:
@@ -137,13 +139,16 @@ def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
     if version >= _SESSIONS_FROM:
         session = _SESSION.unpack_from(frame, at)
         at += _SESSION.size
-    read_topics = _flexible_topics if version >= _FLEXIBLE_FROM else _fixed_topics
+    is_flexible = version >= _FLEXIBLE_FROM
     partitions: list[FetchPartition] = []
-    read_topics(version, frame, at, partitions)
-    return FetchRequest(max_wait_ms, min_bytes, max_bytes, *session, partitions)
+    at = (_flexible_topics if is_flexible else _fixed_topics)(version, frame, at, partitions)
+    forgotten: list[tuple[str, int]] = []
+    if session[1] > 0:
+        (_flexible_forgotten if is_flexible else _fixed_forgotten)(frame, at, forgotten)
+    return FetchRequest(max_wait_ms, min_bytes, max_bytes, *session, partitions, forgotten)
 
 
-def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
+def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> int:
     topics, at = read_compact_count(frame, at)
     budget = ElementBudget()
     for _ in range(budget.take(topics)):
@@ -155,9 +160,10 @@ def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[Fetch
             at = skip_tags(frame, at + _ASKED_V12.size)
             into.append(FetchPartition(topic, index, epoch, offset, max_bytes, last_epoch))
         at = skip_tags(frame, at)
+    return at
 
 
-def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> None:
+def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> int:
     layout = _ASKED_V9 if version >= _LEADER_EPOCH_FROM else _ASKED_V5 if version >= 5 else _ASKED_V4
     topics, at = read_count(frame, at)
     budget = ElementBudget()
@@ -168,6 +174,33 @@ def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPart
         for _ in range(budget.take(count)):
             into.append(_asked(version, topic, layout.unpack_from(frame, at)))
             at += layout.size
+    return at
+
+
+def _flexible_forgotten(frame: memoryview, at: int, into: list[tuple[str, int]]) -> None:
+    topics, at = read_compact_count(frame, at)
+    budget = ElementBudget()
+    for _ in range(budget.take(topics)):
+        name, at = read_compact_text(frame, at)
+        count, at = read_compact_count(frame, at)
+        at = _put_forgotten(frame, at, _named(name), budget.take(count), into)
+        at = skip_tags(frame, at)
+
+
+def _fixed_forgotten(frame: memoryview, at: int, into: list[tuple[str, int]]) -> None:
+    topics, at = read_count(frame, at)
+    budget = ElementBudget()
+    for _ in range(budget.take(topics)):
+        name, at = read_text(frame, at)
+        count, at = read_count(frame, at)
+        at = _put_forgotten(frame, at, _named(name), budget.take(count), into)
+
+
+def _put_forgotten(frame: memoryview, at: int, topic: str, count: int, into: list[tuple[str, int]]) -> int:
+    for _ in range(count):
+        into.append((topic, _INT32.unpack_from(frame, at)[0]))
+        at += _INT32.size
+    return at
 
 
 def _asked(version: int, topic: str, values: tuple[int, ...]) -> FetchPartition:
@@ -183,16 +216,20 @@ def _named(name: str | None) -> str:
 
 
 def encode_fetch_response(
-    version: int, correlation_id: int, results: Iterable[FetchResult], error_code: int = 0
+    version: int,
+    correlation_id: int,
+    results: Iterable[FetchResult],
+    error_code: int = 0,
+    session_id: int = 0,
 ) -> list[Any]:
     """The response as a list of pieces. The first piece is a buffer that starts with the length prefix;
     records are not copied.
 
     A plain tuple can stand in for a `FetchResult`. Neighbouring results of one topic are grouped.
-    `error_code` is for the whole request (v7+).
+    `error_code` and `session_id` are for the whole request (v7+).
     """
     grouped = [(topic, list(rows)) for topic, rows in groupby(results, itemgetter(0))]
-    head = _response_head(version, correlation_id, error_code)
+    head = _response_head(version, correlation_id, error_code, session_id)
     buffers: list[Any] = [head]
     if version >= _FLEXIBLE_FROM:
         _put_flexible(buffers, grouped)
@@ -204,11 +241,11 @@ def encode_fetch_response(
     return buffers
 
 
-def _response_head(version: int, correlation_id: int, error_code: int) -> bytearray:
+def _response_head(version: int, correlation_id: int, error_code: int, session_id: int) -> bytearray:
     if version >= _FLEXIBLE_FROM:
-        return bytearray(_HEAD_V12.pack(0, correlation_id, 0, 0, error_code, 0))
+        return bytearray(_HEAD_V12.pack(0, correlation_id, 0, 0, error_code, session_id))
     if version >= _SESSIONS_FROM:
-        return bytearray(_HEAD_V7.pack(0, correlation_id, 0, error_code, 0))
+        return bytearray(_HEAD_V7.pack(0, correlation_id, 0, error_code, session_id))
     return bytearray(_HEAD_V4.pack(0, correlation_id, 0))
 
 

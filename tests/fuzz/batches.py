@@ -8,13 +8,15 @@ from typing import Any
 import cramjam
 from crc32c import crc32c
 
-from faircopy.datalog.time_search import find_in_batch
+from faircopy.datalog.time_search import TimedOffset, find_in_batch
 from faircopy.wire.batch import (
+    ATTRIBUTES_OFFSET,
     COMPRESSION_MASK,
     CRC_START,
     HEADER,
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
+    LOG_APPEND_TIME,
     BatchError,
     BatchHeader,
     check_logged,
@@ -24,8 +26,9 @@ from faircopy.wire.batch import (
     with_log_append_time,
 )
 from faircopy.wire.compression import RecordsError, decompress
-from faircopy.wire.record_count import CountingBudget, RecordCounter, is_counted
+from faircopy.wire.record_count import CountingBudget, RecordCounter, count_records
 from faircopy.wire.records import decode_records, varint
+from faircopy.wire.timestamps import TimeRange, TimestampClaim, TimestampRange
 from tests.fuzz.choices import Choices
 
 DECOMPRESSED_BYTES_MAX = 1 << 20
@@ -116,29 +119,47 @@ def signed(batch: bytes) -> bytes:
     return bytes(changed)
 
 
+def as_sent(batch: bytes) -> bytes:
+    """The batch as a producer may send it: only the broker says LogAppendTime."""
+    if len(batch) < HEADER_BYTES or not batch[ATTRIBUTES_OFFSET + 1] & LOG_APPEND_TIME:
+        return batch
+    changed = bytearray(batch)
+    changed[ATTRIBUTES_OFFSET + 1] ^= LOG_APPEND_TIME
+    return signed(bytes(changed))
+
+
 def check_batch(batch: bytes) -> bool:
     """Do with a batch what Produce and all readers of the log do; whether it is taken."""
+    batch = as_sent(batch)
     view = memoryview(batch)
     try:
-        if not is_counted(view, check_produced(view), CountingBudget()):
+        header = check_produced(view)
+        if not count_records(view, header, CountingBudget(), TimestampClaim(header)):
             return False
+        decoded = TimestampRange(header)
+        count_records(view, header, CountingBudget(), decoded)
     except (BatchError, RecordsError):
         return False
-    check_in_pieces(batch)
+    check_in_pieces(batch, decoded.range)
     for kept in (batch, bytes(with_log_append_time(memoryview(batch), NOW_MS))):
         check_kept(kept)
     return True
 
 
-def check_in_pieces(batch: bytes) -> None:
-    """What was counted at once is counted in pieces as well."""
+def check_in_pieces(batch: bytes, times: TimeRange) -> None:
+    """What was counted at once is counted in pieces as well, and a claim is believed if it is true."""
     header = read_header(batch)
     section = decompress(header.attributes & COMPRESSION_MASK, batch[HEADER_BYTES:], DECOMPRESSED_BYTES_MAX)
     size = 1 + header.crc % 40
-    counter = RecordCounter(header.records)
-    for at in range(0, len(section), size):
-        counter.feed(section[at : at + size])
-    counter.finish()
+    claim, decoded = TimestampClaim(header), TimestampRange(header)
+    for counter in (RecordCounter(header.records, claim), RecordCounter(header.records, decoded)):
+        for at in range(0, len(section), size):
+            counter.feed(section[at : at + size])
+        counter.finish()
+    assert decoded.range == times
+    assert claim.borne_out(needs_least=True) in {None, times}
+    least_or_base = TimeRange(header.base_timestamp_ms, times.greatest_ms)
+    assert claim.borne_out(needs_least=False) in {None, least_or_base}
 
 
 def check_kept(batch: bytes) -> None:
@@ -146,19 +167,18 @@ def check_kept(batch: bytes) -> None:
     header = read_header(batch)
     logged = placed_prefix(BASE_OFFSET, header.length, 0) + batch[16:]
     header = check_logged(logged, BASE_OFFSET, range(1))
-    read = 0
+    times = None
     try:
-        for record in decode_records(logged, DECOMPRESSED_BYTES_MAX):
-            assert record.offset == BASE_OFFSET + read
-            assert record.timestamp_ms in INT64
-            read += 1
-        assert read == header.records, "as many as were counted"
+        records = list(decode_records(logged, DECOMPRESSED_BYTES_MAX))
+        assert [record.offset for record in records] == [*range(BASE_OFFSET, BASE_OFFSET + header.records)]
+        times = [TimedOffset(record.offset, record.timestamp_ms) for record in records]
     except RecordsError:
         pass
     for time_ms in (header.max_timestamp_ms, header.base_timestamp_ms, INT64[-1]):
         found = find_in_batch(logged, header, time_ms, BASE_OFFSET)
-        assert BASE_OFFSET <= found.offset <= header.last_offset
-        assert found.timestamp_ms in INT64
+        assert found is None or (found.offset <= header.last_offset and found.timestamp_ms in INT64)
+        if times is not None:
+            assert found == next((each for each in times if each.timestamp_ms >= time_ms), None)
 
 
 def feed_compressed(data: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from faircopy.publish.columns import decode
 from faircopy.publish.record_run import LoggedBatch, Source
 from faircopy.wire.batch import BatchError, check_produced, placed_prefix, read_header
-from tests.fuzz.batches import DECOMPRESSED_BYTES_MAX, odd_batch, signed
+from tests.fuzz.batches import DECOMPRESSED_BYTES_MAX, as_sent, odd_batch, signed
 from tests.fuzz.choices import Choices
 from tests.unit.publish.publish_oracle import Row, loop_over
 
@@ -22,7 +22,7 @@ def feed_batches(data: bytes) -> bool:
     while len(log) < BATCHES_MAX and not choices.is_over:
         batch = signed(odd_batch(choices) if choices.number() % 2 else choices.some())
         try:
-            header = check_produced(memoryview(batch))
+            header = check_produced(memoryview(as_sent(batch)))
         except BatchError:
             continue
         placed = placed_prefix(next_offset, header.length, 0) + batch[16:]

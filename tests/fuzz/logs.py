@@ -11,7 +11,7 @@ from faircopy.datalog.index import Place, SparseIndex
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.read import DamagedLog, find_batches, read_batches, read_from_disk
 from faircopy.datalog.segment import file_name
-from faircopy.datalog.time_search import find_in_segment
+from faircopy.datalog.time_search import find_in_segment, find_latest_in_segment, search_of
 from faircopy.storage.failures import StorageFailure
 from faircopy.storage.state_store import Put
 from faircopy.storage.system import mount
@@ -86,7 +86,7 @@ def feed_files(data: bytes) -> bool:
         verify_all()
         log = DataLog(LOG, IDENTITY, new_store(INDEX), 1 << 20)
         with refusals() as refused:
-            log.open(END, 0, END_OFFSET, GREATEST_TIME_MS, EPOCHS)
+            log.open(END, 0, END_OFFSET, EPOCHS)
             for offset, size in reads:
                 with refusals(refused):
                     check_read(log, offset, size)
@@ -130,15 +130,16 @@ def check_shown(data: bytes, offset: int) -> None:
 
 def check_search(log: DataLog, time_ms: int) -> None:
     """As ListOffsets searches."""
-    offset = log.index.offset_before_time(time_ms)
-    if offset is None:
-        return
-    while (plan := log.plan_read(offset)) is not None:
-        found, offset = find_in_segment(plan, time_ms)
+    latest = None
+    for segment in log.segments:
+        latest = find_latest_in_segment(search_of(log, segment), latest)
+    assert latest is not None and latest.timestamp_ms == GREATEST_TIME_MS
+    for segment in log.segments:
+        found = find_in_segment(search_of(log, segment), time_ms)
         if found is not None:
             assert found.timestamp_ms >= time_ms
             return
-    raise AssertionError("there are messages of that time")
+    assert time_ms > GREATEST_TIME_MS
 
 
 def verify_all() -> None:

@@ -134,12 +134,11 @@ def read_partition(contents: Contents, choices: Choices) -> None:
 
 
 def read_indexes(contents: Contents, choices: Choices) -> None:
-    """The indexes of a log, as readers ask for places and times."""
-    for table in ("offset_index", "time_index"):
-        put(contents, table, choices)
-    index = SparseIndex(IDENTITY, new_store(contents), 1 << 40)
+    """The index of a log, as readers ask for places and times."""
+    put(contents, "offset_index", choices)
+    index = SparseIndex(IDENTITY, new_store(contents))
     index.place_at_or_before(choices.number(8))
-    index.offset_before_time(choices.signed(8))
+    list(index.in_store(choices.number(8)))
     index.trim(choices.number(8))
 
 
@@ -181,7 +180,7 @@ def read_cluster(contents: Contents, choices: Choices) -> None:
 
 
 SOUND_CHECKPOINT = json.dumps(
-    json.loads(encode_checkpoint(IDENTITY, Checkpoint(0, 0, 0, None, 0, 0)).value)
+    json.loads(encode_checkpoint(IDENTITY, Checkpoint(0, 0, 0, None, 0)).value)
 ).encode()
 READERS: list[Callable[[Contents, Choices], None]] = [
     read_partition,

@@ -13,7 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from faircopy.api.cut import SCHEMA as CUT
 from faircopy.api.end_txn import SCHEMA as END_TXN
@@ -32,7 +33,7 @@ from tests.upgrade.make_old_directory import SETTINGS, TOPICS, committed, read, 
 
 HERE = Path(__file__).parent
 OLD, NEW = b"FCJSEG01", b"FCJSEG02"
-UPGRADES = "this start upgrades it to format 5"
+UPGRADES = "this start upgrades it to format 6"
 SHOWN_BYTES = 32
 
 
@@ -80,7 +81,7 @@ class Found:
         return findings
 
 
-@pytest.fixture(params=[("killed", 3), ("stopped", 3), ("killed", 4), ("stopped", 4)])
+@pytest.fixture(params=[(end, version) for version in (3, 4, 5) for end in ("killed", "stopped")])
 def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
     return Found(tmp_path, *request.param)
 
@@ -134,13 +135,13 @@ def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
     assert read_format(found.data / "format.json").version == found.version
     with found.broker() as broker:
         assert UPGRADES in broker.log
-        assert broker.log.index(UPGRADES) < broker.log.index(f"was upgraded from format {found.version} to 5")
+        assert broker.log.index(UPGRADES) < broker.log.index(f"was upgraded from format {found.version} to 6")
         assert "is stopped" not in broker.log
         check_content(broker.address, found)
         assert committed(broker.address) == found.known["offset"]
         commit_more(broker.address, found, 1)
         broker.kill()
-        assert read_format(found.data / "format.json").version == 5
+        assert read_format(found.data / "format.json").version == 6
         after = found.segments()
         assert set(after.values()) == {magic_before, NEW}
         assert all(after[path] == magic for path, magic in before.items())
@@ -169,6 +170,49 @@ def test_what_was_written_before_is_one_cut(tmp_path: Path, version: int) -> Non
             assert cut(broker.address, past) == {name: end + 1 for name, end in past.items()}
             broker.restart(kill=False)
         broker.kill()
+
+
+def test_messages_of_before_are_found_by_time(found: Found) -> None:
+    """The index has no times of theirs."""
+    with found.broker() as broker:
+        check_times(broker.address)
+        commit_more(broker.address, found, 1)
+        check_times(broker.address)
+        broker.restart(kill=False)
+        check_times(broker.address)
+        broker.kill()
+
+
+def check_times(address: str) -> None:
+    """Compare what is found by time with all messages there are."""
+    settings = {"bootstrap.servers": address, "group.id": "times", "enable.auto.commit": False}
+    consumer, seeker = Consumer(settings), Consumer(settings)  # a fetch that waits holds up what follows it
+    admin = AdminClient({"bootstrap.servers": address})
+    for topic, partitions in TOPICS.items():
+        for partition in range(partitions):
+            times = times_of(consumer, topic, partition)
+            for wanted in sorted({*times, times[0] - 1, max(times) + 1}):
+                (asked,) = seeker.offsets_for_times([TopicPartition(topic, partition, wanted)], 60)
+                later = [offset for offset, time in enumerate(times) if time >= wanted]
+                assert asked.offset == (later[0] if later else OFFSET_END)
+            place = TopicPartition(topic, partition)
+            latest = admin.list_offsets({place: OffsetSpec.max_timestamp()})[place].result(60)
+            assert (latest.offset, latest.timestamp) == (times.index(max(times)), max(times))
+    consumer.close()
+    seeker.close()
+
+
+def times_of(consumer: Consumer, topic: str, partition: int) -> list[int]:
+    """The times of all messages of a partition."""
+    place = TopicPartition(topic, partition, 0)
+    consumer.assign([place])
+    _, end = consumer.get_watermark_offsets(place, 60)
+    times: list[int] = []
+    while len(times) < end:
+        message = consumer.poll(60)
+        assert message is not None and message.error() is None
+        times.append(message.timestamp()[1])
+    return times
 
 
 def cut(address: str, starts: dict[str, int]) -> dict[str, int]:

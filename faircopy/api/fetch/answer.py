@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, NamedTuple
 
+from faircopy.api.fetch.sessions import Asking, SessionRefused
 from faircopy.cluster.topics import UnknownTopic
 from faircopy.datalog.check import check_up_to
 from faircopy.datalog.epochs import UNDEFINED, EpochEnd
@@ -25,7 +26,6 @@ from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.fetch import (
     DivergingEpoch,
     FetchPartition,
-    FetchRequest,
     FetchResult,
     encode_fetch_response,
 )
@@ -61,6 +61,27 @@ class ToRead(NamedTuple):
     max_bytes: int
 
 
+class Room:
+    """The room in a response, while partitions are read into it one by one (KIP-74). It takes the first
+    batch in any case, so that a large one can't block a reader; what else does not fit is left out.
+    """
+
+    def __init__(self, left_bytes: int) -> None:
+        self._left_bytes = left_bytes
+        self._is_empty = True
+
+    def for_partition(self, max_bytes: int) -> tuple[int, bool]:
+        """How many bytes of a partition there is room for, of `max_bytes`, and whether its first batch may
+        exceed that.
+        """
+        return min(max_bytes, self._left_bytes), self._is_empty
+
+    def take(self, size_bytes: int) -> None:
+        """Note what was read."""
+        self._left_bytes = max(0, self._left_bytes - size_bytes)
+        self._is_empty = self._is_empty and not size_bytes
+
+
 class FetchPlanner:
     """Decides what a reader gets and what it is told. Both isolation levels get the same (P1)."""
 
@@ -92,9 +113,11 @@ class FetchPlanner:
         end, start = partition.log.end_offset, partition.log.start_offset
         return FetchResult(asked.topic, asked.partition, 0, end, end, start, [])
 
-    def encode(self, version: int, correlation_id: int, results: list[FetchResult]) -> list[Any]:
+    def encode(
+        self, version: int, correlation_id: int, results: list[FetchResult], session_id: int
+    ) -> list[Any]:
         """The response in pieces, as `encode_fetch_response` makes them."""
-        return encode_fetch_response(version, correlation_id, results)
+        return encode_fetch_response(version, correlation_id, results, session_id=session_id)
 
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
         """The answer for a partition that can't be read."""
@@ -151,13 +174,16 @@ def ensure_same_history(asked: FetchPartition, partition: HostedPartition) -> No
 class Answer:
     """An answer in the making: a result for each partition, and what is still to be read."""
 
-    def __init__(self, planner: FetchPlanner, request: FetchRequest) -> None:
+    def __init__(self, planner: FetchPlanner, asking: Asking) -> None:
+        request = asking.request
+        self._asking = asking
         self.results: list[FetchResult] = []
         self.to_read: list[ToRead] = []
         self._planner = planner
-        self._left = min(request.max_bytes, planner.settings.fetch_max_bytes)
+        self._max_bytes = min(request.max_bytes, planner.settings.fetch_max_bytes)
+        self._left = self._max_bytes
         self._missing_bytes = max(request.min_bytes, 1)
-        if request.max_wait_ms <= 0 or not request.partitions:
+        if request.max_wait_ms <= 0 or not asking.partitions:
             self._missing_bytes = 0
 
     @property
@@ -167,6 +193,10 @@ class Answer:
 
     def add(self, asked: FetchPartition) -> None:
         """Add one more partition."""
+        if self._asking.goes_on:
+            partition = self._planner.catalog.find(asked.topic, asked.partition)
+            if self._asking.has_nothing_new(asked, partition):
+                return
         try:
             partition, plan = self._planner.plan(asked)
         except FaircopyError as error:
@@ -174,13 +204,24 @@ class Answer:
             self._missing_bytes = 0
             return
         if plan is not None:
+            # An answer has what one segment holds of a partition, so at its end waiting would bring no more.
+            if partition.log.goes_on_after(plan):
+                self._missing_bytes = 0
             self._missing_bytes -= max(plan.available_bytes, 1)
-            # KIP-74: the first batch in any case, so that a large one can't block; then as much as fits.
             if self._left > 0 or not self.to_read:
                 max_bytes = max(min(asked.partition_max_bytes, self._left), 0)
                 self.to_read.append(ToRead(len(self.results), partition, plan, max_bytes))
                 self._left -= min(plan.available_bytes, max_bytes)
         self.results.append(self._planner.result_of(asked, partition))
+
+    def encoded(self, header: RequestHeader) -> list[Any]:
+        """The response in pieces. Called once."""
+        results, session_id = self._asking.told(self.results), self._asking.session_id
+        return self._planner.encode(header.api_version, header.correlation_id, results, session_id)
+
+    def room(self) -> Room:
+        """The room that there is before anything is read."""
+        return Room(self._max_bytes)
 
     def take(self, read: ToRead, outcome: bytes | FileRange | FaircopyError) -> None:
         """Put in what was read for a partition, or the error that reading it raised."""
@@ -188,7 +229,7 @@ class Answer:
         if isinstance(outcome, FaircopyError):
             code = self._planner.failure_of(read, outcome)
             self.results[read.number] = result._replace(error_code=code)
-        else:
+        elif len(outcome):
             self.results[read.number] = result._replace(records=[outcome])
 
 
@@ -197,14 +238,16 @@ def total_bytes(to_read: list[ToRead]) -> int:
     return sum(min(read.max_bytes, read.plan.available_bytes) for read in to_read)
 
 
-def find_all(to_read: list[ToRead], in_memory: bool) -> list[bytes | FileRange | FaircopyError]:
+def find_all(to_read: list[ToRead], room: Room, in_memory: bool) -> list[bytes | FileRange | FaircopyError]:
     """Each plan's batches, checked: their bytes, or only where they are in the file. Blocks."""
     outcomes: list[bytes | FileRange | FaircopyError] = []
     for read in to_read:
         try:
-            found = find_batches(read.plan, read.max_bytes, read_from_disk)
+            max_bytes, may_exceed = room.for_partition(read.max_bytes)
+            found = find_batches(read.plan, max_bytes, read_from_disk, may_exceed=may_exceed)
             check_up_to(read.plan, found.position + found.size)
             outcomes.append(found.file.read(found.size, found.position) if in_memory else found)
+            room.take(found.size)
         except FaircopyError as error:
             outcomes.append(error)
     return outcomes
@@ -218,7 +261,7 @@ def send(exchange: Exchange, response: list[Any]) -> None:
         exchange.answer(response)
 
 
-def refuse_session(exchange: Exchange, header: RequestHeader) -> None:
-    """Refuse to continue a fetch session: there are none here, so the id is not one of ours."""
-    code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    exchange.answer(encode_fetch_response(header.api_version, header.correlation_id, [], code))
+def refuse_session(exchange: Exchange, header: RequestHeader, refused: SessionRefused) -> None:
+    """Refuse to go on with a fetch session."""
+    log.debug("refused to %s: Fetch: %s", exchange.connection.peer, refused)
+    exchange.answer(encode_fetch_response(header.api_version, header.correlation_id, [], refused.code))

@@ -18,6 +18,7 @@ from faircopy.api.fetch.answer import (
     total_bytes,
 )
 from faircopy.api.fetch.many_partitions import fetch_many
+from faircopy.api.fetch.sessions import Asking, FetchSessions, SessionRefused
 from faircopy.datalog.check import needs_check
 from faircopy.datalog.read import read_batches, read_from_cache
 from faircopy.errors import FaircopyError
@@ -31,7 +32,8 @@ from faircopy.wire.fetch import FetchRequest, encode_fetch_response, read_fetch_
 from faircopy.wire.messages import RequestHeader
 from faircopy.wire.schema import Schema
 
-LARGE_FRAME_BYTES = 8 << 10  # a few hundred partitions
+LARGE_FRAME_BYTES = 8 << 10
+MANY_PARTITIONS = 300
 
 SCHEMA = Schema("""
 api 1 Fetch 4-12 flexible 12+
@@ -91,12 +93,12 @@ class PendingFetch:
     """A Fetch request without an answer."""
 
     def __init__(
-        self, handler: FetchHandler, exchange: Exchange, header: RequestHeader, request: FetchRequest
+        self, handler: FetchHandler, exchange: Exchange, header: RequestHeader, asking: Asking
     ) -> None:
         self._handler = handler
         self._exchange = exchange
         self._header = header
-        self._request = request
+        self._asking = asking
         self._watched: list[HostedPartition] = []
         self._timer: asyncio.TimerHandle | None = None
         self._is_due = False
@@ -107,12 +109,12 @@ class PendingFetch:
         if answer.is_enough:
             self._read(answer)
             return
-        for asked in self._request.partitions:
+        for asked in self._asking.partitions:
             partition = self._handler.planner.catalog.find(asked.topic, asked.partition)
             if partition is not None:
                 partition.log.watch(self._changed)
                 self._watched.append(partition)
-        self._timer = self._handler.loop.call_later(self._request.max_wait_ms / 1000, self._time_is_up)
+        self._timer = self._handler.loop.call_later(self._asking.request.max_wait_ms / 1000, self._time_is_up)
         self._exchange.when_lost = self._abandon
 
     def _changed(self) -> None:
@@ -148,8 +150,8 @@ class PendingFetch:
             self._timer.cancel()
 
     def _make_answer(self) -> Answer:
-        answer = Answer(self._handler.planner, self._request)
-        for asked in self._request.partitions:
+        answer = Answer(self._handler.planner, self._asking)
+        for asked in self._asking.partitions:
             answer.add(asked)
         return answer
 
@@ -159,8 +161,12 @@ class PendingFetch:
         is_small = total_bytes(answer.to_read) <= INLINE_READ_BYTES
         if is_small and not any(needs_check(read.plan, read.max_bytes) for read in answer.to_read):
             try:
+                room = answer.room()
                 for read in answer.to_read:
-                    answer.take(read, read_batches(read.plan, read.max_bytes, read_from_cache))
+                    max_bytes, may_exceed = room.for_partition(read.max_bytes)
+                    found = read_batches(read.plan, max_bytes, read_from_cache, may_exceed=may_exceed)
+                    room.take(len(found))
+                    answer.take(read, found)
                 self._send(answer)
                 return
             except NotCached:
@@ -168,7 +174,9 @@ class PendingFetch:
             except FaircopyError:
                 pass
         self._handler.disk.submit(
-            find_all, (answer.to_read, is_small), lambda outcomes, error: self._found(answer, outcomes, error)
+            find_all,
+            (answer.to_read, answer.room(), is_small),
+            lambda outcomes, error: self._found(answer, outcomes, error),
         )
 
     def _found(
@@ -185,8 +193,7 @@ class PendingFetch:
         self._send(answer)
 
     def _send(self, answer: Answer) -> None:
-        version, correlation_id = self._header.api_version, self._header.correlation_id
-        send(self._exchange, self._handler.planner.encode(version, correlation_id, answer.results))
+        send(self._exchange, answer.encoded(self._header))
 
 
 class FetchHandler:
@@ -196,6 +203,7 @@ class FetchHandler:
         self.planner = planner
         self.disk = parts.disk
         self.loop = parts.loop
+        self._sessions = FetchSessions()
         self._parts = parts
 
     def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
@@ -204,12 +212,28 @@ class FetchHandler:
         Raises MalformedMessage.
         """
         if len(frame) > LARGE_FRAME_BYTES:
-            return fetch_many(self._parts, self.planner, exchange, header, frame)
-        request = read_fetch_request(header.api_version, frame, header.body_at)
-        if request.session_id:
-            refuse_session(exchange, header)
-        else:
-            PendingFetch(self, exchange, header, request).start()
+            return self._read_and_answer(exchange, header, frame)
+        return self._answer(exchange, header, read_fetch_request(header.api_version, frame, header.body_at))
+
+    async def _read_and_answer(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
+        """Handle a request that takes long to read."""
+        run = self._parts.large_requests.run
+        request = await run(read_fetch_request, header.api_version, frame, header.body_at)
+        following = self._answer(exchange, header, request)
+        if following is not None:
+            await following
+
+    def _answer(
+        self, exchange: Exchange, header: RequestHeader, request: FetchRequest
+    ) -> Awaitable[None] | None:
+        try:
+            asking = self._sessions.ask(exchange.connection, request)
+        except SessionRefused as refused:
+            refuse_session(exchange, header, refused)
+            return None
+        if len(asking.partitions) > MANY_PARTITIONS:
+            return fetch_many(self._parts, self.planner, exchange, header, asking)
+        PendingFetch(self, exchange, header, asking).start()
         return None
 
     def fail(self, exchange: Exchange, error: BaseException | None) -> None:

@@ -11,6 +11,7 @@ from faircopy.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
 from faircopy.wire.compression import Bytes, decompress_pieces
 from faircopy.wire.record_count import RecordCounter, ensure_room
 from faircopy.wire.records import DECOMPRESSED_BYTES_AT_MOST
+from faircopy.wire.timestamps import TimeRange, TimestampClaim, TimestampRange, Timestamps
 
 BATCHES_AT_ONCE = 2
 PIECE_BYTES = 64 << 10
@@ -31,20 +32,35 @@ class LargeBatches:
         self._disk = disk
         self._room = asyncio.Semaphore(BATCHES_AT_ONCE)
 
-    async def check(self, batch: memoryview, header: BatchHeader, is_wanted: Callable[[], bool]) -> None:
-        """Raise InvalidBatch or RecordsError unless the batch holds as many records as its header says.
+    async def check(
+        self, batch: memoryview, header: BatchHeader, needs_least: bool, is_wanted: Callable[[], bool]
+    ) -> TimeRange:
+        """The range of the records' times; its least one is exact if `needs_least`.
 
-        Raises ClientGone between two steps if the check is not wanted any more.
+        Raises InvalidBatch or RecordsError unless the batch holds as many records as its header says,
+        InvalidTimestamp, and ClientGone between two steps if the check is not wanted any more.
         """
+        async with self._room:
+            claim = TimestampClaim(header)
+            await self._count(batch, header, claim, is_wanted)
+            times = claim.borne_out(needs_least)
+            if times is None:
+                decoded = TimestampRange(header)
+                await self._count(batch, header, decoded, is_wanted)
+                times = decoded.range
+            return times
+
+    async def _count(
+        self, batch: memoryview, header: BatchHeader, times: Timestamps, is_wanted: Callable[[], bool]
+    ) -> None:
         limit_bytes = max(DECOMPRESSED_BYTES_MAX, DECOMPRESSED_GROWTH * len(batch))
         limit_bytes = max(min(limit_bytes, DECOMPRESSED_BYTES_AT_MOST), len(batch))
         ensure_room(limit_bytes, header.records)
-        counter = RecordCounter(header.records)
+        counter = RecordCounter(header.records, times)
         steps = pieces(batch, header.attributes & COMPRESSION_MASK, limit_bytes)
-        async with self._room:
-            while await self._disk.run(take_step, steps, counter):
-                if not is_wanted():
-                    raise ClientGone("the client disconnected before its batch was checked")
+        while await self._disk.run(take_step, steps, counter):
+            if not is_wanted():
+                raise ClientGone("the client disconnected before its batch was checked")
         counter.finish()
 
 

@@ -31,6 +31,7 @@ from faircopy.wire.batch import (
     CorruptBatch,
     check_produced,
     with_log_append_time,
+    with_max_timestamp,
 )
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import RequestHeader
@@ -42,8 +43,9 @@ from faircopy.wire.produce import (
     encode_produce_response,
     read_produce_request,
 )
-from faircopy.wire.record_count import CountingBudget, is_counted
+from faircopy.wire.record_count import CountingBudget, count_records
 from faircopy.wire.schema import Schema
+from faircopy.wire.timestamps import TimeRange, TimestampClaim
 
 SCHEMA = Schema("""
 api 0 Produce 3-12 flexible 9+
@@ -92,11 +94,11 @@ ELEMENTS_AT_ONCE = 200
 
 
 class Checked(NamedTuple):
-    """A batch that may be appended, once its records are counted."""
+    """A batch that may be appended once its records are counted, and the range of their times is known."""
 
     records: memoryview
     header: BatchHeader
-    is_counted: bool = True
+    times: TimeRange | None
 
 
 class PendingProduce:
@@ -210,26 +212,31 @@ class ProduceHandler:
     async def _count_and_append(
         self, pending: PendingProduce, checked: list[Checked | FaircopyError], pace: Pace
     ) -> None:
-        """Count the records that take long to count, then append all. Raises ClientGone if the client left
-        meanwhile.
+        """Count the records that take long to count, or whose times do, then append all. Raises ClientGone if
+        the client left meanwhile.
         """
         connection = pending.exchange.connection
         for number, one in enumerate(checked):
-            if isinstance(one, Checked) and not one.is_counted:
-                checked[number] = await self._counted(one, connection)
+            if isinstance(one, Checked) and one.times is None:
+                hosted = self._catalog.topics.get(pending.request.partitions[number][0])
+                needs_least = hosted is not None and hosted.has_limit_before
+                checked[number] = await self._counted(one, needs_least, connection)
         pace.ensure_wanted()
         async for number, one in pace.through(enumerate(checked)):
             self._append(pending, number, one)
         pending.exchange.release_next()
 
-    async def _counted(self, one: Checked, connection: ClientConnection) -> Checked | FaircopyError:
+    async def _counted(
+        self, one: Checked, needs_least: bool, connection: ClientConnection
+    ) -> Checked | FaircopyError:
+        records, header, _ = one
         try:
-            await self._large_batches.check(one.records, one.header, lambda: connection.is_open)
+            times = await self._large_batches.check(records, header, needs_least, lambda: connection.is_open)
         except ClientGone:
             raise
         except FaircopyError as error:
             return error
-        return one
+        return one._replace(times=times)
 
     def _append(self, pending: PendingProduce, number: int, checked: Checked | FaircopyError) -> None:
         """Append a batch, or settle it as refused."""
@@ -268,11 +275,14 @@ class ProduceHandler:
             )
         partition.ensure_sound()
         hosted = self._catalog.topics[topic]
-        records, header, _ = checked
+        records, header, times = checked
         stamp_ms = -1
         if hosted.has_log_append_time:
             stamp_ms = self._clock.wall_ms()
             records = memoryview(with_log_append_time(records, stamp_ms))
+        else:
+            assert times is not None, "the records are counted"
+            records = self._with_true_times(hosted, records, header, times)
         start_offset = partition.log.start_offset
 
         def safe(base_offset: int) -> None:
@@ -318,14 +328,27 @@ class ProduceHandler:
             raise Refused(
                 ErrorCode.UNKNOWN_PRODUCER_ID, f"producer id {header.producer_id} was never given out"
             )
-        if hosted.has_timestamp_limits:
-            self._check_times(hosted, header)
-        return Checked(records, header, is_counted(records, header, budget))
+        claim = TimestampClaim(header)
+        is_counted = count_records(records, header, budget, claim)
+        times = claim.borne_out(hosted.has_limit_before) if is_counted else None
+        budget.is_exceeded |= times is None
+        return Checked(records, header, times)
 
-    def _check_times(self, hosted: HostedTopic, header: BatchHeader) -> None:
-        """Raise Refused if the first or the greatest timestamp of a batch is outside the topic's limits."""
+    def _with_true_times(
+        self, hosted: HostedTopic, records: memoryview, header: BatchHeader, times: TimeRange
+    ) -> memoryview:
+        """The batch, with the greatest of its records' times in its header: some clients don't set it, and
+        searches by time rely on it. Raises Refused as `_check_times` does.
+        """
+        if hosted.has_timestamp_limits:
+            self._check_times(hosted, times)
+        if header.max_timestamp_ms == times.greatest_ms:
+            return records
+        return memoryview(with_max_timestamp(records, times.greatest_ms))
+
+    def _check_times(self, hosted: HostedTopic, times: TimeRange) -> None:
+        """Raise Refused if a timestamp of a batch is outside the topic's limits."""
         now_ms = self._clock.wall_ms()
-        times = (header.base_timestamp_ms, header.max_timestamp_ms)
         for time_ms in times:
             age_ms = now_ms - time_ms
             is_within = -hosted.timestamp_after_max_ms <= age_ms <= hosted.timestamp_before_max_ms

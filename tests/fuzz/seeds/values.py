@@ -9,7 +9,6 @@ from faircopy.copier.checkpoint import encode_producer as encode_seen
 from faircopy.copier.checkpoint import encode_transaction as encode_branch
 from faircopy.copier.fold import Branch, Standing
 from faircopy.copier.producers import ProducerState, SeenBatch
-from faircopy.datalog.index import time_key
 from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode_group
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
@@ -24,7 +23,7 @@ MEMBERS = encode_group("group", GroupMetadata(1, "consumer", "range", "member", 
 
 def state_values() -> Seeds:
     transaction_id, topic_id = TransactionId(1, 0, 1), bytes(16)
-    place, number = struct.pack(">QQ", 0, 0), struct.pack(">Q", 1)
+    place, number = struct.pack(">QQq", 0, 0, 7), struct.pack(">Q", 1)
     producer = encode_seen(ProducerState(0, (SeenBatch(0, 1, 0),), 0))
     branch = encode_branch(Branch(Standing.OPEN, head=0, first=0, drafts=1, records=1, size=100))
     txid = struct.pack(">qhq", *transaction_id)
@@ -37,8 +36,7 @@ def state_values() -> Seeds:
     committed = json.dumps(["group", topic_id.hex(), 0, 1, 0, "", 1]).encode()
     yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + producers + branches
     places = b"\x08" + bytes(8) + sized(place)
-    times = b"\x08" + time_key(b"", 1) + sized(number)
-    yield "indexes", b"\1" + places + times + number * 3
+    yield "indexes", b"\1" + places + number * 3
     yield "spans", b"\2\x08" + number + sized(number + txid)
     yield "group-offsets", b"\3\1g" + sized(committed) + b"\1g" + sized(MEMBERS)
     whole = json.dumps(encode_producer(open_producer)).encode()

@@ -141,7 +141,7 @@ def test_what_was_shown_after_the_journals_end_bears_an_epoch_that_may_be(tmp_pa
 
 
 def test_a_checkpoint_without_epochs_is_of_epoch_0() -> None:
-    checkpoint = Checkpoint(100, 3, 20, 0, 500, 7, epochs=Epochs.of([(2, 0), (9, 12)]))
+    checkpoint = Checkpoint(100, 3, 20, 0, 500, epochs=Epochs.of([(2, 0), (9, 12)]))
     stored = encode_checkpoint(IDENTITY, checkpoint).value
     assert decode_checkpoint(stored) == checkpoint
     fields = json.loads(stored)

@@ -8,6 +8,7 @@ import pytest
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.datalog.epochs import Epochs
+from faircopy.datalog.index import Place, Stretch
 from faircopy.datalog.segment import file_name
 from faircopy.verify.partition_log import Derived, PartitionLog
 from faircopy.verify.span_check import SpanCheck
@@ -15,6 +16,7 @@ from faircopy.wire.records import NewRecord, build_batch
 
 SEGMENTS = 5
 RECORDS = 10  # of one batch a segment
+TIME_MS = 1_000
 
 
 @pytest.fixture
@@ -27,23 +29,31 @@ def paths(tmp_path: Path) -> list[Path]:
 
 def write(path: Path, leader_epoch: int) -> None:
     """A segment with one batch of this epoch."""
-    path.write_bytes(
-        build_batch([NewRecord(b"value")] * RECORDS, base_offset=int(path.stem), leader_epoch=leader_epoch)
-    )
+    records = [NewRecord(b"value", timestamp_ms=TIME_MS)] * RECORDS
+    path.write_bytes(build_batch(records, base_offset=int(path.stem), leader_epoch=leader_epoch))
 
 
 def findings(
-    paths: list[Path], start_offset: int, indexed: tuple[int, ...] = (), *, is_empty: bool = False
+    paths: list[Path],
+    start_offset: int,
+    indexed: tuple[int, ...] = (),
+    *,
+    is_empty: bool = False,
+    latest_ms: int = TIME_MS,
+    segment_latest_ms: int = TIME_MS,
 ) -> list[tuple[str, int | None]]:
     """What is found, as (name of the file, byte); the offset index has the offsets `indexed`, each as the
-    first of a segment. `is_empty`: when the checkpoint was stored, the log had given up all its segments.
+    first of a segment, with these latest times. `is_empty`: when the checkpoint was stored, the log had given
+    up all its segments.
     """
     end = SEGMENTS * RECORDS
     epochs = Epochs.of((number, number * RECORDS) for number in range(SEGMENTS)).trim(start_offset)
     base, size = (None, 0) if is_empty else (int(paths[-1].stem), paths[-1].stat().st_size)
-    checkpoint = Checkpoint(0, start_offset, end, base, size, 0, epochs=epochs)
+    checkpoint = Checkpoint(0, start_offset, end, base, size, epochs=epochs)
     log = PartitionLog(paths[0].parent, checkpoint, lambda _bytes: None)
-    log.check(iter(()), Derived({offset: (offset, 0) for offset in indexed}, SpanCheck([], checkpoint)))
+    stretches = {offset: Stretch(Place(offset, offset, 0), latest_ms) for offset in indexed}
+    of_segments = dict.fromkeys(stretches, segment_latest_ms)
+    log.check(iter(()), Derived(stretches, of_segments, SpanCheck([], checkpoint)))
     return [(finding.path.name, finding.byte) for finding in log.findings]
 
 
@@ -69,6 +79,14 @@ def test_all_segments_may_be_given_up_before_they_and_their_index_are_deleted(pa
 def test_from_the_segment_of_the_start_on_the_index_has_only_what_is_there(paths: list[Path]) -> None:
     assert findings(paths, 2 * RECORDS + 3, (2 * RECORDS + 1,)) == [(paths[0].parent.name, None)]
     assert findings(paths, 2 * RECORDS + 3, (4 * RECORDS + 1,)) == [(paths[0].parent.name, None)]
+
+
+def test_no_message_is_later_than_the_index_says(paths: list[Path]) -> None:
+    everything = tuple(number * RECORDS for number in range(SEGMENTS))
+    assert findings(paths, 0, everything) == []
+    every_one = [(path.name, 0) for path in paths]
+    assert findings(paths, 0, everything, latest_ms=TIME_MS - 1) == every_one
+    assert findings(paths, 0, everything, segment_latest_ms=TIME_MS - 1) == every_one
 
 
 def test_a_gap_after_the_start_is_damage(paths: list[Path]) -> None:

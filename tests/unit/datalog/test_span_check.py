@@ -15,7 +15,7 @@ from faircopy.wire.records import NewRecord, build_batch
 ONE, OTHER = TransactionId(1, 0, 1), TransactionId(2, 0, 1)
 SOUND = [Span(2, 5, 7, ONE), Span(6, 7, 8, OTHER)]
 BATCHES = [(0, 2, False), (2, 2, True), (4, 2, True), (6, 2, True), (8, 2, False)]
-CHECKPOINT = Checkpoint(0, 0, 10, 0, 100, 0)
+CHECKPOINT = Checkpoint(0, 0, 10, 0, 100)
 
 
 def faults(spans: list[Span], checkpoint: Checkpoint = CHECKPOINT) -> list[str]:

@@ -67,7 +67,7 @@ fetch_bodies = st.fixed_dictionaries(
         "max_bytes": int32,
         "isolation_level": st.integers(0, 1),
         "session_id": int32,
-        "session_epoch": int32,
+        "session_epoch": int32 | st.just(1),
         "topics": topics("topic", "partitions", asked),
         "forgotten_topics_data": st.just([{"topic": "gone", "partitions": [1]}]) | st.just([]),
         "rack_id": names,
@@ -134,6 +134,8 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
     theirs = codec.reader(FETCH, version, "request")(frame, at)[0]
     for name in ("max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch"):
         assert getattr(ours, name) == getattr(theirs, name)
+    gone = [(t.topic, number) for t in theirs.forgotten_topics_data for number in t.partitions]
+    assert ours.forgotten == (gone if ours.session_epoch > 0 else [])
     assert ours.partitions == [
         (
             t.topic,
@@ -150,13 +152,13 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 @settings(max_examples=40, deadline=None)
-@given(results=fetch_results, error=st.sampled_from([0, 3]))
-def test_fetch_responses(version: int, results: list[FetchResult], error: int) -> None:
-    buffers = encode_fetch_response(version, 77, results, error)
+@given(results=fetch_results, error=st.sampled_from([0, 3]), session=st.sampled_from([0, 5]))
+def test_fetch_responses(version: int, results: list[FetchResult], error: int, session: int) -> None:
+    buffers = encode_fetch_response(version, 77, results, error, session)
     answer = b"".join(buffers)
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
     correlation_id, response = decode_response(FETCH, version, memoryview(answer)[4:])
-    assert (correlation_id, response.session_id) == (77, 0)
+    assert (correlation_id, response.session_id) == (77, session if version >= 7 else 0)
     assert response.error_code == (error if version >= 7 else 0)
     rows = [fetch_row(t.topic, p) for t in response.responses for p in t.partitions]
     assert rows == [fetch_seen(version, r) for r in results]

@@ -11,10 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.wire import record_count
-from faircopy.wire.batch import HEADER, HEADER_BYTES, BatchHeader, InvalidBatch, read_header
+from faircopy.wire.batch import (
+    HEADER,
+    HEADER_BYTES,
+    BatchHeader,
+    InvalidBatch,
+    InvalidTimestamp,
+    read_header,
+    with_max_timestamp,
+)
 from faircopy.wire.compression import RecordsError
-from faircopy.wire.record_count import RECORDS_AT_ONCE, CountingBudget, RecordCounter, is_counted
+from faircopy.wire.record_count import RECORDS_AT_ONCE, CountingBudget, RecordCounter, count_records
 from faircopy.wire.records import NewRecord, build_batch, varint, with_crc
+from faircopy.wire.timestamps import TimeRange, TimestampClaim, TimestampRange
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -26,6 +35,7 @@ ENCODERS: dict[int, Callable[[bytes], ReadableBuffer]] = {
     3: cramjam.lz4.compress,
     4: cramjam.zstd.compress,
 }
+TIMES = st.integers(1_000, 1_060) | st.integers(0, 20_000) | st.integers(-(2**40), 2**40) | st.just(2**62)
 sizes = st.lists(
     st.tuples(st.integers(0, 300) | st.integers(8_000, 20_000), st.integers(1, 300)), min_size=1, max_size=6
 )
@@ -42,7 +52,7 @@ def counted(section: bytes, records: int, codec: int = 0, budget: CountingBudget
         attributes=codec,
     )
     batch = with_crc(HEADER.pack(*header) + packed)
-    return is_counted(memoryview(batch), header, budget or CountingBudget())
+    return count_records(memoryview(batch), header, budget or CountingBudget(), TimestampClaim(header))
 
 
 def section_of(runs: list[tuple[int, int]]) -> tuple[bytes, int]:
@@ -110,12 +120,13 @@ def test_sections_in_pieces(runs: list[tuple[int, int]], piece: int, off: int) -
 
 def is_true(section: bytes, records: int, piece_bytes: int) -> bool:
     """Whether the section, in pieces of this size, holds so many records."""
-    counter = RecordCounter(records)
+    header = read_header(build_batch([NewRecord(b"", timestamp_ms=0)]))
+    counter = RecordCounter(records, TimestampRange(header))
     try:
         for at in range(0, len(section), piece_bytes):
             counter.feed(section[at : at + piece_bytes])
         counter.finish()
-    except InvalidBatch:
+    except (InvalidBatch, InvalidTimestamp):
         return False
     return True
 
@@ -124,20 +135,60 @@ def one_by_one(section: bytes, records: int) -> bool:
     """The same, in the plainest way."""
     at = 0
     for _ in range(records):
-        shift = value = 0
-        while True:
-            if at == len(section) or shift == 35:
-                return False
-            byte = section[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        if value & 1 or at + (value >> 1) > len(section):
+        size, at = number_at(section, at, 5)
+        delta, _ = number_at(section, at + 1, 10)
+        if size is None or size & 1 or delta is None or at + (size >> 1) > len(section):
             return False
-        at += value >> 1
+        if (delta >> 1) ^ -(delta & 1) not in range(-(2**63), 2**63):
+            return False
+        at += size >> 1
     return at == len(section)
+
+
+def number_at(section: bytes, at: int, bytes_max: int) -> tuple[int | None, int]:
+    """The number at a byte, in zigzag, and the byte after it; None if there is none."""
+    value = 0
+    for shift in range(0, 7 * bytes_max, 7):
+        if at >= len(section):
+            return None, at
+        byte = section[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    return None, at
+
+
+@given(
+    messages=st.lists(st.tuples(st.integers(0, 90), TIMES), min_size=1, max_size=60),
+    alike=st.integers(1, 40),
+    piece=st.integers(1, 3_000),
+    claimed=st.sampled_from(["greatest", "last", "none", "later"]),
+)
+def test_the_range_of_the_times(
+    messages: list[tuple[int, int]], alike: int, piece: int, claimed: str
+) -> None:
+    """What the header claims is believed if it is true, at once and in pieces, and else found."""
+    listed = [NewRecord(bytes(size), timestamp_ms=time) for size, time in messages for _ in range(alike)]
+    times = [message.timestamp_ms for message in listed]
+    true = TimeRange(min(times), max(times))
+    claims = {"greatest": true.greatest_ms, "last": times[-1], "none": -1, "later": true.greatest_ms + 1}
+    batch = with_max_timestamp(memoryview(build_batch(listed)), claims[claimed])
+    header = read_header(batch)
+
+    at_once, in_pieces, decoded = TimestampClaim(header), TimestampClaim(header), TimestampRange(header)
+    assert count_records(memoryview(batch), header, CountingBudget(), at_once)
+    for counter in (RecordCounter(len(times), in_pieces), RecordCounter(len(times), decoded)):
+        for at in range(HEADER_BYTES, len(batch), piece):
+            counter.feed(batch[at : at + piece])
+        counter.finish()
+    assert decoded.range == true
+    for claim in (at_once, in_pieces):
+        assert claim.borne_out(needs_least=True) in {None, true}
+        assert claim.borne_out(needs_least=False) in {None, TimeRange(times[0], true.greatest_ms)}
+        if claimed == "greatest" and true.greatest_ms - true.least_ms < 2**26:
+            assert claim.borne_out(needs_least=False) is not None
+            assert (claim.borne_out(needs_least=True) is not None) == (true.least_ms == times[0])
 
 
 def test_what_takes_long_is_left_to_others() -> None:
@@ -160,4 +211,9 @@ def test_one_request_has_one_budget() -> None:
 def test_what_does_not_decompress_is_refused(codec: int) -> None:
     header = read_header(build_batch([NewRecord(b"")]))._replace(attributes=codec)
     with pytest.raises(RecordsError):
-        is_counted(memoryview(HEADER.pack(*header) + b"not of any codec"), header, CountingBudget())
+        count_records(
+            memoryview(HEADER.pack(*header) + b"not of any codec"),
+            header,
+            CountingBudget(),
+            TimestampClaim(header),
+        )

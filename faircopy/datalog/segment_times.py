@@ -1,25 +1,37 @@
-"""The ages of a data log's segments, by the steady clock. File times jump with the wall clock.
+"""The times of a data log's segments: when they were written, and how late their messages are.
 
-Data written between two looks counts as written at the second. Segments may look younger, never older.
+When they were written is told by the steady clock, since file times jump with the wall clock. Data written
+between two looks counts as written at the second. Segments may look younger, never older.
 
-    log_segments  identity, base offset u64  -> first written at u64, last written at u64, in milliseconds
+    log_segments  identity, base offset u64 -> first written at u64, last written at u64, latest message i64,
+                                               in milliseconds
+
+Before format 6, the latest message's time was not kept.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from faircopy.datalog.segment import LogSegment
+from faircopy.datalog.segment import UNKNOWN_MS, LogSegment
 from faircopy.storage.state_store import Change, DeleteRange, Put, StateStore
 
 TABLE = "log_segments"
 _BASE = struct.Struct(">Q")
-_AGE = struct.Struct(">QQ")
+_WRITTEN = struct.Struct(">QQ")
+_LATEST = struct.Struct(">q")
 
 
-class SegmentAges:
-    """The ages of one log's segments."""
+def stored_latest_ms(store: StateStore, identity: bytes) -> Iterator[tuple[int, int]]:
+    """The base offset of each segment, and the time that none of its stored messages is later than."""
+    for key, value in store.scan(TABLE, identity):
+        latest_ms = _LATEST.unpack_from(value, _WRITTEN.size)[0] if len(value) > _WRITTEN.size else UNKNOWN_MS
+        yield _BASE.unpack_from(key, len(identity))[0], latest_ms
+
+
+class SegmentTimes:
+    """The times of one log's segments."""
 
     def __init__(self, identity: bytes, store: StateStore) -> None:
         self._identity = identity
@@ -28,15 +40,18 @@ class SegmentAges:
         self._storing: dict[int, LogSegment] = {}
 
     def restore(self, segments: Iterable[LogSegment]) -> None:
-        """Restore the ages that the last checkpoint stored. Blocks."""
+        """Restore the times that the last checkpoint stored. Blocks."""
         found = {
-            _BASE.unpack_from(key, len(self._identity))[0]: _AGE.unpack(value)
+            _BASE.unpack_from(key, len(self._identity))[0]: value
             for key, value in self._store.scan(TABLE, self._identity)
         }
         for segment in segments:
-            if segment.base_offset in found:
-                segment.began_ms, segment.written_ms = found[segment.base_offset]
+            value = found.get(segment.base_offset)
+            if value is not None:
+                segment.began_ms, segment.written_ms = _WRITTEN.unpack_from(value)
                 segment.stamped_bytes = segment.size
+                if len(value) > _WRITTEN.size:
+                    (segment.latest_ms,) = _LATEST.unpack_from(value, _WRITTEN.size)
 
     def stamp(self, segments: Sequence[LogSegment], now_ms: int) -> None:
         """Note that everything written since the last call was written by `now_ms`."""
@@ -55,7 +70,8 @@ class SegmentAges:
             Put(
                 TABLE,
                 self._identity + _BASE.pack(base),
-                _AGE.pack(segment.began_ms or 0, segment.written_ms or 0),
+                _WRITTEN.pack(segment.began_ms or 0, segment.written_ms or 0)
+                + _LATEST.pack(segment.latest_ms),
             )
             for base, segment in self._storing.items()
         ]
@@ -65,5 +81,5 @@ class SegmentAges:
         self._storing = {}
 
     def trim(self, base_offset: int) -> Change:
-        """The change that drops the ages of segments before this one."""
+        """The change that drops the times of segments before this one."""
         return DeleteRange(TABLE, self._identity, self._identity + _BASE.pack(base_offset))
