@@ -16,6 +16,11 @@ versions before the last but one are deleted. Paths are relative, so a table can
 A reader that looks for Parquet files in subdirectories, too, as DuckDB does, would count the rows of the
 checkpoints. So there is a file that makes it fail instead.
 
+Of a file's columns nothing is said, only how many rows it has. Some readers, as delta-rs, need to know all
+columns of a file, or none: they take a column without bounds, of which others have some, for one without any
+value that fits. And there is no bound of a column that is null throughout. So readers leave rows out by the
+footers of files, which are as near as the log.
+
 Any reader can read it (reader version 1). But the table is the broker's to write: it asks of writers a
 feature that nobody has, so all others refuse (writer version 7).
 """
@@ -234,16 +239,36 @@ def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) ->
             "size": size,
             "modificationTime": now_ms,
             "dataChange": is_new,
-            "stats": json.dumps(content.statistics, separators=(",", ":")),
+            "stats": _statistics(content.rows),
             "tags": {_ENDS: json.dumps(content.ends, separators=(",", ":"))},
         }
     }
+
+
+def _statistics(rows: int) -> str:
+    return json.dumps({"numRecords": rows}, separators=(",", ":"))
 
 
 def without_statistics(added: Action) -> Action:
     """The same file, whose content is not known for now."""
     listed = {name: value for name, value in added["add"].items() if name != "stats"}
     return {"add": listed | {"dataChange": False}}
+
+
+def has_bounds(added: Action) -> bool:
+    """Whether more is said of a file's columns than now is, as older versions of faircopy did."""
+    return is_measured(added) and added["add"]["stats"] != without_bounds(added)["add"]["stats"]
+
+
+def without_bounds(added: Action) -> Action:
+    """The same file, with no more than its number of rows, if that is known. Raises DeltaFormatError."""
+    if not is_measured(added):
+        return added
+    try:
+        rows = int(json.loads(added["add"]["stats"])["numRecords"])
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise DeltaFormatError(f"it does not say how many rows a file has ({error!r})") from error
+    return {"add": added["add"] | {"stats": _statistics(rows), "dataChange": False}}
 
 
 def is_measured(added: Action) -> bool:

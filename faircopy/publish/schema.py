@@ -48,7 +48,7 @@ MISFIT_FIELD = pa.field(MISFIT_COLUMN, pa.string())
 DAY_FIELD = pa.field(DAY_COLUMN, pa.date32())
 
 MEASURED = ["topic", "partition", "offset", "timestamp", DAY_COLUMN]
-"""The columns whose smallest and largest values the Delta log has, so that its readers skip files."""
+"""The columns whose smallest and largest values are in all files: readers leave out what can't fit."""
 
 
 def writer_options(schema: pa.Schema) -> dict[str, Any]:

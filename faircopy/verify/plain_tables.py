@@ -175,7 +175,8 @@ class PlainTableCheck:
         if not self._files.is_directory(path):
             return  # it is made when the table is opened
         try:
-            self._added = read_delta_log(self._files, path)[1].adds
+            listed = read_delta_log(self._files, path)[1].adds
+            self._added = {name: delta_log.without_bounds(added) for name, added in listed.items()}
         except (FaircopyError, OSError) as error:
             yield Finding(path, None, str(error))
         for name in self._added.keys() - found.keys():
@@ -201,12 +202,12 @@ class PlainTableCheck:
         return footer, list(self._check_added(file, content))
 
     def _check_added(self, file: DataFile, content: Content) -> Iterator[Finding]:
-        """Check what the Delta log says of a file: readers leave files out by its statistics."""
+        """Check what the Delta log says of a file: readers count rows by it."""
         added = self._added.get(file.name)
         if added is None or file.is_covered or not delta_log.is_measured(added):
             return
-        modified_ms, is_new = (added["add"].get(name) for name in ("modificationTime", "dataChange"))
-        if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=is_new is True):
+        modified_ms = added["add"].get("modificationTime")
+        if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=False):
             yield Finding(self._directory / names.DELTA_LOG, None, f"it describes {file.name} wrongly")
 
     def _footer(self, path: Path) -> tuple[Footer, Content]:

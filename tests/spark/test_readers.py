@@ -23,7 +23,7 @@ from faircopy.publish import compaction, delta_log
 from faircopy.publish.files import Files
 from faircopy.publish.live_files import live_files
 from tests.spark.query import finish
-from tests.spark.test_plain_tables import PARTITIONS, START_MS, Publisher
+from tests.spark.test_plain_tables import PARTITIONS, Publisher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -254,15 +254,13 @@ def errors_of(reader: str) -> tuple[type[Exception], ...]:
     return errors[reader]
 
 
-def test_the_delta_log_has_statistics(place: Place) -> None:
-    """With them, readers leave out files that can't have the rows which are asked for."""
+def test_the_delta_log_says_how_many_rows_files_have(place: Place) -> None:
+    """And nothing of their columns: delta-rs would need to know all of them."""
     actions = deltalake.DeltaTable(place.table).get_add_actions(flatten=True)
     found = {name: actions.column(name).to_pylist() for name in actions.schema.names}
     assert sum(found["num_records"]) == PUBLICATIONS * 4 * len(PARTITIONS)
-    assert set(found["min.topic"]) == {"orders"} and set(found["max.topic"]) == {"payments"}
-    assert (set(found["min.partition"]), set(found["max.partition"])) == ({0}, {2})
-    assert min(found["min.offset"]) == 0 and max(found["max.offset"]) == PUBLICATIONS * 4 - 1
-    assert {time.timestamp() * 1000 for time in found["min.timestamp"]} == {START_MS}
+    bounds = [name for name in found if name.startswith(("min.", "max.", "null_count."))]
+    assert not any(value is not None for name in bounds for value in found[name])
 
 
 def test_others_can_not_write(place: Place) -> None:

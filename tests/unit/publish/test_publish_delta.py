@@ -23,9 +23,7 @@ LOG = TABLE / "_delta_log"
 
 file_names = st.sampled_from([names.published(n, [(0, 9)]) for n in range(9)] + [names.merged(47, 0)])
 adds = st.builds(
-    lambda name, size, rows: delta_log.add(
-        name, size, START_MS, Content({"numRecords": rows}, {"o": {0: 9}}), is_new=True
-    ),
+    lambda name, size, rows: delta_log.add(name, size, START_MS, Content(rows, {"o": {0: 9}}), is_new=True),
     file_names,
     st.integers(0, 2**50),
     st.integers(0, 2**40),
