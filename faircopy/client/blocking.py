@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from faircopy.client.brokers import KnownTopic, TopicPartition
+from faircopy.client.brokers import METADATA_MAX_AGE_SECONDS, KnownTopic, TopicPartition
 from faircopy.client.client import TIMEOUT_SECONDS, TRANSACTION_TIMEOUT_MS, Client
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.client.member import Header, JointMember
@@ -147,8 +147,14 @@ class BlockingClient:
         *,
         client_id: str = "faircopy",
         timeout_seconds: float = TIMEOUT_SECONDS,
+        metadata_max_age_seconds: float = METADATA_MAX_AGE_SECONDS,
     ) -> None:
-        self._client = Client(bootstrap_servers, client_id=client_id, timeout_seconds=timeout_seconds)
+        self._client = Client(
+            bootstrap_servers,
+            client_id=client_id,
+            timeout_seconds=timeout_seconds,
+            metadata_max_age_seconds=metadata_max_age_seconds,
+        )
         self._loop = Loop()
         self._forgetting: set[Future[None]] = set()
         """What nobody else refers to, and would otherwise be collected as garbage."""

@@ -19,6 +19,8 @@ from faircopy.wire.schema import UUID_ZERO
 
 REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
+METADATA_MAX_AGE_SECONDS = 300.0
+"""How long the number of a topic's partitions is taken for the present one, as in Kafka's clients."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.05, 1.0
 TRANSACTION_KEY = 1
 
@@ -53,17 +55,30 @@ class KnownTopic(NamedTuple):
     partitions: int
 
 
+class Count(NamedTuple):
+    """The number of a topic's partitions, and the time of the loop, in seconds, at which that was so."""
+
+    partitions: int
+    at: float
+
+
 class Brokers:
     """The brokers behind some addresses. Links are made when they are needed."""
 
-    def __init__(self, addresses: Sequence[str], client_id: str) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        client_id: str,
+        metadata_max_age_seconds: float = METADATA_MAX_AGE_SECONDS,
+    ) -> None:
         self._bootstrap = [parse_address(address) for address in addresses]
         self._client_id = client_id
+        self._metadata_max_age_seconds = metadata_max_age_seconds
         self._links: dict[Address, Link] = {}
         self._connecting = asyncio.Lock()
         self._nodes: dict[int, Address] = {}
         self._leaders: dict[TopicPartition, int] = {}
-        self._partitions: dict[str, int] = {}
+        self._counts: dict[str, Count] = {}
         self._coordinators: dict[str, Address] = {}
 
     async def close(self) -> None:
@@ -99,7 +114,6 @@ class Brokers:
             await self.look_up(topic, topic_id)
         node = self._nodes.get(self._leaders.get((topic, partition), -1))
         if node is None:
-            self._partitions.pop(topic, None)
             raise request_failed(
                 ErrorCode.LEADER_NOT_AVAILABLE, None, f"looking for the leader of {topic}-{partition}"
             )
@@ -124,13 +138,14 @@ class Brokers:
         ConnectionFailed, RequestFailed, DataLost if the id is gone.
         """
         asked = {"topic_id": topic_id, "name": topic}
-        answer = await (await self.any()).ask(METADATA, {"topics": [asked]}, REQUEST_SECONDS)
+        link, now = await self.any(), asyncio.get_running_loop().time()
+        answer = await link.ask(METADATA, {"topics": [asked]}, REQUEST_SECONDS)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in answer.brokers}
         (found,) = answer.topics
         if found.error_code:
             reason = made_anew(topic) if found.error_code == ErrorCode.UNKNOWN_TOPIC_ID else None
             raise request_failed(found.error_code, reason, f"looking for topic {topic!r}")
-        self._partitions[topic] = len(found.partitions)
+        self._counts[topic] = Count(len(found.partitions), now)
         for partition in found.partitions:
             self._leaders[topic, partition.partition_index] = partition.leader_id
         return KnownTopic(found.topic_id, len(found.partitions))
@@ -145,10 +160,13 @@ class Brokers:
         return found
 
     async def partitions_of(self, topic: str, timeout_seconds: float) -> int:
-        """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
-        if topic not in self._partitions:
-            await self.topic(topic, UUID_ZERO, timeout_seconds)
-        return self._partitions[topic]
+        """The number of partitions of a topic, as it was not long ago: it is looked up again when that is too
+        old, or when a request was refused. Raises RequestFailed, OutcomeUnknown.
+        """
+        known, now = self._counts.get(topic), asyncio.get_running_loop().time()
+        if known is not None and now - known.at < self._metadata_max_age_seconds:
+            return known.partitions
+        return (await self.topic(topic, UUID_ZERO, timeout_seconds)).partitions
 
     async def topics(self, timeout_seconds: float) -> dict[str, KnownTopic]:
         """All topics by name. Raises RequestFailed, OutcomeUnknown."""
@@ -166,7 +184,8 @@ class Brokers:
         }
 
     def forget(self) -> None:
-        """What was known of leaders and coordinators may be out of date."""
+        """What was known of partitions, leaders and coordinators may be out of date."""
+        self._counts.clear()
         self._leaders.clear()
         self._coordinators.clear()
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 
-from faircopy.client.brokers import Brokers, KnownTopic, TopicPartition, outcome_of
+from faircopy.client.brokers import METADATA_MAX_AGE_SECONDS, Brokers, KnownTopic, TopicPartition, outcome_of
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.client.member import JointMember
 from faircopy.client.protocol import (
@@ -39,7 +39,8 @@ class Client:
     """Talks to the brokers behind `bootstrap_servers`, a list or a text with commas. Use it as an async
     context manager, from one event loop.
 
-    `timeout_seconds`: how long a call tries before it raises OutcomeUnknown.
+    `timeout_seconds`: how long a call tries before it raises OutcomeUnknown. `metadata_max_age_seconds`: how
+    long it may take until partitions are used that were added to a topic.
     """
 
     def __init__(
@@ -48,9 +49,12 @@ class Client:
         *,
         client_id: str = "faircopy",
         timeout_seconds: float = TIMEOUT_SECONDS,
+        metadata_max_age_seconds: float = METADATA_MAX_AGE_SECONDS,
     ) -> None:
         addresses = bootstrap_servers.split(",") if isinstance(bootstrap_servers, str) else bootstrap_servers
-        self._brokers = Brokers([address.strip() for address in addresses], client_id)
+        self._brokers = Brokers(
+            [address.strip() for address in addresses], client_id, metadata_max_age_seconds
+        )
         self._timeout_seconds = timeout_seconds
         self._reading = Reading(self._brokers, timeout_seconds)
         self._own_group = f"{client_id}-{uuid.uuid4()}".replace("/", "-")

@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 
 from faircopy.errors import FaircopyError
 from faircopy.spark.partitioning import partitions_of_keys
-from faircopy.spark.record_batches import Columns, divisions, lengths, records
+from faircopy.spark.record_batches import ABSENT, Columns, divisions, lengths, records
 from faircopy.spark.schema import HEADERS_TYPE
 from faircopy.spark.sink_columns import KINDS
 from faircopy.spark.varints import Integers
 
-CountPartitions = Callable[[str], int]
+CountPartitions = Callable[[str, int], int]
+"""The number of a topic's partitions; it is looked up again if it is below the second argument."""
 
 
 class BadRow(FaircopyError):
@@ -97,18 +98,18 @@ class Encoding:
         self, topic: str, key: Any, key_lengths: Integers, given: Any | None, numbers: Integers
     ) -> Integers:
         """The partition of each row. Raises BadRow."""
-        count = self._count_partitions(topic)
+        wanted = np.full(len(numbers), ABSENT)
+        if given is not None:
+            wanted = pc.fill_null(given.take(pa.array(numbers)), ABSENT).to_numpy(zero_copy_only=False)
+        count = self._count_partitions(topic, int(wanted.max()) + 1)
+        self._ensure_there(topic, count, wanted, numbers)
         chosen = partitions_of_keys(key, key_lengths, count)
         chosen[chosen < 0] = self._keyless % count
         self._keyless += 1
-        if given is None:
-            return chosen
-        wanted = pc.fill_null(given.take(pa.array(numbers)), -1).to_numpy(zero_copy_only=False)
-        self._ensure_there(topic, count, wanted, numbers)
         return np.where(wanted >= 0, wanted, chosen).astype(np.int64)
 
     def _ensure_there(self, topic: str, count: int, given: Any, rows: Integers) -> None:
-        outside = np.flatnonzero((given >= count) | (given < -1))
+        outside = np.flatnonzero((given >= count) | (given < ABSENT))
         if len(outside):
             at = int(outside[0])
             raise BadRow(

@@ -16,17 +16,24 @@ from faircopy.spark.rows import EncodedRows, Encoding
 
 
 class TopicsOfTask:
-    """The topics that a task writes to, as they are when their first row comes."""
+    """The topics that a task writes to, as they are when their first row comes: so a key has one partition.
+    They are looked up again only if a row names a partition that was not there then.
+    """
 
     def __init__(self, member: BlockingMember) -> None:
         self._member = member
         self._found: dict[str, KnownTopic] = {}
 
-    def partitions_of(self, topic: str) -> int:
-        """The number of partitions of a topic. Raises RequestFailed, OutcomeUnknown."""
-        if topic not in self._found:
-            self._found[topic] = self._member.topic(topic)
-        return self._found[topic].partitions
+    def partitions_of(self, topic: str, at_least: int) -> int:
+        """The number of partitions of a topic, looked up again if it is not known to have at least so many.
+        Raises RequestFailed, OutcomeUnknown.
+        """
+        known = self._found.get(topic)
+        if known is None or known.partitions < at_least:
+            now = self._member.topic(topic)
+            # The id stays that of the first: if it is another now, the batch is not committed.
+            known = self._found[topic] = now if known is None else known._replace(partitions=now.partitions)
+        return known.partitions
 
     @property
     def ids(self) -> dict[str, bytes]:

@@ -118,7 +118,7 @@ def test_rows_are_encoded_by_topic_and_partition(rows: list[tuple[str, bytes | N
         ],
         names=["topic", "Key", "VALUE"],
     )
-    encoding = Encoding(None, lambda topic: {"a": 3, "b": 5}[topic], 4)
+    encoding = Encoding(None, lambda topic, _: {"a": 3, "b": 5}[topic], 4)
     found: dict[tuple[str, int], list[bytes | None]] = {}
     for encoded in encoding.encode(table):
         made = batch(ProducerIdentity(7, 1), 0, encoded.section, encoded.rows, 0, TIME_MS)
