@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -89,6 +88,38 @@ class LogReader:
         latest = self.client.offsets_at(dict.fromkeys(late, LATEST), topic_ids=topic_ids)
         return asked | {each: offset for each, offset in (found | latest).items() if offset is not None}
 
+    def cut(
+        self,
+        starts: Mapping[TopicPartition, int],
+        topic_ids: Mapping[str, bytes],
+        rows_max: int | None = None,
+        bytes_max: int | None = None,
+    ) -> dict[TopicPartition, OffsetRange]:
+        """The largest cut of partitions that are read from these offsets on: from the nearest that are there,
+        if failOnDataLoss is false. Raises LostData, DataLost.
+        """
+        while starts:
+            try:
+                return self.client.cut(
+                    starts, limit_rows=rows_max, limit_bytes=bytes_max, topic_ids=topic_ids
+                )
+            except DataLost as error:
+                self.lose(str(error))
+            starts = self._within_logs(starts, topic_ids)
+        return {}
+
+    def _within_logs(
+        self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes]
+    ) -> dict[TopicPartition, int]:
+        """The nearest offsets that are there. Raises DataLost."""
+        earliest, latest = (
+            self.client.offsets_at(dict.fromkeys(offsets, each), topic_ids=topic_ids)
+            for each in (EARLIEST, LATEST)
+        )
+        return {
+            each: min(max(offset, earliest[each] or 0), latest[each] or 0) for each, offset in offsets.items()
+        }
+
     def lose(self, what: str) -> None:
         """Messages are gone: fail, or go on if failOnDataLoss is false."""
         if self._options.fails_on_loss:
@@ -127,7 +158,7 @@ class BatchReader(LogReader, DataSourceReader):
         starts = self.resolved(starting(given, "earliest"), partitions, topic_ids)
         end = ending(given)
         if end.is_otherwise_only and end.otherwise == LATEST:
-            ranges = self.client.cut(starts, topic_ids=topic_ids) if starts else {}
+            ranges = self.cut(starts, topic_ids)
         else:
             ends = self.resolved(end, partitions, topic_ids)
             ranges = {each: OffsetRange(start, ends[each]) for each, start in starts.items()}
@@ -166,11 +197,13 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         """Where the next micro-batch ends: at a cut. Raises LostData."""
         position, known = self._continued(Position.of_json(start))
         is_limited = not isinstance(limit, ReadAllAvailable)
-        ends = self._cut(
-            position,
+        ranges = self.cut(
+            position.offsets,
+            position.topic_ids,
             getattr(limit, "max_rows", None) if is_limited else None,
             self._options.bytes_max if is_limited else None,
         )
+        ends = {each: end for each, (_, end) in ranges.items()}
         if self._target is not None:
             ends = {each: min(end, self._target.offsets.get(each, 0)) for each, end in ends.items()}
             ends = {each: max(end, position.offsets[each]) for each, end in ends.items()}
@@ -194,24 +227,6 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         earliest = self.client.offsets_at(dict.fromkeys(fresh, EARLIEST), topic_ids=ids_of(known))
         starts |= {each: offset or 0 for each, offset in earliest.items()}
         return position_of(starts, known), known
-
-    def _cut(
-        self, position: Position, rows_max: int | None, bytes_max: int | None
-    ) -> dict[TopicPartition, int]:
-        if not position.offsets:
-            return {}
-        cut = partial(
-            self.client.cut, limit_rows=rows_max, limit_bytes=bytes_max, topic_ids=position.topic_ids
-        )
-        try:
-            ranges = cut(position.offsets)
-        except DataLost as error:
-            self.lose(str(error))
-            earliest = self.client.offsets_at(
-                dict.fromkeys(position.offsets, EARLIEST), topic_ids=position.topic_ids
-            )
-            ranges = cut({each: max(at, earliest[each] or 0) for each, at in position.offsets.items()})
-        return {each: end for each, (_, end) in ranges.items()}
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Where the logs end now, for the status of the query."""

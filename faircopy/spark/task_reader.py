@@ -32,12 +32,9 @@ class TaskReader:
         """The rows of a split, with Spark's types. Raises what `lose` raises."""
         schema = to_arrow_schema(self._schema, timezone="UTC")
         rows_read = 0
-        try:
-            for batch in self._rows(split):
-                rows_read += batch.num_rows
-                yield for_spark(self._decoded(batch), schema)
-        except DataLost as error:
-            self._lose(str(error))
+        for batch in self._rows(split):
+            rows_read += batch.num_rows
+            yield for_spark(self._decoded(batch), schema)
         if rows_read < split.end - split.start:
             missing = split.end - split.start - rows_read
             self._lose(
@@ -46,16 +43,33 @@ class TaskReader:
             )
 
     def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
-        if not self._options.fails_on_loss:
-            (earliest,) = self._client.offsets_at(
-                {split[:2]: EARLIEST}, topic_ids={split.topic: split.topic_id}
-            ).values()
-            split = split._replace(start=min(max(split.start, earliest or 0), split.end))
+        """The rows that are there. What is gone, also while others are read, is told to `lose`."""
+        while split.start < split.end:
+            try:
+                for batch in self._batches(split):
+                    yield batch
+                    split = split._replace(start=batch.column("offset")[-1].as_py() + 1)
+                return
+            except DataLost as error:
+                self._lose(str(error))
+            split = split._replace(start=self._next_there(split))
+
+    def _batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         where, topic_id = split[:4], split.topic_id
         has_txids = "txid" in self._schema.fieldNames()
         txids = Txids(self._client.spans(*where, topic_id=topic_id) if has_txids else [])
         for piece in self._client.read_pieces(*where, topic_id=topic_id):
             yield from rows_of(piece, split, txids)
+
+    def _next_there(self, split: Split) -> int:
+        """The first offset that is left of a split; its end if there is none."""
+        try:
+            (earliest,) = self._client.offsets_at(
+                {split[:2]: EARLIEST}, topic_ids={split.topic: split.topic_id}
+            ).values()
+        except DataLost:
+            return split.end
+        return earliest if earliest is not None and earliest > split.start else split.end
 
     def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return self._json.add_to(batch) if self._json is not None else batch

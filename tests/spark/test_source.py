@@ -83,6 +83,12 @@ def stream(spark: SparkSession, broker: BrokerProcess, **options: Any) -> DataFr
     return reader.load()
 
 
+def delete_below(broker: BrokerProcess, topic: str, partition: int, offset: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    for deleted in admin.delete_records([KafkaPartition(topic, partition, offset)]).values():
+        deleted.result(WAIT_SECONDS)
+
+
 def collect(frame: DataFrame, directory: Path) -> dict[int, list[tuple[str, str | None]]]:
     """The (value, txid) pairs of each micro-batch of a stream, up to its present end."""
     batches: dict[int, list[tuple[str, str | None]]] = {}
@@ -160,6 +166,30 @@ def test_offsets_and_times_bound_a_batch(spark: SparkSession, broker: BrokerProc
         read(spark, broker, startingTimestamp=middle + 10**9).count()
 
 
+@pytest.mark.parametrize("ending", [None, json.dumps({"orders": {"0": 50, "1": -1}})])
+def test_a_batch_may_start_where_the_log_no_longer_is(
+    spark: SparkSession, broker: BrokerProcess, ending: str | None
+) -> None:
+    write(broker)
+    delete_below(broker, "orders", 0, 20)
+    ends = {"0": 50 if ending else TRANSACTIONS * PER_PARTITION, "1": TRANSACTIONS * PER_PARTITION}
+    options = {"subscribe": "orders", "endingOffsets": ending}
+    first = json.dumps({"orders": {"0": 0, "1": 7}})
+    with pytest.raises(Exception, match=r"orders-0(?s:.*)failOnDataLoss"):
+        read(spark, broker, startingOffsets=first, **options).collect()
+    left = read(spark, broker, startingOffsets=first, failOnDataLoss="false", **options).collect()
+    found = sorted((row.partition, row.offset) for row in left)
+    assert found == [
+        *((0, each) for each in range(20, ends["0"])),
+        *((1, each) for each in range(7, ends["1"])),
+    ]
+    beyond = json.dumps({"orders": {"0": 1_000, "1": 7}})
+    with pytest.raises(Exception, match=r"orders-0(?s:.*)"):
+        read(spark, broker, startingOffsets=beyond, subscribe="orders").collect()
+    left = read(spark, broker, startingOffsets=beyond, failOnDataLoss="false", **options).collect()
+    assert sorted((row.partition, row.offset) for row in left) == [(1, each) for each in range(7, ends["1"])]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -197,6 +227,34 @@ def test_json_becomes_columns(spark: SparkSession, broker: BrokerProcess) -> Non
     assert read(spark, broker, **options, **{"value.mode": "dropmalformed"}).count() == 501
     with pytest.raises(Exception, match="orders-0 at offset 500 is not a JSON object"):
         read(spark, broker, **options, **{"value.mode": "failfast"}).count()
+
+
+def test_a_task_goes_on_where_the_log_begins_now(spark: SparkSession, broker: BrokerProcess) -> None:
+    """Messages are deleted while a task reads them, and not all that it has yet to read."""
+    rows, left = 20, 18
+    with BlockingClient(broker.address) as client, client.begin() as transaction:
+        for number in range(rows):
+            transaction.send("orders", b"%d" % number + bytes(900_000), partition=0)
+    strict, lenient = (reader_of(broker, "orders", failOnDataLoss=flag) for flag in ("true", "false"))
+    (strict_task,), (lenient_task,) = strict.partitions(), lenient.partitions()
+    found, failing = lenient.read(lenient_task), strict.read(strict_task)
+    seen = [next(found).column("offset")[0].as_py(), next(failing).column("offset")[0].as_py()]
+    delete_below(broker, "orders", 0, left)
+    offsets = [offset for batch in found for offset in batch.column("offset").to_pylist()]
+    assert seen == [0, 0] and set(range(left, rows)) < {0, *offsets} < set(range(rows))
+    assert offsets == sorted(set(offsets))
+    with pytest.raises(Exception, match=r"orders-0(?s:.*)failOnDataLoss"):
+        list(failing)
+
+
+def reader_of(broker: BrokerProcess, topics: str, **options: str) -> Any:
+    """A reader, to plan and to read with no job of Spark around it."""
+    from pyspark.sql.types import _parse_datatype_string
+
+    from faircopy.spark.data_source import FaircopyDataSource
+
+    source = FaircopyDataSource({"bootstrap.servers": broker.address, "subscribe": topics} | options)
+    return source.reader(_parse_datatype_string(source.schema()))  # type: ignore[arg-type]
 
 
 # -- streams -------------------------------------------------------------------------------------------------
@@ -254,10 +312,7 @@ def test_lost_messages_fail_a_stream(spark: SparkSession, broker: BrokerProcess,
     frame = stream(spark, broker)
     collect(frame, tmp_path / "read")
     write(broker, 4, 4)
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    deleted = admin.delete_records([KafkaPartition("orders", 0, 7 * PER_PARTITION)])
-    for each in deleted.values():
-        each.result(WAIT_SECONDS)
+    delete_below(broker, "orders", 0, 7 * PER_PARTITION)
     with pytest.raises(Exception, match=r"orders-0.*failOnDataLoss"):
         collect(frame, tmp_path / "read")
     going_on = collect(stream(spark, broker, failOnDataLoss="false"), tmp_path / "read")
