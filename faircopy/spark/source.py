@@ -198,16 +198,24 @@ class StreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNo
         position, known = self._continued(Position.of_json(start))
         is_limited = not isinstance(limit, ReadAllAvailable)
         ranges = self.cut(
-            position.offsets,
+            self._unfinished(position),
             position.topic_ids,
             getattr(limit, "max_rows", None) if is_limited else None,
             self._options.bytes_max if is_limited else None,
         )
         ends = {each: end for each, (_, end) in ranges.items()}
         if self._target is not None:
-            ends = {each: min(end, self._target.offsets.get(each, 0)) for each, end in ends.items()}
-            ends = {each: max(end, position.offsets[each]) for each, end in ends.items()}
-        return position_of(ends, known).as_json()
+            ends = {each: min(end, self._target.offsets[each]) for each, end in ends.items()}
+        return position_of(position.offsets | ends, known).as_json()
+
+    def _unfinished(self, position: Position) -> dict[TopicPartition, int]:
+        """Where partitions are that have not come to the end of the query. Others may grow, and would take
+        what a limit leaves.
+        """
+        if self._target is None:
+            return position.offsets
+        ends = self._target.offsets
+        return {each: offset for each, offset in position.offsets.items() if offset != ends.get(each, offset)}
 
     def _continued(self, position: Position) -> tuple[Position, dict[str, KnownTopic]]:
         """A position with what has come since, and without what has gone. Raises LostData."""

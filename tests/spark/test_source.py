@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -67,6 +68,15 @@ def write(broker: BrokerProcess, first: int = 0, count: int = TRANSACTIONS) -> N
             aborted.abort()
 
 
+def write_plain(broker: BrokerProcess, partition: int, rows: int, batches: int) -> None:
+    """Batches of so many rows, of no transaction."""
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 10_000})
+    for _ in range(batches):
+        for number in range(rows):
+            producer.produce("orders", b"%d" % number, partition=partition)
+        producer.flush(WAIT_SECONDS)
+
+
 def read(spark: SparkSession, broker: BrokerProcess, **options: Any) -> DataFrame:
     reader = spark.read.format("faircopy").option("kafka.bootstrap.servers", broker.address)
     for name, value in ({"subscribe": ",".join(TOPICS)} | options).items():
@@ -96,14 +106,14 @@ def collect(frame: DataFrame, directory: Path) -> dict[int, list[tuple[str, str 
     def take(rows: DataFrame, number: int) -> None:
         batches[number] = [(row.value.decode(), row.txid) for row in rows.select("value", "txid").collect()]
 
-    query = (
-        frame.writeStream.foreachBatch(take)
-        .option("checkpointLocation", str(directory))
-        .trigger(availableNow=True)
-        .start()
-    )
-    finish(query)
+    run(frame, directory, take)
     return batches
+
+
+def run(frame: DataFrame, directory: Path, take: Callable[[DataFrame, int], None]) -> None:
+    """Give the micro-batches of a stream, up to its present end, to a function."""
+    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(directory))
+    finish(query.trigger(availableNow=True).start())
 
 
 def whole(rows: list[tuple[str, str | None]]) -> set[int]:
@@ -283,6 +293,41 @@ def test_a_transaction_above_the_limit_comes_whole(
     write(broker, 0, 3)
     batches = collect(stream(spark, broker, maxOffsetsPerTrigger=1), tmp_path)
     assert sorted(number for rows in batches.values() for number in whole(rows)) == [0, 1, 2]
+
+
+def test_all_that_was_there_is_read_while_a_partition_grows(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    """Each micro-batch could be filled with what has come since the query began."""
+    large, small = 800, 20
+    write_plain(broker, 0, small, batches=1)
+    write_plain(broker, 1, large, batches=2)
+    found: list[tuple[int, int]] = []
+
+    def take(rows: DataFrame, _: int) -> None:
+        places = [(row.partition, row.offset) for row in rows.select("partition", "offset").collect()]
+        assert sum(partition for partition, _ in places) in (0, large, 2 * large), "no batch is divided"
+        found.extend(places)
+        write_plain(broker, 0, small, batches=20)
+
+    run(stream(spark, broker, subscribe="orders", maxOffsetsPerTrigger=2 * small), tmp_path, take)
+    assert sorted(found) == [*((0, each) for each in range(small)), *((1, each) for each in range(2 * large))]
+
+
+def test_transactions_stay_whole_while_a_partition_grows(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    write(broker, 0, 5)
+    found: list[set[int]] = []
+
+    def take(rows: DataFrame, _: int) -> None:
+        values = [(row.value.decode(), row.txid) for row in rows.select("value", "txid").collect()]
+        found.append(whole(values))
+        write_plain(broker, 0, 10, batches=10)
+        write(broker, 5 + len(found), 1)
+
+    run(stream(spark, broker, maxOffsetsPerTrigger=20), tmp_path, take)
+    assert sorted(number for numbers in found for number in numbers) == list(range(5))
 
 
 def test_new_topics_of_a_pattern_are_read_from_their_start(
