@@ -1,12 +1,14 @@
 """Headers of records, as one Arrow list array.
 
 One round of kernels reads the first headers of all records, the next one the second headers of the records
-that have more, and so on. The bytes of headers are in the order of their records, so sorting by position
-restores the order.
+that have more, and so on. A round costs as much as some hundred headers that are read in a loop, so when few
+records are left, the rest is read one by one. The bytes of headers are in the order of their records, so
+sorting by position restores the order.
 """
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -14,9 +16,13 @@ import pyarrow.compute as pc
 
 from faircopy.publish.fields import ROW_NUMBERS, Fields, as_bytes, ends_within, lengths
 from faircopy.publish.gather import gather
+from faircopy.publish.header_loop import LEAST_BYTES, PARTS, read_headers
+from faircopy.publish.record_run import RUN_BYTES
 from faircopy.publish.schema import HEADER_TYPE, HEADERS_TYPE
 
-HEADERS_AT_MOST = 10_000  # of one record: each costs a round of kernels, and a record may claim millions
+MANY_ROWS = 200
+HEADERS_AT_MOST = RUN_BYTES // LEAST_BYTES
+"""Of one record: as many as the records of a run can have together, so that memory is bounded."""
 
 
 class _Headers(NamedTuple):
@@ -65,11 +71,15 @@ def _find(data: pa.Buffer, fields: Fields, bearing: pa.Array) -> tuple[_Headers,
     rows = _Rows(row, *(pc.take(column, row) for column in columns))
     rounds: list[_Headers] = []
     whole: list[pa.Array] = []
-    while len(rows.row):
+    while len(rows.row) >= MANY_ROWS:
         headers, rows = _next_headers(source, rows)
         rounds.append(headers)
         whole.append(pc.filter(rows.row, pc.and_(pc.equal(rows.left, 0), pc.equal(rows.at, rows.ends))))
         rows = _filtered(rows, pc.greater(rows.left, 0))
+    if len(rows.row):
+        headers, ended = _one_by_one(data, rows)
+        rounds.append(headers)
+        whole.append(ended)
     numbers = ROW_NUMBERS.slice(0, len(fields.ends))
     is_whole = pc.is_in(numbers, value_set=pa.concat_arrays(whole))
     return _in_order(rounds, is_whole), is_whole
@@ -85,6 +95,23 @@ def _next_headers(source: pa.Array, rows: _Rows) -> tuple[_Headers, _Rows]:
     headers = _Headers(rows.row, key_at, key_length, value_at, value_length)
     rows = _Rows(rows.row, at, rows.ends, pc.subtract(rows.left, 1))
     return _filtered(headers, good), _filtered(rows, good)
+
+
+def _one_by_one(data: pa.Buffer, rows: _Rows) -> tuple[_Headers, pa.Array]:
+    """All headers of each row, and the rows of which these are sound; the others have none."""
+    found, row_of, ended = array("q"), array("q"), array("q")
+    source = memoryview(data).cast("B")  # Arrow's own view has signed bytes
+    for row, at, end, left in zip(*(column.to_pylist() for column in rows), strict=True):
+        if read_headers(source, at, end, left, found):
+            row_of.extend(array("q", (row,)) * left)
+            ended.append(row)
+    return _Headers(_integers(row_of), *(_integers(found[part::PARTS]) for part in range(PARTS))), _integers(
+        ended
+    )
+
+
+def _integers(values: array[int]) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
 
 
 def _in_order(rounds: list[_Headers], whole: pa.Array) -> _Headers:

@@ -220,6 +220,17 @@ def test_what_can_not_be_read_is_refused(
         read(spark, untouched, **options).count()
 
 
+def test_a_message_may_have_many_headers(spark: SparkSession, broker: BrokerProcess) -> None:
+    many = [(f"h{number}", b"x") for number in range(12_000)]
+    with BlockingClient(broker.address) as client, client.begin() as transaction:
+        transaction.send("orders", b"many", headers=many, partition=0)
+        transaction.send("orders", b"none", partition=0)
+    assert sorted(row.value for row in read(spark, broker).collect()) == [b"many", b"none"]
+    first, second = read(spark, broker, includeHeaders="true").orderBy("offset").collect()
+    assert [(header.key, bytes(header.value)) for header in first.headers] == many
+    assert second.headers is None
+
+
 def test_json_becomes_columns(spark: SparkSession, broker: BrokerProcess) -> None:
     with BlockingClient(broker.address) as client, client.begin() as transaction:
         for number in range(500):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cramjam
 from hypothesis import strategies as st
 
+from faircopy.publish.headers import HEADERS_AT_MOST
 from faircopy.publish.record_run import LoggedBatch, Source
 from faircopy.wire.batch import (
     COMPRESSION_MASK,
@@ -131,7 +132,7 @@ def _row(batch: LoggedBatch, data: bytes, index: int) -> Row | None:
         value, at = _nullable(data, at)
         count, at = _varint(data, at, 5)
         listed: list[Row] = []
-        if not 0 <= count <= 10_000:
+        if not 0 <= count <= HEADERS_AT_MOST:
             return None
         for _ in range(count):
             name, at = _nullable(data, at)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.publish import fields, record_run
+from faircopy.publish import fields, headers, record_run
 from faircopy.publish.columns import decode
+from faircopy.publish.headers import HEADERS_AT_MOST, MANY_ROWS
 from faircopy.publish.schema import SCHEMA
 from faircopy.wire.batch import HEADER, HEADER_BYTES, read_header
-from faircopy.wire.records import NewRecord, build_batch, with_crc
+from faircopy.wire.records import NewRecord, build_batch, varint, with_crc
 from tests.unit.publish.publish_oracle import (
     POISON,
     Row,
@@ -26,6 +29,14 @@ from tests.unit.publish.publish_oracle import (
 )
 
 GOOD = [NewRecord(b"value %d" % i, b"key", 1000 + i, (("h", b"x"),) * (i % 3)) for i in range(10)]
+
+
+@pytest.fixture(autouse=True, scope="module", params=[1, 1_000], ids=["in rounds", "one by one"])
+def _both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Headers are read in rounds, and those of few records one by one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(headers, "MANY_ROWS", request.param)
+        yield
 
 
 def rows(log: bytes, first_offset: int = 0, **options: Any) -> list[Row]:
@@ -135,6 +146,43 @@ def test_transactions() -> None:
     log = end_to_end(*[build_batch(GOOD)] * 3)
     found = rows(log, txids=["7.0.1", None, "7.0.2"])
     assert [row["txid"] for row in found] == ["7.0.1"] * 10 + [None] * 10 + ["7.0.2"] * 10
+
+
+@pytest.fixture
+def _usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headers, "MANY_ROWS", MANY_ROWS)
+
+
+@pytest.mark.parametrize("count", [10_001, 50_000])
+@pytest.mark.usefixtures("_usual_way")
+def test_no_record_has_too_many_headers(count: int) -> None:
+    many = tuple((f"h{number % 70}", b"x" * (number % 3) if number % 5 else None) for number in range(count))
+    log = end_to_end(build_batch(GOOD), build_batch([*GOOD, NewRecord(b"many", headers=many), *GOOD]))
+    found = rows(log)
+    assert found == expected(log)
+    assert len(found[20]["headers"]) == count
+
+
+@pytest.mark.usefixtures("_usual_way")
+def test_as_many_headers_as_there_is_room_for() -> None:
+    """A larger record could claim more; but for these, memory is bounded."""
+    smallest = b"\0\1"
+    for count, is_read in ((HEADERS_AT_MOST, True), (HEADERS_AT_MOST + 1, False)):
+        record = body(b"\0\0\0", b"\1", b"\1", varint(count), smallest * count)
+        (batch,) = [each for each, _ in decode(logged(with_section(build_batch(GOOD[:1]), record)))] or [None]
+        assert (batch is not None) == is_read
+        if batch is not None:
+            assert pc.list_value_length(batch.column("headers"))[0].as_py() == count
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 127, 128, 8_191, 8_192, 1 << 20])
+def test_headers_have_any_length(size: int) -> None:
+    """Their lengths take one byte or more."""
+    listed = (("k" * size, b"v"), ("k", b"v" * size), ("k" * size, None))
+    log = end_to_end(build_batch([*GOOD, NewRecord(b"long", headers=listed), *GOOD]))
+    found = rows(log)
+    assert found == expected(log)
+    assert [len(header["key"]) for header in found[len(GOOD)]["headers"]] == [size, 1, size]
 
 
 def test_header_keys_that_are_not_utf8() -> None:
