@@ -101,6 +101,8 @@ PURE = [
     "net/admission.py",
     "client/protocol.py",
     "client/outgoing.py",
+    "client/codecs.py",
+    "client/division.py",
     "spark/options.py",
     "spark/partitioning.py",
     "spark/splits.py",

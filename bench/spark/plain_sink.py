@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from faircopy.client.blocking import BlockingMember, Loop
 from faircopy.client.brokers import Brokers
 from faircopy.client.member import JointMember
-from faircopy.client.outgoing import Encode, ProducerIdentity
+from faircopy.client.outgoing import Describe, Encode, ProducerIdentity, nowhere
 from faircopy.spark.data_source import FaircopyDataSource
 from faircopy.spark.sink import BatchWriter, SinkOptions, TaskWrote
 from faircopy.wire.batch import CRC_START
@@ -31,10 +31,12 @@ class PlainMember(JointMember):
     """Sends plain batches, of no producer and no transaction."""
 
     async def send_batch(
-        self, topic: str, partition: int, records: int, encode: Encode, place: str = ""
+        self, topic: str, partition: int, records: int, encode: Encode, describe: Describe = nowhere
     ) -> None:
         """Send a batch, without the mark of a transaction."""
-        await super().send_batch(topic, partition, records, lambda _identity, _sequence: plain(encode), place)
+        await super().send_batch(
+            topic, partition, records, lambda _identity, _sequence: plain(encode), describe
+        )
 
     async def _add(self, topic: str, partition: int) -> None:
         """There is no transaction."""

@@ -14,7 +14,7 @@ from faircopy.client.brokers import METADATA_MAX_AGE_SECONDS, KnownTopic, TopicP
 from faircopy.client.client import TIMEOUT_SECONDS, TRANSACTION_TIMEOUT_MS, Client
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.client.member import Header, JointMember
-from faircopy.client.outgoing import Encode
+from faircopy.client.outgoing import Describe, Encode, nowhere
 from faircopy.client.reading import OffsetRange, Piece, TransactionSpan
 from faircopy.client.transaction import OpenTransaction
 from faircopy.wire.records import Record
@@ -76,9 +76,11 @@ class BlockingMember:
             )
         )
 
-    def send_batch(self, topic: str, partition: int, records: int, encode: Encode, place: str = "") -> None:
+    def send_batch(
+        self, topic: str, partition: int, records: int, encode: Encode, describe: Describe = nowhere
+    ) -> None:
         """See `JointMember.send_batch`."""
-        self._loop.run(self.member.send_batch(topic, partition, records, encode, place))
+        self._loop.run(self.member.send_batch(topic, partition, records, encode, describe))
 
     def partitions_of(self, topic: str) -> int:
         """See `JointMember.partitions_of`."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from faircopy.client.brokers import RETRIABLE, Brokers, KnownTopic, TopicPartition, outcome_of
 from faircopy.client.errors import ConnectionFailed, request_failed
-from faircopy.client.outgoing import Batch, Encode, Outgoing, ProducerIdentity
+from faircopy.client.outgoing import Batch, Describe, Encode, Outgoing, ProducerIdentity, nowhere
 from faircopy.client.protocol import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE
+from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.murmur2 import partition_for
 from faircopy.wire.records import NewRecord
 from faircopy.wire.schema import UUID_ZERO
@@ -64,13 +65,13 @@ class JointMember:
         await self._send_some(topic, partition)
 
     async def send_batch(
-        self, topic: str, partition: int, records: int, encode: Encode, place: str = ""
+        self, topic: str, partition: int, records: int, encode: Encode, describe: Describe = nowhere
     ) -> None:
         """Send a batch of so many records that `encode` makes: a v2 batch of this producer, transactional,
-        with the sequence number that it is given. If the broker refuses it, the error names its `place`.
-        Raises RequestFailed, OutcomeUnknown.
+        with the sequence number that it is given. It is divided if it is too large for the topic. If records
+        are refused, the error says by `describe` where they come from. Raises RequestFailed, OutcomeUnknown.
         """
-        self._outgoing_of(topic, partition).add_batch(records, encode, place)
+        self._outgoing_of(topic, partition).add_batch(records, encode, describe)
         await self._send_some(topic, partition)
 
     async def flush(self) -> None:
@@ -167,7 +168,9 @@ class JointMember:
                 for batch, (code, message) in zip(window, answers, strict=True)
                 if code == error
             )
-            raise request_failed(error, message, f"{batch.place}: {doing}" if batch.place else doing)
+            raise request_failed(
+                error, advised(error, message), f"{batch.place}: {doing}" if batch.place else doing
+            )
         if reasons and not window[0].is_written:
             code, message = reasons[0]
             if code is None:
@@ -235,3 +238,10 @@ class JointMember:
     def is_spent(self) -> bool:
         """Whether it can't begin another transaction: what it has sent is not all known to be written."""
         return self._failure is not None or any(outgoing.bytes for outgoing in self._outgoing.values())
+
+
+def advised(code: ErrorCode, message: str | None) -> str | None:
+    """The message of a refusal, and what to do about it."""
+    if code != ErrorCode.MESSAGE_TOO_LARGE or message is None:
+        return message
+    return f"{message}. It is one record: raise max.message.bytes of the topic, or make the record smaller"

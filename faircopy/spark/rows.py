@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from faircopy.client.outgoing import Describe
 from faircopy.errors import FaircopyError
 from faircopy.spark.partitioning import partitions_of_keys
 from faircopy.spark.record_batches import ABSENT, Columns, divisions, lengths, records
@@ -25,13 +27,13 @@ class BadRow(FaircopyError):
 
 
 class EncodedRows(NamedTuple):
-    """Rows of one partition, as the records section of a batch. `place` says where they were."""
+    """Rows of one partition, as the records section of a batch. `describe` says where they were."""
 
     topic: str
     partition: int
     section: memoryview
     rows: int
-    place: str
+    describe: Describe
 
 
 class Encoding:
@@ -90,9 +92,9 @@ class Encoding:
         deltas = np.concatenate([np.arange(end - start, dtype=np.int64) for start, end in divided])
         encoded = records(columns, order, deltas, key_lengths, value_lengths)
         for start, end in divided:
-            place = place_of(self._rows + int(numbers[start]), self._rows + int(numbers[end - 1]))
+            describe = partial(place_among, self._rows + numbers[start:end])
             section = encoded.section(start, end)
-            yield EncodedRows(topic, int(partitions[start]), section, end - start, place)
+            yield EncodedRows(topic, int(partitions[start]), section, end - start, describe)
 
     def _partitions(
         self, topic: str, key: Any, key_lengths: Integers, given: Any | None, numbers: Integers
@@ -126,6 +128,11 @@ def order_of(partitions: Integers) -> Integers:
     # numpy sorts integers of 16 bits by their digits, several times as fast as by comparison.
     are_short = not len(partitions) or int(partitions.max()) < 1 << 15
     return np.argsort(partitions.astype(np.int16) if are_short else partitions, kind="stable")
+
+
+def place_among(rows: Integers, first: int, last: int) -> str:
+    """Where the rows of a batch are, from one to another."""
+    return place_of(int(rows[first]), int(rows[last]))
 
 
 def place_of(first_row: int, last_row: int) -> str:

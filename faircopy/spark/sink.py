@@ -20,10 +20,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from faircopy.client import BlockingClient, BlockingMember, DataLost
+from faircopy.client.codecs import CODECS
 from faircopy.client.errors import OutcomeUnknown, RequestFailed
 from faircopy.errors import FaircopyError
 from faircopy.spark.clients import client_of
-from faircopy.spark.codecs import CODECS
 from faircopy.spark.options import BadOption, Options
 from faircopy.spark.sink_columns import ensure_columns
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from faircopy.client import BlockingMember
 from faircopy.client.brokers import KnownTopic
-from faircopy.spark.codecs import compressed
+from faircopy.client.codecs import compressed
 from faircopy.spark.record_batches import batch
 from faircopy.spark.rows import EncodedRows, Encoding
 
@@ -60,4 +60,4 @@ def send(member: BlockingMember, rows: EncodedRows, codec: int) -> None:
     """Send one batch. It may wait in memory."""
     section, now_ms = compressed(codec, rows.section), time.time_ns() // 1_000_000
     encode = partial(batch, section=section, rows=rows.rows, codec=codec, time_ms=now_ms)
-    member.send_batch(rows.topic, rows.partition, rows.rows, encode, rows.place)
+    member.send_batch(rows.topic, rows.partition, rows.rows, encode, rows.describe)

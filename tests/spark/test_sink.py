@@ -16,6 +16,7 @@ import pytest
 from faircopy.client import BlockingClient
 from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess, eventually
+from tests.client_library.test_large_batches import NARROW, make_narrow, values_of
 from tests.joint.asking import TOPIC, broker_with_topic, visible, visible_everywhere
 from tests.spark.program import driver, has_ended, kill
 from tests.spark.query import LINES, WAIT_SECONDS, finish, make_input, start_query
@@ -113,6 +114,24 @@ def test_a_bad_row_fails_the_batch_and_is_named(
     with pytest.raises(Exception, match=reason):
         write(frame, untouched, topic=None)
     assert visible_everywhere(untouched) == []
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_batches_that_a_topic_does_not_take_are_divided(
+    spark: SparkSession, broker: BrokerProcess, codec: str
+) -> None:
+    make_narrow(broker)
+    frame = spark.range(0, 2_000, 1, 2).selectExpr("cast(id as string) value")
+    write(frame, broker, topic=NARROW, **{"compression.type": codec})
+    with BlockingClient(broker.address) as client:
+        assert sorted(values_of(client)) == sorted(b"%d" % number for number in range(2_000))
+    large = spark.range(0, 100, 1, 1).selectExpr("if(id = 57, repeat('x', 5000), 'v') value")
+    if codec == "none":
+        reason = r"row 57 of its task(?s:.*)one record: raise max\.message\.bytes of the topic"
+        with pytest.raises(Exception, match=reason):
+            write(large, broker, topic=NARROW)
+    else:
+        write(large, broker, topic=NARROW, **{"compression.type": codec})
 
 
 def split(query: str) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faircopy.client.codecs import CODECS, compressed
 from faircopy.client.outgoing import ProducerIdentity
-from faircopy.spark.codecs import CODECS, compressed
 from faircopy.spark.partitioning import LONG_KEY_BYTES, partitions_of_keys
 from faircopy.spark.record_batches import (
     BATCH_BYTES,
