@@ -194,7 +194,7 @@ class Catalog:
             raise TopicExists(f"topic {name!r} exists")
 
     def ensure_columns(self, name: str, configs: Mapping[str, str]) -> None:
-        """Raise InvalidTopicConfig if a topic's plain table can't have the columns of these settings."""
+        """Raise InvalidTopicConfig if a topic can't have the plain table, and columns, of these settings."""
         ensure_agreement(name, configs, self.topics)
 
     def _ensure_room(self, partitions: int) -> None:

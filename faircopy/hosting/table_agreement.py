@@ -1,4 +1,4 @@
-"""Which columns the topics of one plain table may ask for, and how a topic may change its mind.
+"""Which plain table, and which columns of it, topics may ask for, and how a topic may change its mind.
 
 A table has the columns of all its topics, and never loses or changes one. So topics that share a table must
 agree on the type of each name, and a topic that has messages may only add columns. The publisher checks the
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from faircopy.cluster.topic_configs import InvalidTopicConfig
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.publish.names import UNREADABLE
 from faircopy.settings.columns import Column, conflict, parse_columns, quoted
 
 REMEDY = "Give it a table of its own for that (topic setting plain.table)"
@@ -18,9 +19,12 @@ REMEDY = "Give it a table of its own for that (topic setting plain.table)"
 
 def ensure_agreement(name: str, configs: Mapping[str, str], topics: Mapping[str, HostedTopic]) -> None:
     """Raise InvalidTopicConfig if a topic of this name, new or not, can't have these settings of its own,
-    because its plain table would have to change its columns, or because others that share it disagree.
+    because nobody could read its plain table, or the table would have to change its columns, or because
+    others that share it disagree.
     """
     columns, table = columns_of(configs), table_of(name, configs)
+    if configs.get("plain.enabled") != "false":
+        ensure_readable(name, table)
     before = topics.get(name)
     if before is not None and has_messages(before) and table_of(name, before.topic.configs) == table:
         ensure_only_more(name, table, columns_of(before.topic.configs), columns)
@@ -32,6 +36,16 @@ def ensure_agreement(name: str, configs: Mapping[str, str], topics: Mapping[str,
                     f"topics {name!r} and {other.topic.name!r} share the plain table {table!r}, and their "
                     f"settings plain.schema contradict each other: {contradiction}. {REMEDY}"
                 )
+
+
+def ensure_readable(name: str, table: str) -> None:
+    """Raise InvalidTopicConfig if readers would find nothing in a table of this name."""
+    if table in UNREADABLE:
+        raise InvalidTopicConfig(
+            f"topic {name!r}: its plain table would be called {table!r}, a name that Spark and Delta tables "
+            f"keep for files of their own, so readers would find no rows. Give the table another name (topic "
+            f"setting plain.table), or have none (plain.enabled=false)"
+        )
 
 
 def ensure_only_more(name: str, table: str, before: tuple[Column, ...], after: tuple[Column, ...]) -> None:

@@ -49,6 +49,11 @@ DELTA_LOG = "_delta_log"
 STATE = "_faircopy.json"
 LOCK = "_faircopy.lock"
 
+UNREADABLE = frozenset({SPARK_LOG, DELTA_LOG, "_SUCCESS"})
+"""Names that no table's directory can have: Spark takes all that is in a directory with the first one for its
+log, and finds none with the last one; readers of Delta tables do not find a log in one with the second.
+"""
+
 
 def published(sequence: int, ranges: Sequence[tuple[int, int]]) -> str:
     """The data file of entry `sequence`, before its checksum is known; `ranges` has first and end offset of

@@ -139,6 +139,18 @@ def test_a_leftover_of_a_topic_that_begins_with_an_underscore_goes(broker: Broke
     assert not any(leftover.exists() for leftover in leftovers)
 
 
+def test_names_are_refused_whose_tables_nobody_could_read(broker: BrokerProcess) -> None:
+    for name in names.UNREADABLE:
+        assert create(broker, name) == ErrorCode.INVALID_CONFIG
+        assert create(broker, name, configs=[{"name": "plain.table", "value": "other"}]) == ErrorCode.NONE
+        produce(broker, name)
+        assert create(broker, "orders", configs=[{"name": "plain.table", "value": name}]) == (
+            ErrorCode.INVALID_CONFIG
+        )
+    eventually(lambda: rows_of(broker, "other"))
+    assert topics_of(broker) == names.UNREADABLE
+
+
 @pytest.mark.parametrize("name", RESERVED)
 def test_names_that_kafka_reserves_are_refused(broker: BrokerProcess, name: str) -> None:
     assert create(broker, name) == ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -47,6 +47,17 @@ def test_columns_of_a_topic_with_messages_stay(schema: str, why: str) -> None:
     ensure("orders", schema, topic("orders", end_offset=0, schema="id bigint"))
 
 
+@pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log", "_SUCCESS"])
+def test_no_table_is_called_what_readers_have_for_themselves(name: str) -> None:
+    with pytest.raises(InvalidTopicConfig, match=f"table would be called '{name}'(?s:.*)plain.table"):
+        ensure(name, "")
+    with pytest.raises(InvalidTopicConfig, match=f"table would be called '{name}'"):
+        ensure("orders", "", table=name)
+    ensure(name, "", table="other")
+    ensure_agreement(name, {"plain.enabled": "false"}, {})
+    ensure("_orders", "", table="._spark_metadata")
+
+
 def test_topics_of_a_table_agree() -> None:
     others = [topic("left", table="both", schema="id bigint"), topic("alone", schema="id string")]
     ensure("right", "id bigint, more string", *others, table="both")
