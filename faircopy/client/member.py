@@ -97,7 +97,7 @@ class JointMember:
         if key is not None:
             return partition_for(key, count)
         # A partition gets a whole batch before it is the next one's turn.
-        chosen = self._sticky.get(topic, self.producer_id % count)
+        chosen = self._sticky.get(topic, self.producer_id) % count
         outgoing = self._outgoing.get((topic, chosen))
         if outgoing is not None and outgoing.batches:
             chosen = (chosen + 1) % count

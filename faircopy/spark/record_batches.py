@@ -33,7 +33,7 @@ _CRC_AT = 17
 
 
 class Columns(NamedTuple):
-    """The columns of records: binary arrays of one length, `headers` a list of (key, value), or None."""
+    """The columns of records: binary arrays of one length. `headers` are encoded; None if no row has any."""
 
     key: Any
     value: Any
@@ -52,7 +52,7 @@ def lengths(column: Any) -> Integers:
 
 def divisions(partitions: Integers, sizes: Integers) -> list[tuple[int, int]]:
     """Where to divide rows into batches: the first row of each, and the one after its last. `partitions` are
-    those of the rows, equal ones in a row; `sizes` are the bytes of their keys and values.
+    those of the rows, equal ones in a row; `sizes` are the bytes of their keys, values and headers.
     """
     starts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
     ends = np.cumsum(sizes + ROW_OVERHEAD_BYTES)
@@ -68,14 +68,18 @@ def divisions(partitions: Integers, sizes: Integers) -> list[tuple[int, int]]:
 
 
 def records(
-    columns: Columns, order: Integers, deltas: Integers, key_lengths: Integers, value_lengths: Integers
+    columns: Columns,
+    order: Integers,
+    deltas: Integers,
+    key_lengths: Integers,
+    value_lengths: Integers,
+    header_lengths: Integers,
 ) -> RowBytes:
     """The records of some rows in an order, all of one time. `deltas` are their numbers in their batches;
     these and the lengths are in order, the columns are not.
     """
-    tail, tail_sizes = header_part(columns.headers, order)
     body = BEFORE_DELTA_BYTES + sizes_of(deltas) + sizes_of(key_lengths) + sizes_of(value_lengths)
-    body += key_lengths.clip(0) + value_lengths.clip(0) + tail_sizes
+    body += key_lengths.clip(0) + value_lengths.clip(0) + header_lengths
     return interleaved(
         [
             varint_part(body),
@@ -84,17 +88,28 @@ def records(
             RowPart(columns.key, order),
             varint_part(value_lengths),
             RowPart(columns.value, order),
-            tail,
+            header_part(columns.headers, order),
         ]
     )
 
 
-def header_part(headers: Any | None, order: Integers) -> tuple[RowPart, Integers | int]:
-    """The headers of each row, encoded, and their sizes. Most rows have none."""
-    if headers is None or headers.null_count == len(order):
-        return RowPart(pa.array([NO_HEADERS], pa.binary()), np.zeros(len(order), np.int64)), len(NO_HEADERS)
-    encoded = pa.array([encoded_headers(each.as_py()) for each in headers], pa.binary())
-    return RowPart(encoded, order), lengths(encoded)[order]
+def header_lengths(headers: Any | None, rows: int) -> Integers:
+    """The number of bytes of each row's headers."""
+    return lengths(headers) if headers is not None else np.full(rows, len(NO_HEADERS), np.int64)
+
+
+def header_part(headers: Any | None, order: Integers) -> RowPart:
+    """The headers of each row."""
+    if headers is None:
+        return RowPart(pa.array([NO_HEADERS], pa.binary()), np.zeros(len(order), np.int64))
+    return RowPart(headers, order)
+
+
+def headers_encoded(column: Any | None) -> Any | None:
+    """A column of lists of (key, value), encoded; None if no row has any, as most have none."""
+    if column is None or column.null_count == len(column):
+        return None
+    return pa.array([encoded_headers(each.as_py()) for each in column], pa.binary())
 
 
 def encoded_headers(headers: list[dict[str, Any]] | None) -> bytes:

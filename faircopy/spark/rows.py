@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from faircopy.client.outgoing import Describe
 from faircopy.errors import FaircopyError
 from faircopy.spark.partitioning import partitions_of_keys
-from faircopy.spark.record_batches import ABSENT, Columns, divisions, lengths, records
+from faircopy.spark.record_batches import (
+    ABSENT,
+    Columns,
+    divisions,
+    header_lengths,
+    headers_encoded,
+    lengths,
+    records,
+)
 from faircopy.spark.schema import HEADERS_TYPE
 from faircopy.spark.sink_columns import KINDS
 from faircopy.spark.varints import Integers
@@ -57,7 +65,7 @@ class Encoding:
         columns = Columns(
             as_binary(found.get("key"), count),
             as_binary(found["value"], count),
-            as_headers(found.get("headers")),
+            headers_encoded(as_headers(found.get("headers"))),
         )
         for topic, numbers in self._by_topic(found.get("topic"), count):
             if len(numbers):
@@ -84,13 +92,16 @@ class Encoding:
     ) -> Iterator[EncodedRows]:
         """The batches of the rows of one topic; `numbers` are those of the rows in the task's Arrow batch."""
         key_lengths, value_lengths = lengths(columns.key), lengths(columns.value)
+        more_lengths = header_lengths(columns.headers, len(numbers))
         partitions = self._partitions(topic, columns.key, key_lengths, given, numbers)
         order = order_of(partitions)
         numbers, partitions = numbers[order], partitions[order]
-        key_lengths, value_lengths = key_lengths[order], value_lengths[order]
-        divided = divisions(partitions, key_lengths.clip(0) + value_lengths.clip(0))
+        key_lengths, value_lengths, more_lengths = (
+            each[order] for each in (key_lengths, value_lengths, more_lengths)
+        )
+        divided = divisions(partitions, key_lengths.clip(0) + value_lengths.clip(0) + more_lengths)
         deltas = np.concatenate([np.arange(end - start, dtype=np.int64) for start, end in divided])
-        encoded = records(columns, order, deltas, key_lengths, value_lengths)
+        encoded = records(columns, order, deltas, key_lengths, value_lengths, more_lengths)
         for start, end in divided:
             describe = partial(place_among, self._rows + numbers[start:end])
             section = encoded.section(start, end)

@@ -18,6 +18,8 @@ from faircopy.spark.record_batches import (
     Columns,
     batch,
     divisions,
+    header_lengths,
+    headers_encoded,
     lengths,
     records,
 )
@@ -42,7 +44,7 @@ def columns(rows: list[RowOfColumns]) -> Columns:
     return Columns(
         pa.array([row[0] for row in rows], pa.binary()),
         pa.array([row[1] for row in rows], pa.binary()),
-        pa.array(headers, HEADERS_TYPE),
+        headers_encoded(pa.array(headers, HEADERS_TYPE)),
     )
 
 
@@ -51,8 +53,8 @@ def section_of(made: Columns, order: list[int] | None = None) -> memoryview:
     rows = len(made.value)
     numbers = np.arange(rows)
     wanted = numbers if order is None else np.array(order)
-    sizes = lengths(made.key)[wanted], lengths(made.value)[wanted]
-    return records(made, wanted, numbers, *sizes).section(0, rows)
+    sizes = lengths(made.key), lengths(made.value), header_lengths(made.headers, rows)
+    return records(made, wanted, numbers, *(each[wanted] for each in sizes)).section(0, rows)
 
 
 @given(many(ROW, 300).filter(bool), st.integers(0, 10), st.randoms())
@@ -61,7 +63,8 @@ def test_batches_are_those_of_the_slow_way(
 ) -> None:
     order = chosen.sample(range(len(rows)), len(rows))
     padding: list[RowOfColumns] = [(b"skipped", b"skipped", None)] * skipped
-    made = Columns(*(each.slice(skipped) for each in columns(padding + rows) if each is not None))
+    padded = columns(padding + rows)
+    made = Columns(*(None if each is None else each.slice(skipped) for each in padded))
     section = section_of(made, order)
     expected = build_batch(
         [
@@ -74,6 +77,15 @@ def test_batches_are_those_of_the_slow_way(
         transactional=True,
     )
     assert batch(ProducerIdentity(7, 1), 5, section, len(rows), 0, TIME_MS) == expected
+
+
+def test_headers_count_for_the_size_of_batches() -> None:
+    rows, size = 300, BATCH_BYTES // 100
+    headers = pa.array([[{"key": "h", "value": bytes(size)}]] * rows, HEADERS_TYPE)
+    table = pa.RecordBatch.from_arrays([pa.array([b"v"] * rows), headers], names=["value", "headers"])
+    sections = [encoded.section for encoded in Encoding("a", lambda topic, _: 1, 0).encode(table)]
+    assert len(sections) > 3
+    assert all(len(section) <= BATCH_BYTES for section in sections)
 
 
 @pytest.mark.parametrize("name", CODECS)
