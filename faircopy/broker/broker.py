@@ -222,6 +222,7 @@ class Broker:
         epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
         await epochs.raise_all()
         stopping = Stopping(self._disk_failed)
+        self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
         self.catalog = Catalog(
             Topics(self.cluster, self.environment.new_id),
             self.directory,
@@ -229,9 +230,9 @@ class Broker:
             self._partition_resources(options, stopping),
             stopping,
             epochs.of_partition,
+            self.producer_ids,
         )
         self.dynamic_settings.on_change = self.catalog.settings_changed
-        self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
         self.shards = Shards(placement, epochs, self._resources(options, stopping))
 
     def _partition_resources(self, options: JournalOptions, stopping: Stopping) -> PartitionResources:

@@ -20,6 +20,11 @@ class ProducerIds:
         found = store.get(COUNTER)
         self.limit = int(found.value) if found else 0
 
+    @property
+    def next_id(self) -> int:
+        """The least id that may still be given. All below it were given, or never will be."""
+        return self._left[-1] if self._left else self.limit
+
     async def next(self) -> int:
         """A new producer id. It waits for the store only when a block is used up."""
         while not self._left:

@@ -1,4 +1,7 @@
-"""Topics, as stored in the cluster store: `topics/<name>` -> JSON {"id", "partitions", "configs"}."""
+"""Topics, as stored in the cluster store.
+
+topics/<name>  ->  JSON {"id", "partitions", "configs", "first_producer_id"}
+"""
 
 from __future__ import annotations
 
@@ -47,13 +50,16 @@ class UnknownTopicId(UnknownTopic):
 
 
 class Topic(NamedTuple):
-    """One topic. `version` is the version of its record in the store."""
+    """One topic. `version` is the version of its record in the store. Producers with ids below
+    `first_producer_id` are older than the topic; 0 if that is not known.
+    """
 
     name: str
     id: uuid.UUID
     partitions: int
     configs: dict[str, str]
     version: int
+    first_producer_id: int = 0
 
     def partition_id(self, partition: int) -> TopicIdPartition:
         """The internal name of one of its partitions, also on disk."""
@@ -100,13 +106,15 @@ class Topics:
         found = self._store.scan(PREFIX)
         return [decode(key.removeprefix(PREFIX), entry.value, entry.version) for key, entry in found.items()]
 
-    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+    async def create(
+        self, name: str, partitions: int, configs: Mapping[str, str], first_producer_id: int = 0
+    ) -> Topic:
         """Create a topic. Raises InvalidTopicName, TopicExists (Conflict if two are created at once)."""
         check_topic_name(name)
         ensure_not_reserved(name)
         if self._store.get(PREFIX + name) is not None:
             raise TopicExists(f"topic {name!r} exists")
-        topic = Topic(name, self._new_id(), partitions, dict(configs), version=1)
+        topic = Topic(name, self._new_id(), partitions, dict(configs), 1, first_producer_id)
         await self._store.transact({PREFIX + name: ABSENT}, {PREFIX + name: encode(topic)})
         return topic
 
@@ -122,11 +130,23 @@ class Topics:
 
 def encode(topic: Topic) -> bytes:
     """Encode a topic for the cluster store."""
-    stored = {"id": topic.id.hex, "partitions": topic.partitions, "configs": topic.configs}
+    stored = {
+        "id": topic.id.hex,
+        "partitions": topic.partitions,
+        "configs": topic.configs,
+        "first_producer_id": topic.first_producer_id,
+    }
     return json.dumps(stored, sort_keys=True).encode()
 
 
 def decode(name: str, value: bytes, version: int) -> Topic:
     """Decode the topic `name` from the store's value at `version`. Raises ValueError or KeyError."""
     stored = json.loads(value)
-    return Topic(name, uuid.UUID(stored["id"]), stored["partitions"], stored["configs"], version)
+    return Topic(
+        name,
+        uuid.UUID(stored["id"]),
+        stored["partitions"],
+        stored["configs"],
+        version,
+        stored.get("first_producer_id", 0),
+    )

@@ -29,6 +29,10 @@ class OutOfOrderSequence(RejectedBatch):
     """A batch before this one is missing."""
 
 
+class UnknownProducer(OutOfOrderSequence):
+    """Batches before this one are missing, and none of its producer's epoch was ever written here."""
+
+
 class StaleDuplicate(RejectedBatch):
     """The batch was written before, too long ago to know its offset."""
 
@@ -83,8 +87,11 @@ class ProducerState:
                 return batch
         if self.seen:
             self._ensure_follows(header, self.seen[-1].last_sequence)
-        elif not self.is_forgotten:
-            self._ensure_follows(header, BEFORE_THE_FIRST)
+        elif header.base_sequence and not self.is_forgotten:
+            raise UnknownProducer(
+                f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch "
+                f"{header.producer_epoch}, but nothing of this epoch was written here: begin at 0"
+            )
         return None
 
     def _ensure_follows(self, header: BatchHeader, last_sequence: int) -> None:

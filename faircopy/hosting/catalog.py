@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from faircopy.cluster.dynamic_settings import Decide
+from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.topic_configs import check_configs
 from faircopy.cluster.topics import (
     CannotMakeTopic,
@@ -54,6 +55,7 @@ class Catalog:
         resources: PartitionResources,
         stopping: Stopping,
         leader_epoch_of: Callable[[TopicIdPartition], int],
+        producer_ids: ProducerIds,
     ) -> None:
         """`leader_epoch_of` gives the epoch under which this broker leads a partition, on any thread."""
         self._topics = topics
@@ -64,6 +66,7 @@ class Catalog:
         self._space = resources.journal_options.space
         self._stopping = stopping
         self._leader_epoch_of = leader_epoch_of
+        self._producer_ids = producer_ids
         self._changing = asyncio.Lock()
         self.topics: dict[str, HostedTopic] = {}
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
@@ -178,7 +181,7 @@ class Catalog:
             self.ensure_new(name)
             self.ensure_columns(name, configs)
             self._ensure_room(partitions)
-            topic = await self._topics.create(name, partitions, configs)
+            topic = await self._topics.create(name, partitions, configs, self._producer_ids.next_id)
             hosted = HostedTopic(topic, self._settings)
             try:
                 self._host(hosted, await self._make(hosted, 0, partitions))

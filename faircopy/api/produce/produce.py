@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from faircopy.api.produce.large_batches import LargeBatches
-from faircopy.copier.producers import UNKNOWN_OFFSET
+from faircopy.copier.producers import UNKNOWN_OFFSET, UnknownProducer
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.journal.entry import TransactionId
@@ -245,6 +245,8 @@ class ProduceHandler:
             try:
                 self._append_checked(pending, number, topic, partition, checked)
                 return
+            except UnknownProducer as error:
+                checked = self._refusal_of_unknown(topic, checked.header, error)
             except FaircopyError as error:
                 checked = error
         code = code_of(checked)
@@ -252,7 +254,14 @@ class ProduceHandler:
             "refused to %s: Produce to %s-%d: %s: %s",
             pending.exchange.connection.peer, topic, partition, code.name, checked,
         )  # fmt: skip
-        pending.settle(number, ProduceResult(topic, partition, code, error_message=message_of(checked)))
+        found = self._catalog.find(topic, partition)
+        # Java waits for the log's start: without it, it sends the same again and again.
+        is_told_start = found is not None and code is ErrorCode.UNKNOWN_PRODUCER_ID
+        start_offset = found.log.start_offset if found is not None and is_told_start else -1
+        result = ProduceResult(
+            topic, partition, code, log_start_offset=start_offset, error_message=message_of(checked)
+        )
+        pending.settle(number, result)
 
     def _refusal(self, header: RequestHeader, request: ProduceRequest) -> Refused | None:
         """Why the whole request is refused; None if it is not."""
@@ -299,6 +308,20 @@ class ProduceHandler:
         else:
             partition.ensure_no_transaction(header.producer_id)
             partition.append_plain(records, header, header.records, safe)
+
+    def _refusal_of_unknown(
+        self, topic: str, header: BatchHeader, error: UnknownProducer
+    ) -> UnknownProducer | Refused:
+        """The refusal of a batch that is not its producer's first, but the first that comes here.
+
+        If the producer is older than the topic, those before went to a former topic of this name. It is told
+        to begin anew, while a gap would be the end of librdkafka's producers. Taking the batch, as Kafka
+        does, could lose messages: librdkafka counts what it sent before as acknowledged, too, even if that
+        was refused.
+        """
+        if header.producer_id >= self._catalog.topics[topic].topic.first_producer_id:
+            return error
+        return Refused(ErrorCode.UNKNOWN_PRODUCER_ID, str(error))
 
     def _check(
         self, topic: str, records: memoryview | None, budget: CountingBudget

@@ -14,6 +14,7 @@ from faircopy.copier.producers import (
     SeenBatch,
     StaleDuplicate,
     StaleEpoch,
+    UnknownProducer,
 )
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader
@@ -57,10 +58,19 @@ class Fold:
 def test_an_unknown_producer_begins_at_0() -> None:
     """The batch before this one may have been refused, and is sent again: it must find its place."""
     fold = Fold()
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(UnknownProducer):
         fold.send(1)
     assert fold.send(0) is None
     assert fold.send(1) is None
+
+
+def test_a_gap_after_what_was_written_is_not_taken_for_an_unknown_producer() -> None:
+    fold = Fold()
+    fold.send(0)
+    for fields in ({}, {"epoch": 1}):
+        with pytest.raises(OutOfOrderSequence) as caught:
+            fold.send(2, **fields)
+        assert not isinstance(caught.value, UnknownProducer)
 
 
 def test_a_fenced_producer_begins_at_0() -> None:
