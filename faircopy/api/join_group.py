@@ -1,4 +1,6 @@
-"""JoinGroup: answered when the rebalance that it takes part in is over (KIP-62, KIP-345, KIP-394)."""
+"""JoinGroup: answered when the rebalance that it takes part in is over (KIP-62, KIP-345, KIP-394,
+KIP-814).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 11 JoinGroup 0-7 flexible 6+
+api 11 JoinGroup 0-9 flexible 6+
   request
     group_id               string
     session_timeout_ms     int32
@@ -17,6 +19,7 @@ api 11 JoinGroup 0-7 flexible 6+
     protocols              []
         name               string
         metadata           bytes
+    reason                 string?    8+     = null
   response
     throttle_time_ms       int32      2+     = 0
     error_code             int16
@@ -24,6 +27,7 @@ api 11 JoinGroup 0-7 flexible 6+
     protocol_type          string?    7+     = null
     protocol_name          string?7+
     leader                 string
+    skip_assignment        bool       9+     = false
     member_id              string
     members                []
         member_id          string

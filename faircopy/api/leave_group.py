@@ -6,12 +6,13 @@ from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 13 LeaveGroup 0-4 flexible 4+
+api 13 LeaveGroup 0-5 flexible 4+
   request
     group_id               string
     members                []         3+
         member_id          string
         group_instance_id  string?           = null
+        reason             string?    5+     = null
     member_id              string     0-2
   response
     throttle_time_ms       int32      1+     = 0

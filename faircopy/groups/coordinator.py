@@ -36,6 +36,9 @@ from faircopy.wire.error_codes import ErrorCode
 MEMBER_ID_REQUIRED_FROM = 4
 """From this version of JoinGroup on, a new member has to join twice (KIP-394)."""
 
+SKIP_ASSIGNMENT_FROM = 9
+"""From this version of JoinGroup on, a leader can be told that the present assignment stays (KIP-814)."""
+
 GROUPS_MAX = 100_000
 """Most groups with members at a time. Whoever joins one more is told to try again."""
 
@@ -147,6 +150,8 @@ class GroupCoordinator:
             protocol_type=request.protocol_type,
             protocols=tuple((p.name, p.metadata) for p in request.protocols),
             needs_known_id=version >= MEMBER_ID_REQUIRED_FROM,
+            can_skip_assignment=version >= SKIP_ASSIGNMENT_FROM,
+            reason=request.reason or "",
         )
 
     async def sync_group(self, request: Message) -> Body:
@@ -290,6 +295,7 @@ def join_body(answer: JoinAnswer) -> Body:
         "protocol_type": answer.protocol_type,
         "protocol_name": answer.protocol_name,
         "leader": answer.leader_id,
+        "skip_assignment": answer.skip_assignment,
         "member_id": answer.member_id,
         "members": [
             {"member_id": m.member_id, "group_instance_id": m.instance_id, "metadata": m.metadata}

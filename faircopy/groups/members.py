@@ -47,7 +47,9 @@ class JoinRequest(NamedTuple):
     """A JoinGroup. The member gets `fresh_member_id` if `member_id` is empty.
 
     With `needs_known_id` (from version 4 on), a member without an id gets one, and has to join again with it
-    (KIP-394).
+    (KIP-394). With `can_skip_assignment` (from version 9 on), a leader can be told that the present
+    assignment stays (KIP-814). Nobody reads the `reason` (KIP-800), but it takes memory while the member
+    waits.
     """
 
     ticket: int
@@ -61,6 +63,8 @@ class JoinRequest(NamedTuple):
     protocol_type: str
     protocols: Protocols
     needs_known_id: bool
+    can_skip_assignment: bool
+    reason: str = ""
 
     @property
     def names(self) -> set[str]:
@@ -70,7 +74,13 @@ class JoinRequest(NamedTuple):
     @property
     def held_bytes(self) -> int:
         """About how much memory its member takes."""
-        texts = (self.instance_id or "", self.client_id, self.client_host, self.protocol_type)
+        texts = (
+            self.instance_id or "",
+            self.client_id,
+            self.client_host,
+            self.protocol_type,
+            self.reason,
+        )
         said = sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in self.protocols)
         return MEMBER_BYTES + said + sum(map(len, texts))
 
@@ -107,7 +117,9 @@ class JoinedMember(NamedTuple):
 
 
 class JoinAnswer(NamedTuple):
-    """The answer to a JoinGroup. Only the leader gets `members`."""
+    """The answer to a JoinGroup. Only the leader gets `members`. With `skip_assignment`, the present
+    assignment stays.
+    """
 
     error: ErrorCode
     member_id: str
@@ -116,6 +128,7 @@ class JoinAnswer(NamedTuple):
     protocol_name: str = ""
     leader_id: str = ""
     members: Sequence[JoinedMember] = ()
+    skip_assignment: bool = False
 
 
 class SyncAnswer(NamedTuple):

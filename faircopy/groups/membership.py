@@ -1,4 +1,4 @@
-"""The membership of one consumer group: the classic protocol (KIP-62, KIP-345, KIP-394). Pure.
+"""The membership of one consumer group: the classic protocol (KIP-62, KIP-345, KIP-394, KIP-814). Pure.
 
 A rebalance goes through these states:
 
@@ -185,9 +185,13 @@ class Group:
         self.roster.rename(member, request.fresh_member_id)
         member.take(request)
         if self.state is GroupState.STABLE and elected_protocol(self.roster.all) == self.protocol_name:
-            # With the former leader's id in the answer, a returning leader acts as a follower: the assignment
-            # stays.
-            answer = self._join_answer(member)._replace(leader_id=former_leader or "", members=())
+            answer = self._join_answer(member)
+            if request.can_skip_assignment:
+                answer = answer._replace(skip_assignment=answer.leader_id == answer.member_id)
+            else:
+                # With the former leader's id in the answer, a returning leader acts as a follower: the
+                # assignment stays. But then nobody watches whether topics get more partitions (KAFKA-13435).
+                answer = answer._replace(leader_id=former_leader or "", members=())
             self._storing.hold(self._store(), AnswerJoin(request.ticket, answer))
             self._keep_alive(member, now_ms)
             return

@@ -111,7 +111,7 @@ class GroupRegistry:
             match effect:
                 case AnswerJoin(ticket, answer) | AnswerSync(ticket, answer):
                     self._resolve(ticket, answer)
-                    if isinstance(answer, JoinAnswer) and answer.members:
+                    if isinstance(answer, JoinAnswer) and answer.members and not answer.skip_assignment:
                         # The leader's answer: each generation has one.
                         log.debug("%s", new_generation(group.group_id, answer))
                 case WakeAt(at_ms):

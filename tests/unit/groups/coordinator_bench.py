@@ -101,10 +101,10 @@ class Broker:
         )
 
     async def sync(
-        self, joined: Message, parts: Mapping[str, bytes] | None = None, version: int = 2
+        self, joined: Message, parts: Mapping[str, bytes] | None = None, version: int = 2, **changes: Any
     ) -> Message:
         assignments = [{"member_id": m, "assignment": a} for m, a in (parts or {}).items()]
-        named = {"generation_id": joined.generation_id, "member_id": joined.member_id}
+        named = {"generation_id": joined.generation_id, "member_id": joined.member_id, **changes}
         return await self.ask(
             ApiKey.SYNC_GROUP, version, {"group_id": "g", **named, "assignments": assignments}
         )

@@ -102,6 +102,7 @@ class Scenario:
         session_ms: int = SESSION_MS,
         rebalance_ms: int = REBALANCE_MS,
         needs_known_id: bool = False,
+        can_skip_assignment: bool = False,
     ) -> int:
         """Send a JoinGroup; returns its ticket."""
         self.last_ticket += 1
@@ -117,6 +118,7 @@ class Scenario:
             protocol_type=protocol_type,
             protocols=protocols,
             needs_known_id=needs_known_id,
+            can_skip_assignment=can_skip_assignment,
         )
         self.run(self.group.join(request, self.now_ms))
         return self.last_ticket

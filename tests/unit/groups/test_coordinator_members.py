@@ -13,7 +13,7 @@ from faircopy.wire.error_codes import ErrorCode
 from tests.unit.groups.coordinator_bench import JOIN, Broker, run, settled
 
 
-@pytest.mark.parametrize("version", range(8))
+@pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_at_every_version(version: int) -> None:
     async def test() -> None:
         broker = Broker()
@@ -32,7 +32,7 @@ def test_a_member_joins_at_every_version(version: int) -> None:
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("version", range(8))
+@pytest.mark.parametrize("version", range(10))
 def test_a_refused_join_can_be_said_at_every_version(version: int) -> None:
     async def test() -> None:
         broker = Broker()
@@ -40,6 +40,26 @@ def test_a_refused_join_can_be_said_at_every_version(version: int) -> None:
         assert (await broker.join(version, member_id="x")).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         refused = await broker.join(version, session_timeout_ms=1)
         assert (refused.error_code, refused.generation_id) == (ErrorCode.INVALID_SESSION_TIMEOUT, -1)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("version", range(5, 10))
+def test_a_static_leader_comes_back_at_every_version(version: int) -> None:
+    """From version 9 on, it leads on without assigning anew."""
+
+    async def test() -> None:
+        broker = Broker()
+        leader = await broker.join(version, group_instance_id="one")
+        await broker.sync(leader, {leader.member_id: b"part"}, 5, group_instance_id="one")
+        back = await broker.join(version, group_instance_id="one", **({"reason": "a"} if version > 7 else {}))
+        assert (back.error_code, back.generation_id) == (ErrorCode.NONE, 1)
+        leads_on = version >= 9
+        assert back.skip_assignment is leads_on
+        assert back.leader == (back if leads_on else leader).member_id
+        assert [member.member_id for member in back.members] == [back.member_id] * leads_on
+        synced = await broker.sync(back, {}, 5, group_instance_id="one")
+        assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, b"part")
 
     asyncio.run(test())
 

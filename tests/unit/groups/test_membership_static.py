@@ -27,6 +27,41 @@ def test_a_static_leader_that_comes_back_does_not_assign_anew() -> None:
     assert s.group.leader_id == back.member_id
 
 
+def test_a_static_leader_that_comes_back_leads_on_if_it_can_skip_the_assignment() -> None:
+    """Nobody else would notice that a topic has more partitions (KIP-814)."""
+    s = Scenario()
+    leader, follower = s.stable("a", "b")
+    back = s.joined(s.join(instance_id="a", can_skip_assignment=True))
+    assert (back.generation, s.state()) == (leader.generation, GroupState.STABLE)
+    assert back.skip_assignment
+    assert back.leader_id == back.member_id != leader.member_id
+    assert {member.member_id for member in back.members} == {back.member_id, follower.member_id}
+    sync = s.answers[s.sync(back, instance_id="a")]
+    assert sync.assignment == f"part of {leader.member_id}".encode()
+    again = s.join(back.member_id, instance_id="a", can_skip_assignment=True)
+    assert s.is_waiting(again)
+    assert s.state() is GroupState.PREPARING
+    s.join(follower.member_id, instance_id="b")
+    assert not s.joined(again).skip_assignment
+
+
+def test_a_static_leader_is_told_to_lead_once_its_new_id_is_durable() -> None:
+    s = Scenario()
+    s.stable("a", "b")
+    s.is_slow_to_store = True
+    back = s.join(instance_id="a", can_skip_assignment=True)
+    assert s.is_waiting(back)
+    s.store()
+    assert s.joined(back).skip_assignment
+
+
+def test_a_static_follower_that_comes_back_is_told_who_leads() -> None:
+    s = Scenario()
+    leader, _ = s.stable("a", "b")
+    back = s.joined(s.join(instance_id="b", can_skip_assignment=True))
+    assert (back.leader_id, back.members, back.skip_assignment) == (leader.member_id, (), False)
+
+
 def test_a_static_member_that_comes_back_with_another_protocol_rebalances() -> None:
     s = Scenario()
     s.join(instance_id="a", protocols=BOTH)
