@@ -25,4 +25,4 @@ async def add_offsets_to_txn(request: Message, context: Context) -> Body:
     return {"error_code": await take_part(request, context, [partition], request.group_id)}
 
 
-ROUTE = Route(SCHEMA, add_offsets_to_txn, newest=3)
+ROUTE = Route(SCHEMA, add_offsets_to_txn)

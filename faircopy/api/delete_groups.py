@@ -1,4 +1,7 @@
-"""DeleteGroups: deletes groups without members, and their offsets (KIP-229)."""
+"""DeleteGroups: deletes groups without members, and their offsets (KIP-229).
+
+Version 3 has error messages.
+"""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from faircopy.wire.operations import on_the_cluster
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 60 DescribeCluster 0-1 flexible 0+
+api 60 DescribeCluster 0-2 flexible 0+
   request
     include_cluster_authorized_operations  bool              = false
     endpoint_type                          int8       1+     = 1
+    include_fenced_brokers                 bool       2+     = false
   response
     throttle_time_ms                       int32             = 0
     error_code                             int16
@@ -24,6 +25,7 @@ api 60 DescribeCluster 0-1 flexible 0+
         host                               string
         port                               int32
         rack                               string?           = null
+        is_fenced                          bool       2+     = false
     cluster_authorized_operations          int32             = -2147483648
 """)
 

@@ -10,7 +10,7 @@ from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 35 DescribeLogDirs 1-4 flexible 2+
+api 35 DescribeLogDirs 1-5 flexible 2+
   request
     topics                       []?
         topic                    string
@@ -30,6 +30,7 @@ api 35 DescribeLogDirs 1-4 flexible 2+
                 is_future_key    bool
         total_bytes              int64      4+     = -1
         usable_bytes             int64      4+     = -1
+        is_cordoned              bool       5+     = false
 """)
 
 

@@ -1,4 +1,7 @@
-"""EndTxn: commits or aborts a transaction. A commit is answered once it can't be lost any more."""
+"""EndTxn: commits or aborts a transaction. A commit is answered once it can't be lost any more.
+
+Version 5 is of transactions v2: each end raises the producer's epoch (KIP-890).
+"""
 
 from __future__ import annotations
 
@@ -41,4 +44,4 @@ async def end_txn(request: Message, context: Context) -> Body:
     return {"error_code": ErrorCode.NONE}
 
 
-ROUTE = Route(SCHEMA, end_txn, newest=3)
+ROUTE = Route(SCHEMA, end_txn, newest=4)

@@ -1,4 +1,7 @@
-"""FindCoordinator, one key or several (KIP-699)."""
+"""FindCoordinator, one key or several (KIP-699).
+
+Version 6 has keys of share groups (KIP-932). They are refused, as by a Kafka without share groups.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 10 FindCoordinator 0-4 flexible 3+
+api 10 FindCoordinator 0-6 flexible 3+
   request
     key                string     0-3
     key_type           int8       1+     = 0

@@ -1,4 +1,7 @@
-"""InitProducerId: a producer id and an epoch that fences all earlier instances (KIP-98, KIP-360)."""
+"""InitProducerId: a producer id and an epoch that fences all earlier instances (KIP-98, KIP-360).
+
+Version 6 is for transactions with two phases (KIP-939).
+"""
 
 from __future__ import annotations
 
@@ -51,4 +54,4 @@ async def init_producer_id(request: Message, context: Context) -> Body:
     return {"error_code": ErrorCode.NONE, "producer_id": producer_id, "producer_epoch": epoch}
 
 
-ROUTE = Route(SCHEMA, init_producer_id, newest=4)
+ROUTE = Route(SCHEMA, init_producer_id)

@@ -1,4 +1,7 @@
-"""ListTransactions (KIP-664). `duration_filter` is in milliseconds."""
+"""ListTransactions (KIP-664). `duration_filter` is in milliseconds.
+
+Version 2 has a regular expression (KIP-1152): one of Python's could hold up everybody.
+"""
 
 from __future__ import annotations
 

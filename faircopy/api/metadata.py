@@ -20,7 +20,7 @@ from faircopy.wire.operations import ON_TOPICS, on_the_cluster
 from faircopy.wire.schema import UUID_ZERO, Schema
 
 SCHEMA = Schema("""
-api 3 Metadata 0-12 flexible 9+
+api 3 Metadata 0-13 flexible 9+
   request
     topics                                 []?1+
         topic_id                           uuid       10+    = zero
@@ -52,6 +52,7 @@ api 3 Metadata 0-12 flexible 9+
             offline_replicas               []int32    5+     = []
         topic_authorized_operations        int32      8+     = -2147483648
     cluster_authorized_operations          int32      8-10   = -2147483648
+    error_code                             int16      13+    = 0
 """)
 
 

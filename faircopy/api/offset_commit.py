@@ -1,6 +1,8 @@
 """OffsetCommit: answered when the offsets are durable.
 
-Since version 9, Kafka calls `generation_id` `generation_id_or_member_epoch` (KIP-848).
+Since version 9, Kafka calls `generation_id` `generation_id_or_member_epoch` (KIP-848), and tells a member of
+a group that does not exist so. Here it is told ILLEGAL_GENERATION in each version: clients join again then,
+and give up otherwise. Version 10 has topic ids.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 8 OffsetCommit 2-8 flexible 8+
+api 8 OffsetCommit 2-9 flexible 8+
   request
     group_id                        string
     generation_id                   int32             = -1

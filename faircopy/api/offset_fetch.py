@@ -1,4 +1,8 @@
-"""OffsetFetch: one group, or many since version 8 (KIP-709)."""
+"""OffsetFetch: one group, or many since version 8 (KIP-709).
+
+Since version 9, a member of the consumer protocol says who it is (KIP-848); in groups of the classic one,
+that is ignored, as in Kafka. Version 10 has topic ids.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
 SCHEMA = Schema("""
-api 9 OffsetFetch 1-8 flexible 6+
+api 9 OffsetFetch 1-9 flexible 6+
   request
     groups                              []         8+
         group_id                        string
+        member_id                       string?    9+     = null
+        member_epoch                    int32      9+     = -1
         topics                          []?
             name                        string
             partition_indexes           []int32

@@ -1,4 +1,7 @@
-"""TxnOffsetCommit: adds offsets to a transaction, as drafts in the group's offsets partition."""
+"""TxnOffsetCommit: adds offsets to a transaction, as drafts in the group's offsets partition.
+
+Version 5 is of transactions v2: it adds the partition to the transaction (KIP-890). Version 6 has topic ids.
+"""
 
 from __future__ import annotations
 
@@ -79,4 +82,4 @@ def content_of(group: str, offsets: Offsets) -> Hashable:
     return group, *((place, *offset[:3]) for place, offset in offsets.items())
 
 
-ROUTE = Route(SCHEMA, txn_offset_commit, newest=3)
+ROUTE = Route(SCHEMA, txn_offset_commit, newest=4)

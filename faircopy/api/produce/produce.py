@@ -81,9 +81,10 @@ api 0 Produce 3-12 flexible 9+
         port                               int32
         rack                               string?           = null
 """)
-VERSIONS = range(10)
+VERSIONS = range(12)
 """Versions below 3 are advertised, but refused: with a higher minimum, old librdkafka silently drops gzip
-and lz4. The schema goes on to 12, for transactions v2 (KIP-890), and stops before topic ids (KIP-516).
+and lz4. Version 12 would promise that a draft adds its partition to the transaction (KIP-890); the schema has
+it, and stops before topic ids (KIP-516).
 """
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from tests.unit.groups.coordinator_bench import Broker, run, settled, subscripti
 from tests.unit.groups.memory_offset_store import MemoryOffsetStore, place
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(7))
 def test_groups_are_described(version: int) -> None:
     async def test() -> None:
         broker = Broker()
@@ -25,7 +25,8 @@ def test_groups_are_described(version: int) -> None:
         asked = {"groups": ["g", "offsets only", "nothing"]}
         answer = await broker.ask(ApiKey.DESCRIBE_GROUPS, version, asked)
         assert [g.group_state for g in answer.groups] == ["Stable", "Empty", "Dead"]
-        assert {g.error_code for g in answer.groups} == {0}
+        missing = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE
+        assert [g.error_code for g in answer.groups] == [ErrorCode.NONE, ErrorCode.NONE, missing]
         group = answer.groups[0]
         assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
         member = group.members[0]
