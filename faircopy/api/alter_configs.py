@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 
-from faircopy.serving.config_resources import alter
+from faircopy.serving.config_resources import alter_each, ensure_each_once
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
@@ -31,16 +30,13 @@ api 33 AlterConfigs 0-2 flexible 2+
 
 async def alter_configs(request: Message, context: Context) -> Body:
     """AlterConfigs."""
-    answers = []
-    async for resource in context.pace.through(request.resources):
-        decide = partial(as_given, {config.name: config.value for config in resource.configs})
-        answers.append(await alter(context.parts, resource, decide, validate_only=request.validate_only))
-    return {"responses": answers}
+    return await alter_each(request, context, as_given)
 
 
-def as_given(configs: Mapping[str, str | None], _present: Mapping[str, str]) -> Mapping[str, str | None]:
-    """The settings of the request, whatever there was before."""
-    return configs
+def as_given(configs: Sequence[Message], _present: Mapping[str, str]) -> Mapping[str, str | None]:
+    """The settings of the request, whatever there was before. Raises Refused."""
+    ensure_each_once(configs)
+    return {config.name: config.value for config in configs}
 
 
 ROUTE = Route(SCHEMA, alter_configs)

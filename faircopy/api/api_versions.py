@@ -9,11 +9,13 @@ broker than the one that it has reached (KIP-1242).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from faircopy.net.exchange import Exchange
 from faircopy.serving.route import HotRoute
+from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.messages import RequestHeader, decode_request, encode_response
 from faircopy.wire.schema import Schema
@@ -45,6 +47,10 @@ api 18 ApiVersions 0-4 flexible 3+
 VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
 
 
+SOFTWARE_SINCE = 3
+SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
 class ApiVersions:
     """Tells clients what is advertised."""
 
@@ -53,9 +59,17 @@ class ApiVersions:
 
     def answer(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> None:
         """Answer a request of an advertised version. Raises MalformedMessage."""
-        decode_request(SCHEMA, header.api_version, frame, header.body_at)
+        request = decode_request(SCHEMA, header.api_version, frame, header.body_at)
         body = {"error_code": ErrorCode.NONE, "api_keys": self._rows}
+        if header.api_version >= SOFTWARE_SINCE and not is_named(request):
+            body = {"error_code": ErrorCode.INVALID_REQUEST, "api_keys": []}
         exchange.answer(encode_response(SCHEMA, header.api_version, header.correlation_id, body))
+
+
+def is_named(request: Message) -> bool:
+    """Whether a client says in words what software it is (KIP-511)."""
+    words = (request.client_software_name, request.client_software_version)
+    return all(SOFTWARE_WORD.fullmatch(word) for word in words)
 
 
 def refuse(exchange: Exchange, header: RequestHeader) -> None:

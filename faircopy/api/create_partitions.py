@@ -8,6 +8,7 @@ from faircopy.errors import FaircopyError
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.parts import Parts
+from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -33,9 +34,11 @@ api 37 CreatePartitions 0-3 flexible 2+
 
 async def create_partitions(request: Message, context: Context) -> Body:
     """CreatePartitions."""
+    named = Named(asked.name for asked in request.topics)
     results = []
-    async for asked in context.pace.through(request.topics):
+    async for asked in context.pace.through({asked.name: asked for asked in request.topics}.values()):
         try:
+            named.ensure_once(asked.name, f"topic {asked.name!r}")
             await grow(context.parts, asked, request.validate_only)
             results.append({"name": asked.name, "error_code": 0})
         except FaircopyError as error:

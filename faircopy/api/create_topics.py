@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from faircopy.cluster.topic_configs import check_configs
@@ -11,6 +10,7 @@ from faircopy.errors import FaircopyError
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.parts import Parts
+from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.settings.table import Settings
 from faircopy.wire.error_codes import ErrorCode
@@ -52,12 +52,11 @@ api 19 CreateTopics 2-7 flexible 5+
 
 async def create_topics(request: Message, context: Context) -> Body:
     """CreateTopics."""
-    times = Counter(asked.name for asked in request.topics)
+    named = Named(asked.name for asked in request.topics)
     answers = []
-    async for asked in context.pace.through(request.topics):
+    async for asked in context.pace.through({asked.name: asked for asked in request.topics}.values()):
         try:
-            if times[asked.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is requested twice")
+            named.ensure_once(asked.name, f"topic {asked.name!r}")
             answers.append(await create(context.parts, asked, request.validate_only))
         except FaircopyError as error:
             answers.append(
@@ -97,6 +96,12 @@ async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
 def partition_count(asked: Message, settings: Settings) -> int:
     """The number of partitions of a new topic. Raises Refused."""
     if asked.assignments:
+        if (asked.num_partitions, asked.replication_factor) != (-1, -1):
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                f"{asked.num_partitions} partitions, replication factor {asked.replication_factor}, and "
+                f"assignments are given: with assignments, leave the others at -1",
+            )
         ensure_alone([assignment.broker_ids for assignment in asked.assignments], settings.node_id)
         wanted = sorted(assignment.partition_index for assignment in asked.assignments)
         if wanted != list(range(len(wanted))):

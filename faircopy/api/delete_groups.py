@@ -21,8 +21,8 @@ api 42 DeleteGroups 0-2 flexible 2+
 
 
 async def delete_groups(request: Message, context: Context) -> Body:
-    """DeleteGroups."""
-    shards, names = context.parts.shards, context.pace.through(request.groups_names)
+    """DeleteGroups. A group that is named twice is deleted once."""
+    shards, names = context.parts.shards, context.pace.through(dict.fromkeys(request.groups_names))
     errors = [(group, await shards.groups_of(group).delete(group)) async for group in names]
     return {"results": [{"group_id": group, "error_code": error} for group, error in errors]}
 

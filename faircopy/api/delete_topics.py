@@ -7,6 +7,7 @@ from functools import partial
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
 from faircopy.serving.codes import code_of, message_of
+from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import UUID_ZERO, Schema
@@ -34,12 +35,21 @@ async def delete_topics(request: Message, context: Context) -> Body:
     asked = [(topic.name, topic.topic_id) for topic in request.topics or ()]
     asked += [(name, UUID_ZERO) for name in request.topic_names or ()]
     catalog = context.parts.catalog
-    return {"responses": [await delete(catalog, *each) async for each in context.pace.through(asked)]}
+    named = Named(key_of(catalog, *each) for each in asked)
+    different = context.pace.through(dict.fromkeys(asked))
+    return {"responses": [await delete(catalog, named, *each) async for each in different]}
 
 
-async def delete(catalog: Catalog, name: str | None, topic_id: bytes) -> Body:
+def key_of(catalog: Catalog, name: str | None, topic_id: bytes) -> str | bytes:
+    """The same for a topic's name and its id."""
+    hosted = catalog.topics.get(name) if name is not None else None
+    return hosted.topic.id.bytes if hosted is not None else name or topic_id
+
+
+async def delete(catalog: Catalog, named: Named, name: str | None, topic_id: bytes) -> Body:
     """Delete one topic, and say what came of it."""
     try:
+        named.ensure_once(key_of(catalog, name, topic_id), f"topic {name or topic_id.hex()!r}")
         # An id is not turned into a name: it may be that of another topic by the time of the deletion.
         if name is None:
             deleted = await catalog.delete(partial(catalog.known_by_id, topic_id))

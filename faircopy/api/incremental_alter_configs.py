@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from faircopy.cluster.topic_configs import CONFIGS, ConfigType, elements
 from faircopy.serving.codes import Refused
-from faircopy.serving.config_resources import alter
+from faircopy.serving.config_resources import alter_each, ensure_each_once
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -39,21 +37,15 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 async def incremental_alter_configs(request: Message, context: Context) -> Body:
     """IncrementalAlterConfigs."""
-    answers = []
-    async for resource in context.pace.through(request.resources):
-        decide = partial(changed, resource.configs)
-        answers.append(await alter(context.parts, resource, decide, validate_only=request.validate_only))
-    return {"responses": answers}
+    return await alter_each(request, context, changed)
 
 
-def changed(changes: list[Message], before: Mapping[str, str]) -> dict[str, str]:
+def changed(changes: Sequence[Message], before: Mapping[str, str]) -> dict[str, str]:
     """The settings that a resource has of its own after the changes. Raises Refused."""
     configs = dict(before)
-    times = Counter(change.name for change in changes)
+    ensure_each_once(changes)
     for change in changes:
         name, operation = change.name, change.config_operation
-        if times[name] > 1:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"setting {name!r} is changed twice in one request")
         if operation == DELETE:
             configs.pop(name, None)
         elif operation not in (SET, APPEND, SUBTRACT) or change.value is None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
 from faircopy.cluster.dynamic_settings import DEFAULT, Decide, UnchangeableSetting
 from faircopy.errors import FaircopyError
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.parts import Parts
-from faircopy.serving.route import Body, Message
+from faircopy.serving.repeated import Named
+from faircopy.serving.route import Body, Context, Message
 from faircopy.settings.table import BadSetting, Settings
 from faircopy.wire.error_codes import ErrorCode
 
@@ -25,9 +29,39 @@ def broker_resource(settings: Settings, resource: Message) -> str:
     return name or DEFAULT
 
 
-async def alter(parts: Parts, resource: Message, decide: Decide, *, validate_only: bool) -> Body:
+DecideByRequest = Callable[[Sequence[Message], Mapping[str, str]], Mapping[str, str | None]]
+"""Makes the new settings of a resource from those of the request and those that it has of its own; it may
+raise FaircopyError.
+"""
+
+
+async def alter_each(request: Message, context: Context, decide: DecideByRequest) -> Body:
+    """Change the settings of each resource that the request names. Returns the response."""
+    different = {key_of(resource): resource for resource in request.resources}
+    named = Named(map(key_of, request.resources))
+    answers = []
+    async for resource in context.pace.through(different.values()):
+        decided = partial(decide, resource.configs)
+        answers.append(await alter(context.parts, resource, named, decided, request.validate_only))
+    return {"responses": answers}
+
+
+def key_of(resource: Message) -> tuple[int, str]:
+    """The same for the same resource."""
+    return resource.resource_type, resource.resource_name
+
+
+def ensure_each_once(configs: Sequence[Message]) -> None:
+    """Raise Refused if a setting is named more than once."""
+    named = Named(config.name for config in configs)
+    for config in configs:
+        named.ensure_once(config.name, f"setting {config.name!r}")
+
+
+async def alter(parts: Parts, resource: Message, named: Named, decide: Decide, validate_only: bool) -> Body:
     """Change the settings of a resource. Returns its part of the response."""
     try:
+        named.ensure_once(key_of(resource), f"resource {resource.resource_name!r}")
         if resource.resource_type == TOPIC:
             await parts.catalog.configure(resource.resource_name, decide, validate_only=validate_only)
         else:
