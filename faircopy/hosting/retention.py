@@ -50,19 +50,21 @@ def trim_partition(
     """
     log = partition.log
     now_ms = log.stamp()
+    start_offset = partition.state.start_offset
     offset = start_offset_to_keep(hosted, partition, now_ms)
-    if unpublished_from is not None and offset > unpublished_from:
-        offset = start_offset_to_publish(log, offset, unpublished_from, unpublished_bytes_max)
-        if offset > unpublished_from:
+    # No table waits for what DeleteRecords has deleted.
+    waits_from = max(unpublished_from, start_offset) if unpublished_from is not None else offset
+    if offset > waits_from:
+        offset = start_offset_to_publish(log, offset, waits_from, unpublished_bytes_max)
+        if offset > waits_from:
             logger.error(
                 "%s: offsets %d to %d are deleted though their plain table does not have them yet: more than "
                 "%d bytes wait for it (setting plain.unpublished.max.bytes)",
                 partition.name,
-                unpublished_from,
+                waits_from,
                 offset - 1,
                 unpublished_bytes_max,
             )
-    start_offset = partition.state.start_offset
     if offset > start_offset:
         limits = limits_of(hosted, log, offset, now_ms)
         partition.trim(offset, lambda: None)

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.hosting.retention import start_offset_to_keep, start_offset_to_publish
+from faircopy.hosting.retention import start_offset_to_keep, start_offset_to_publish, trim_partition
 
 DAY_MS = 86_400_000
 END = 35
 
 
 def segment(base_offset: int, size: int, written_ms: int | None) -> Any:
-    return SimpleNamespace(base_offset=base_offset, size=size, written_ms=written_ms)
+    return SimpleNamespace(base_offset=base_offset, size=size, written_ms=written_ms, began_ms=None)
 
 
 SEGMENTS = [
@@ -91,3 +91,39 @@ def test_what_a_plain_table_does_not_have_yet_stays(
     """The newest segments of it, up to so many bytes; what is published goes in any case."""
     log = cast(Any, SimpleNamespace(segments=SEGMENTS, start_offset=0, end_offset=END))
     assert start_offset_to_publish(log, offset, unpublished_from, bytes_max) == expected
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "unpublished_from", "bytes_max", "expected", "lost"),
+    [
+        (-1, 0, 1000, 5, ""),
+        (-1, 5, 1000, 5, ""),
+        (-1, 12, 0, 5, ""),
+        (DAY_MS, 0, 1000, 5, ""),
+        (DAY_MS, 0, 100, 10, "offsets 5 to 9 are deleted though"),
+        (DAY_MS, 12, 0, 20, "offsets 12 to 19 are deleted though"),
+    ],
+)
+def test_no_plain_table_waits_for_records_that_were_deleted_on_purpose(
+    caplog: pytest.LogCaptureFixture,
+    retention_ms: int,
+    unpublished_from: int,
+    bytes_max: int,
+    expected: int,
+    lost: str,
+) -> None:
+    """DeleteRecords has moved the log's start to 5."""
+    trimmed: list[int] = []
+    log = SimpleNamespace(segments=SEGMENTS, start_offset=5, end_offset=END, stamp=lambda: 3 * DAY_MS + 1)
+    partition = SimpleNamespace(
+        name="t-0",
+        log=log,
+        state=SimpleNamespace(start_offset=5),
+        trim=lambda offset, _done: trimmed.append(offset),
+    )
+    topic = SimpleNamespace(retention_ms=retention_ms, retention_bytes=-1, segment_ms=100 * DAY_MS)
+    kept = trim_partition(cast(Any, topic), cast(Any, partition), unpublished_from, bytes_max)
+    assert (kept, trimmed) == (expected, [expected] if expected > 5 else [])
+    errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == bool(lost)
+    assert all(lost in error for error in errors)
