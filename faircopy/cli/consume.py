@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition
 
+from faircopy.cli.headers import HeaderSource
 from faircopy.cli.message_format import as_it_is, as_json_line, compile_format, for_terminal
 from faircopy.cli.output import broker_option
 from faircopy.cli.topics import raise_if_stopped
@@ -50,8 +52,8 @@ def consume(
 
     On a terminal, control characters in messages are escaped; pipes and files get every byte unchanged. With
     --json, bytes that are not UTF-8 are in base64: the row then has "value_encoding": "base64", or
-    "key_encoding". If the reader of the output closes it, as head does, the command ends silently with exit
-    code 141.
+    "key_encoding". In names of headers, such bytes become U+FFFD. If the reader of the output closes it, as
+    head does, the command ends silently with exit code 141.
 
     \b
     Examples:
@@ -65,7 +67,8 @@ def consume(
             "--group takes offsets and partitions from the group: leave out --offset and --partition"
         )
     shown = for_terminal if sys.stdout.isatty() else as_it_is
-    write = as_json_line if as_json else compile_format(form, shown)
+    headers = HeaderSource(broker)
+    write = partial(as_json_line, headers.of) if as_json else compile_format(form, headers.of, shown)
     ensure_reachable(broker)
     consumer = ConsoleConsumer(broker, topic, group, from_beginning)
     try:
@@ -76,6 +79,7 @@ def consume(
     except KeyboardInterrupt:
         sys.stdout.buffer.flush()
     finally:
+        headers.close()
         consumer.close()
 
 

@@ -10,11 +10,12 @@ import base64
 import json
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from faircopy.cli.columns import printable
 from faircopy.errors import FaircopyError
+from faircopy.wire.records import Headers
 
 _TOKEN = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)", re.DOTALL)
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
@@ -29,24 +30,20 @@ def length(data: bytes | None) -> int:
     return -1 if data is None else len(data)
 
 
-def header_pairs(message: Any) -> list[tuple[str, bytes | None]] | None:
-    """Names and values; None if a name is not UTF-8, which the client library can't read."""
-    try:
-        return list(message.headers() or [])
-    except SystemError:  # what the library raises in this case
-        return None
+HeadersOf = Callable[[Any], Headers | None]
+"""Finds the headers of a message; None if it has been deleted meanwhile."""
 
 
-def headers(message: Any) -> bytes:
+def headers(pairs: Headers | None) -> bytes:
     """NAME=VALUE pairs separated by commas; a header without a value shows NULL."""
-    pairs = header_pairs(message)
     if pairs is None:
-        return b"(unreadable)"
+        return b"(deleted)"
     return b",".join(
         name.encode() + b"=" + (value if value is not None else b"NULL") for name, value in pairs
     )
 
 
+HEADERS = "h"
 LETTERS: dict[str, Callable[[Any], bytes]] = {
     "t": lambda message: message.topic().encode(),
     "p": lambda message: b"%d" % message.partition(),
@@ -54,12 +51,15 @@ LETTERS: dict[str, Callable[[Any], bytes]] = {
     "k": lambda message: message.key() or b"",
     "s": lambda message: message.value() or b"",
     "T": lambda message: b"%d" % message.timestamp()[1],
-    "h": headers,
     "K": lambda message: b"%d" % length(message.key()),
     "S": lambda message: b"%d" % length(message.value()),
     "R": lambda message: struct.pack(">i", length(message.value())),
     "%": lambda message: b"%",
 }
+
+
+Shown = Callable[[bytes], bytes]
+"""How data is shown."""
 
 
 def as_it_is(data: bytes) -> bytes:
@@ -73,28 +73,31 @@ def for_terminal(data: bytes) -> bytes:
     return "".join(each if each in "\n\t" else printable(each) for each in text).encode()
 
 
-def compile_format(text: str, shown: Callable[[bytes], bytes] = as_it_is) -> Callable[[Any], bytes]:
+def compile_format(text: str, headers_of: HeadersOf, shown: Shown = as_it_is) -> Callable[[Any], bytes]:
     """A function that formats a message, passing its data through `shown`. Raises BadFormat."""
+    letters = LETTERS | {HEADERS: lambda message: headers(headers_of(message))}
     parts: list[Callable[[Any], bytes]] = []
     at = 0
     for token in _TOKEN.finditer(text):
         parts.append(constant(text[at : token.start()].encode()))
-        parts.append(part(token, shown))
+        parts.append(part(token, letters, shown))
         at = token.end()
     parts.append(constant(text[at:].encode()))
     return lambda message: b"".join(each(message) for each in parts)
 
 
-def part(token: re.Match[str], shown: Callable[[bytes], bytes]) -> Callable[[Any], bytes]:
+def part(
+    token: re.Match[str], letters: Mapping[str, Callable[[Any], bytes]], shown: Shown
+) -> Callable[[Any], bytes]:
     """The function that formats one token."""
     letter, code, escape = token.groups()
     if code is not None:
         return constant(bytes([int(code, 16)]))
     if escape is not None:
         return constant(_ESCAPES.get(escape, escape.encode()))
-    if letter not in LETTERS:
-        raise BadFormat(f"--format has no %{letter}; there are %{' %'.join(LETTERS)}")
-    found = LETTERS[letter]
+    if letter not in letters:
+        raise BadFormat(f"--format has no %{letter}; there are %{' %'.join(letters)}")
+    found = letters[letter]
     return found if shown is as_it_is else lambda message: shown(found(message))
 
 
@@ -106,9 +109,9 @@ def constant(data: bytes) -> Callable[[Any], bytes]:
 # -- JSON ----------------------------------------------------------------------------------------------------
 
 
-def as_json_line(message: Any) -> bytes:
+def as_json_line(headers_of: HeadersOf, message: Any) -> bytes:
     """A message as a line of JSON. Bytes that are UTF-8 are text; others are base64, and the row says so."""
-    pairs = header_pairs(message)
+    pairs = headers_of(message)
     row = {
         "topic": message.topic(),
         "partition": message.partition(),

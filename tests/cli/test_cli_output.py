@@ -140,7 +140,7 @@ def test_names_of_clients_are_shown_and_not_obeyed(cli: Cli) -> None:
 
 def batch_with(header: bytes) -> bytes:
     """A batch of one message, with a header of this name."""
-    batch = build_batch([NewRecord(b"value", b"key", 1_000, (("N" * len(header), b"\xff"),))])
+    batch = build_batch([NewRecord(b"value", b"key", 1_000, (("N" * len(header), b"v"),))])
     return with_crc(batch.replace(b"N" * len(header), header))
 
 
@@ -168,15 +168,22 @@ def decoded(row: dict[str, Any], name: str) -> bytes | None:
     return None if value is None else str(value).encode()
 
 
-def test_a_header_that_can_not_be_read_is_no_crash(cli: Cli) -> None:
+def test_names_of_headers_may_be_any_bytes(cli: Cli) -> None:
+    """Often: with each message that confluent-kafka is asked about, it destroys some memory."""
     cli.run("topics", "create", "headers", "-p", "1")
+    many = 50
     with BrokerConnection(cli.address) as connection:
-        data = [{"name": "headers", "partition_data": [{"index": 0, "records": batch_with(b"\xff\xfe")}]}]
-        body = {"acks": -1, "timeout_ms": 1_000, "transactional_id": None, "topic_data": data}
-        assert connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].error_code == 0
-    row = json.loads(cli.run("consume", "headers", "--from-beginning", "-n", "1", "--json")[0])
-    assert (row["value"], row["headers"]) == ("value", None)
-    assert cli.run("consume", "headers", "--from-beginning", "-n", "1", "-f", "%h")[0] == "(unreadable)"
+        for _ in range(many):
+            data = [{"name": "headers", "partition_data": [{"index": 0, "records": batch_with(b"\xffx")}]}]
+            body = {"acks": -1, "timeout_ms": 1_000, "transactional_id": None, "topic_data": data}
+            assert connection.ask(PRODUCE, 7, body).responses[0].partition_responses[0].error_code == 0
+    for group in ((), ("--group", "readers")):
+        read = ("consume", "headers", "--from-beginning", "-n", str(many), *group)
+        rows = [json.loads(line) for line in cli.run(*read, "--json")[0].splitlines()]
+        assert [row["value"] for row in rows] == ["value"] * many
+        assert [row["headers"] for row in rows] == [[{"name": "\ufffdx", "value": "v"}]] * many
+    shown = cli.run("consume", "headers", "--from-beginning", "-n", str(many), "-f", "%h ")[0]
+    assert shown == "\ufffdx=v " * many
 
 
 def test_a_terminal_gets_messages_escaped(cli: Cli) -> None:
