@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import check_configs
+from faircopy.cluster.topic_configs import as_read, check_configs
 from faircopy.cluster.topics import check_topic_name, ensure_not_reserved
 from faircopy.errors import FaircopyError
 from faircopy.serving.assignments import ensure_alone
@@ -76,8 +76,9 @@ async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
     check_topic_name(asked.name)
     ensure_not_reserved(asked.name)
     parts.catalog.ensure_new(asked.name)
-    configs = {config.name: config.value for config in asked.configs}
-    check_configs(configs)
+    given = as_read({config.name: config.value for config in asked.configs})
+    check_configs(given)
+    configs = {name: value for name, value in given.items() if value is not None}
     parts.catalog.ensure_columns(asked.name, configs)
     partitions = partition_count(asked, parts.settings)
     answer: Body = {

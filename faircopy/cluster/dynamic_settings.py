@@ -93,7 +93,7 @@ class DynamicSettings:
         while True:
             found = self._store.get(PREFIX + resource) if self._store is not None else None
             decided = decide(settings_in(found))
-            values = {name: text for name, text in decided.items() if text is not None}
+            values = {name: text.strip() for name, text in decided.items() if text is not None}
             ensure_changeable(values)
             if validate_only or self._store is None:
                 return

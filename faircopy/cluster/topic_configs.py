@@ -202,6 +202,20 @@ _ROWS: Sequence[TopicConfig] = (
 CONFIGS = {config.name: config for config in _ROWS}
 
 
+def as_read(configs: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Settings as Kafka reads them: without blanks around a value; true and false in small letters."""
+    return {
+        name: None if value is None else value_as_read(CONFIGS.get(name), value)
+        for name, value in configs.items()
+    }
+
+
+def value_as_read(config: TopicConfig | None, value: str) -> str:
+    """One value; that of an unknown setting is only trimmed."""
+    is_boolean = config is not None and config.type is ConfigType.BOOLEAN
+    return value.strip().lower() if is_boolean else value.strip()
+
+
 def check_configs(configs: Mapping[str, str | None]) -> None:
     """Raise InvalidTopicConfig unless every setting is known and has a legal value."""
     for name, value in configs.items():

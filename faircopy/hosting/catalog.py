@@ -11,7 +11,7 @@ from pathlib import Path
 
 from faircopy.cluster.dynamic_settings import Decide
 from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.cluster.topic_configs import check_configs
+from faircopy.cluster.topic_configs import as_read, check_configs
 from faircopy.cluster.topics import (
     CannotMakeTopic,
     Topic,
@@ -273,7 +273,7 @@ class Catalog:
         """
         async with self._changing:
             hosted = self.known(name)
-            decided = decide(hosted.topic.configs)
+            decided = as_read(decide(hosted.topic.configs))
             check_configs(decided)
             configs = {key: value for key, value in decided.items() if value is not None}
             self.ensure_columns(name, configs)

@@ -65,7 +65,7 @@ def from_overrides(overrides: Iterable[str]) -> dict[str, Any]:
     values = {}
     for override in overrides:
         key, _, text = override.partition("=")
-        values[key.strip()] = parse(key.strip(), text.strip(), f"--set {override}")
+        values[key.strip()] = parse(key.strip(), text, f"--set {override}")
     return values
 
 

@@ -205,8 +205,10 @@ def find(key: str, where: str) -> dataclasses.Field[Any]:
 
 
 def parse(key: str, text: str, where: str) -> Any:
-    """The value that a text means for a setting; errors name the source, `where`. Raises BadSetting."""
-    kind = find(key, where).type
+    """The value that a text means for a setting, without the blanks around it. Errors name the source,
+    `where`. Raises BadSetting.
+    """
+    kind, text = find(key, where).type, text.strip()
     if kind == "bool":
         return parse_bool(key, text, where)
     if kind == "int":

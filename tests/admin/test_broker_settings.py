@@ -67,3 +67,13 @@ def test_what_cant_change_while_the_broker_runs_is_refused(
     before = {name: config.value for name, config in describe(broker, BROKER, "1").items()}
     assert alter(broker, BROKER, resource, (name, SET, value)) == code
     assert {name: config.value for name, config in describe(broker, BROKER, "1").items()} == before
+
+
+def test_blanks_around_a_value_are_no_part_of_it(broker: BrokerProcess) -> None:
+    for resource in ("", "1"):
+        changes = [("topic.partitions", SET, " 3 "), ("auto.create.topics", SET, " False\t")]
+        assert alter(broker, BROKER, resource, *changes) == ErrorCode.NONE
+        found = describe(broker, BROKER, resource)
+        assert (found["topic.partitions"].value, found["auto.create.topics"].value.lower()) == ("3", "false")
+        for name, _, _ in changes:
+            assert alter(broker, BROKER, resource, (name, DELETE, None)) == ErrorCode.NONE

@@ -59,7 +59,7 @@ def test_every_setting_that_kafka_knows_is_taken_kept_and_shown(broker: BrokerPr
     made = create(broker, "full", KAFKAS)
     assert made.error_code == ErrorCode.NONE, made.error_message
     shown = describe(broker, TOPIC, "full")
-    assert {name: shown[name].value for name in KAFKAS} == KAFKAS
+    assert {name: shown[name].value for name in KAFKAS} == KAFKAS | {"preallocate": "true"}
     assert {shown[name].config_source for name in KAFKAS} == {1}
     assert all(config.documentation for config in shown.values())
     assert {config.config_type for config in shown.values()} == {1, 2, 3, 5, 6, 7}
@@ -162,3 +162,30 @@ def test_lists_are_appended_to_and_subtracted_from(broker: BrokerProcess) -> Non
     assert alter(broker, TOPIC, "lists", (throttled, SET, None)) == ErrorCode.INVALID_REQUEST
     twice = [("retention.ms", SET, "1"), ("retention.ms", DELETE, None)]
     assert alter(broker, TOPIC, "lists", *twice) == ErrorCode.INVALID_REQUEST
+
+
+def test_blanks_around_a_value_are_no_part_of_it(broker: BrokerProcess) -> None:
+    """As in Kafka (ConfigDef.parseType), where words for true and false may be large, too."""
+    given = {
+        "retention.ms": " 5000\t",
+        "message.timestamp.type": " LogAppendTime ",
+        "plain.enabled": " FALSE",
+    }
+    made = create(broker, "blanks", given)
+    assert made.error_code == ErrorCode.NONE
+
+    def shown(*names: str) -> list[str]:
+        found = describe(broker, TOPIC, "blanks")
+        return [found[name].value for name in names]
+
+    assert shown(*given) == ["5000", "LogAppendTime", "false"]
+    assert sorted(config.value for config in made.configs) == ["5000", "LogAppendTime", "false"]
+    changes = [("retention.ms", SET, "\n6000 "), ("preallocate", SET, "True ")]
+    assert alter(broker, TOPIC, "blanks", *changes) == ErrorCode.NONE
+    assert shown("retention.ms", "preallocate") == ["6000", "true"]
+    resource = {"resource_type": TOPIC, "resource_name": "blanks"}
+    configs = {"configs": [{"name": "retention.ms", "value": " 7000 "}]}
+    ask(broker, ApiKey.ALTER_CONFIGS, 1, {"resources": [resource | configs], "validate_only": False})
+    assert shown("retention.ms") == ["7000"]
+    for value in ("", " ", "5 000"):
+        assert alter(broker, TOPIC, "blanks", ("retention.ms", SET, value)) == ErrorCode.INVALID_CONFIG

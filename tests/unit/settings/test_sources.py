@@ -24,6 +24,18 @@ def test_later_sources_are_stronger(tmp_path: Path) -> None:
     assert settings.data_dir == "./faircopy-data"
 
 
+def test_blanks_around_a_value_are_no_part_of_it() -> None:
+    variables = {
+        "FAIRCOPY_DURABILITY": " os ",
+        "FAIRCOPY_TOPIC_PARTITIONS": "\t3\n",
+        "FAIRCOPY_AUTO_CREATE_TOPICS": " FALSE",
+    }
+    overrides = [" durability = os ", "topic.partitions=\t3\n", "auto.create.topics = FALSE"]
+    for settings in (load_settings(environment=variables), load_settings(overrides=overrides)):
+        assert (settings.durability, settings.topic_partitions) == ("os", 3)
+        assert settings.auto_create_topics is False
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
