@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from faircopy.serving.config_resources import alter_each, ensure_each_once
+from faircopy.serving.config_resources import ConfigChange, alter_each, ensure_each_once
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.schema import Schema
 
@@ -30,13 +30,18 @@ api 33 AlterConfigs 0-2 flexible 2+
 
 async def alter_configs(request: Message, context: Context) -> Body:
     """AlterConfigs."""
-    return await alter_each(request, context, as_given)
+    return await alter_each(request, context, change_of, as_given)
 
 
-def as_given(configs: Sequence[Message], _present: Mapping[str, str]) -> Mapping[str, str | None]:
+def change_of(config: Message) -> ConfigChange:
+    """One setting of the request."""
+    return ConfigChange(config.name, config.value)
+
+
+def as_given(changes: Sequence[ConfigChange], _present: Mapping[str, str]) -> Mapping[str, str | None]:
     """The settings of the request, whatever there was before. Raises Refused."""
-    ensure_each_once(configs)
-    return {config.name: config.value for config in configs}
+    ensure_each_once(changes)
+    return {change.name: change.value for change in changes}
 
 
 ROUTE = Route(SCHEMA, alter_configs)

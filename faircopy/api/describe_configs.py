@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from faircopy.cluster.dynamic_settings import CHANGEABLE, DEFAULT, DynamicSettings
 from faircopy.cluster.topic_configs import CONFIGS, ConfigType
 from faircopy.errors import FaircopyError
@@ -12,7 +10,8 @@ from faircopy.serving.codes import code_of, message_of
 from faircopy.serving.config_resources import TOPIC, broker_resource
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
-from faircopy.settings.table import Settings
+from faircopy.settings.kafka_names import THEIRS, WITHOUT_EFFECT
+from faircopy.settings.table import FIELDS, Settings
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
@@ -50,7 +49,12 @@ api 32 DescribeConfigs 1-4 flexible 4+
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = range(
     1, 6
 )
-TYPES = {"bool": ConfigType.BOOLEAN, "str": ConfigType.STRING, "int": ConfigType.LONG}
+TYPES = {
+    "bool": ConfigType.BOOLEAN,
+    "str": ConfigType.STRING,
+    "int": ConfigType.LONG,
+    "float": ConfigType.DOUBLE,
+}
 
 
 async def describe_configs(request: Message, context: Context) -> Body:
@@ -110,38 +114,66 @@ def source_of(hosted: HostedTopic, name: str, settings: Settings) -> int:
 
 
 def broker_rows(dynamic: DynamicSettings) -> list[Body]:
-    """The settings of this broker."""
+    """The settings of this broker, and those of Kafka's that have no effect here."""
     settings = dynamic.settings
     mine, all_brokers = dynamic.of(str(settings.node_id)), dynamic.of(DEFAULT)
+
+    def source(name: str, value: object, default: object) -> int:
+        if name in mine:
+            return SOURCE_DYNAMIC_BROKER
+        if name in all_brokers:
+            return SOURCE_DYNAMIC_DEFAULT
+        return SOURCE_DEFAULT if value == default else SOURCE_STATIC_BROKER
+
     rows = []
-    for field in dataclasses.fields(settings):
-        value, name = getattr(settings, field.name), field.name.replace("_", ".")
-        source = SOURCE_DEFAULT if value == field.default else SOURCE_STATIC_BROKER
-        source = SOURCE_DYNAMIC_DEFAULT if name in all_brokers else source
-        source = SOURCE_DYNAMIC_BROKER if name in mine else source
-        rows.append(broker_row(field, str(value), source))
+    for name, field in FIELDS.items():
+        value = getattr(settings, field.name)
+        rows += named_rows(name, str(value), source(name, value, field.default))
+    for name, unused in WITHOUT_EFFECT.items():
+        value = mine.get(name, all_brokers.get(name, unused.default))
+        rows.append(unused_row(name, value, source(name, value, unused.default)))
     return rows
 
 
 def default_rows(dynamic: DynamicSettings) -> list[Body]:
     """Only the settings for all brokers, as in Kafka."""
-    values = dynamic.of(DEFAULT)
-    fields = {field.name.replace("_", "."): field for field in dataclasses.fields(dynamic.settings)}
-    return [broker_row(fields[name], value, SOURCE_DYNAMIC_DEFAULT) for name, value in values.items()]
+    rows = []
+    for name, value in dynamic.of(DEFAULT).items():
+        if name in WITHOUT_EFFECT:
+            rows.append(unused_row(name, value, SOURCE_DYNAMIC_DEFAULT))
+        elif name in FIELDS:
+            rows += named_rows(name, value, SOURCE_DYNAMIC_DEFAULT)
+    return rows
 
 
-def broker_row(field: dataclasses.Field[object], value: str, source: int) -> Body:
+def named_rows(name: str, value: str, source: int) -> list[Body]:
+    """A setting of the broker, by our name, and by Kafka's if that is another."""
+    field = FIELDS[name]
+    kind, about = TYPES[str(field.type)], field.metadata["about"]
+    row = broker_row(name, value, source, kind, about, is_changeable=name in CHANGEABLE)
+    return [row, row | {"name": THEIRS[name]}] if name in THEIRS else [row]
+
+
+def unused_row(name: str, value: str, source: int) -> Body:
+    """A setting of Kafka's that has no effect here."""
+    unused = WITHOUT_EFFECT[name]
+    about = f"No effect here: {unused.why}"
+    return broker_row(name, value, source, TYPES[unused.kind], about, is_changeable=not unused.is_fixed)
+
+
+def broker_row(
+    name: str, value: str, source: int, kind: ConfigType, about: str, *, is_changeable: bool
+) -> Body:
     """A setting of the broker, as DescribeConfigs shows it."""
-    name = field.name.replace("_", ".")
     return {
         "name": name,
         "value": value,
-        "read_only": name not in CHANGEABLE,
+        "read_only": not is_changeable,
         "config_source": source,
         "is_sensitive": False,
         "synonyms": [],
-        "config_type": TYPES[str(field.type)],
-        "documentation": field.metadata["about"],
+        "config_type": kind,
+        "documentation": about,
     }
 
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from faircopy.cluster.topic_configs import CONFIGS, ConfigType, elements
 from faircopy.serving.codes import Refused
-from faircopy.serving.config_resources import alter_each, ensure_each_once
+from faircopy.serving.config_resources import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    ConfigChange,
+    alter_each,
+    ensure_each_once,
+)
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -32,20 +40,22 @@ api 44 IncrementalAlterConfigs 0-1 flexible 1+
 """)
 
 
-SET, DELETE, APPEND, SUBTRACT = range(4)
-
-
 async def incremental_alter_configs(request: Message, context: Context) -> Body:
     """IncrementalAlterConfigs."""
-    return await alter_each(request, context, changed)
+    return await alter_each(request, context, change_of, changed)
 
 
-def changed(changes: Sequence[Message], before: Mapping[str, str]) -> dict[str, str]:
+def change_of(config: Message) -> ConfigChange:
+    """One change of the request."""
+    return ConfigChange(config.name, config.value, config.config_operation)
+
+
+def changed(changes: Sequence[ConfigChange], before: Mapping[str, str]) -> dict[str, str]:
     """The settings that a resource has of its own after the changes. Raises Refused."""
     configs = dict(before)
     ensure_each_once(changes)
     for change in changes:
-        name, operation = change.name, change.config_operation
+        name, operation = change.name, change.operation
         if operation == DELETE:
             configs.pop(name, None)
         elif operation not in (SET, APPEND, SUBTRACT) or change.value is None:

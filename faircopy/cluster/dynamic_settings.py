@@ -4,6 +4,8 @@ They are in the cluster store, so they survive restarts, and override the comman
 resource is one broker by its number, or all brokers: `broker-settings/1`, `broker-settings/default`, each
 with JSON {setting: text}. A setting for one broker overrides the same one for all.
 
+Settings of Kafka's that have no effect here are kept, and shown (`settings/kafka_names.py`).
+
 `Settings` is frozen, and read wherever a setting is needed. Only this module writes to the broker's own copy.
 """
 
@@ -16,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from faircopy.cluster.store import ABSENT, ClusterStore, Conflict, Versioned
+from faircopy.settings.kafka_names import WITHOUT_EFFECT, check_without_effect
 from faircopy.settings.table import FIELDS, BadSetting, Settings, parse
 
 log = logging.getLogger(__name__)
@@ -129,6 +132,9 @@ def settings_in(found: Versioned | None) -> dict[str, str]:
 def ensure_changeable(values: Mapping[str, str]) -> None:
     """Raise UnchangeableSetting, or BadSetting, unless a running broker can be given these settings."""
     for name, text in values.items():
+        if name in WITHOUT_EFFECT:
+            check_without_effect(name, text)
+            continue
         if name in FIELDS and name not in CHANGEABLE:
             raise UnchangeableSetting(
                 f"setting {name} is read when the broker starts: restart it with --set {name}={text[:100]}"

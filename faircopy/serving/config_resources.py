@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from faircopy.cluster.dynamic_settings import DEFAULT, Decide, UnchangeableSetting
 from faircopy.errors import FaircopyError
@@ -11,6 +12,7 @@ from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.parts import Parts
 from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message
+from faircopy.settings.kafka_names import OURS
 from faircopy.settings.table import BadSetting, Settings
 from faircopy.wire.error_codes import ErrorCode
 
@@ -29,19 +31,36 @@ def broker_resource(settings: Settings, resource: Message) -> str:
     return name or DEFAULT
 
 
-DecideByRequest = Callable[[Sequence[Message], Mapping[str, str]], Mapping[str, str | None]]
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+class ConfigChange(NamedTuple):
+    """What a request does to one setting, which has the name that we have for it."""
+
+    name: str
+    value: str | None
+    operation: int = SET
+
+
+ChangeOf = Callable[[Message], ConfigChange]
+DecideByRequest = Callable[[Sequence[ConfigChange], Mapping[str, str]], Mapping[str, str | None]]
 """Makes the new settings of a resource from those of the request and those that it has of its own; it may
 raise FaircopyError.
 """
 
 
-async def alter_each(request: Message, context: Context, decide: DecideByRequest) -> Body:
+async def alter_each(
+    request: Message, context: Context, change_of: ChangeOf, decide: DecideByRequest
+) -> Body:
     """Change the settings of each resource that the request names. Returns the response."""
     different = {key_of(resource): resource for resource in request.resources}
     named = Named(map(key_of, request.resources))
     answers = []
     async for resource in context.pace.through(different.values()):
-        decided = partial(decide, resource.configs)
+        changes = [change_of(config) for config in resource.configs]
+        if resource.resource_type == BROKER:
+            changes = [change._replace(name=OURS.get(change.name, change.name)) for change in changes]
+        decided = partial(decide, changes)
         answers.append(await alter(context.parts, resource, named, decided, request.validate_only))
     return {"responses": answers}
 
@@ -51,11 +70,11 @@ def key_of(resource: Message) -> tuple[int, str]:
     return resource.resource_type, resource.resource_name
 
 
-def ensure_each_once(configs: Sequence[Message]) -> None:
+def ensure_each_once(changes: Sequence[ConfigChange]) -> None:
     """Raise Refused if a setting is named more than once."""
-    named = Named(config.name for config in configs)
-    for config in configs:
-        named.ensure_once(config.name, f"setting {config.name!r}")
+    named = Named(change.name for change in changes)
+    for change in changes:
+        named.ensure_once(change.name, f"setting {change.name!r}")
 
 
 async def alter(parts: Parts, resource: Message, named: Named, decide: Decide, validate_only: bool) -> Body:

@@ -77,3 +77,89 @@ def test_blanks_around_a_value_are_no_part_of_it(broker: BrokerProcess) -> None:
         assert (found["topic.partitions"].value, found["auto.create.topics"].value.lower()) == ("3", "false")
         for name, _, _ in changes:
             assert alter(broker, BROKER, resource, (name, DELETE, None)) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("resource", ["", "1"])
+@pytest.mark.parametrize(
+    ("theirs", "ours", "value"),
+    [
+        ("num.partitions", "topic.partitions", "4"),
+        ("message.max.bytes", "topic.max.message.bytes", "4000"),
+        ("log.retention.ms", "topic.retention.ms", "5000000"),
+        ("log.retention.bytes", "topic.retention.bytes", "6000000"),
+        ("log.segment.bytes", "topic.segment.bytes", "7000000"),
+        ("auto.create.topics.enable", "auto.create.topics", "false"),
+        ("max.connections", "connections.max", "500"),
+        ("connections.max.idle.ms", "connections.idle.ms", "80000"),
+    ],
+)
+def test_what_kafka_calls_our_settings(
+    broker: BrokerProcess, resource: str, theirs: str, ours: str, value: str
+) -> None:
+    before = describe(broker, BROKER, "1")
+    assert before[theirs].value == before[ours].value
+    assert alter(broker, BROKER, resource, (theirs, SET, value)) == ErrorCode.NONE
+    for name in (theirs, ours):
+        assert describe(broker, BROKER, resource)[name].value.lower() == value
+        found = describe(broker, BROKER, "1")[name]
+        assert (found.value.lower(), found.read_only) == (value, False)
+    both = ((theirs, SET, value), (ours, SET, value))
+    assert alter(broker, BROKER, resource, *both) == ErrorCode.INVALID_REQUEST
+    assert alter(broker, BROKER, resource, (theirs, DELETE, None)) == ErrorCode.NONE
+    after = describe(broker, BROKER, "1")
+    assert after[ours].value == after[theirs].value == before[ours].value
+
+
+def test_topics_have_the_defaults_that_are_set_by_kafkas_names(broker: BrokerProcess) -> None:
+    create(broker, "by-default")
+    assert alter(broker, BROKER, "", ("message.max.bytes", SET, "4321")) == ErrorCode.NONE
+    assert describe(broker, TOPIC, "by-default")["max.message.bytes"].value == "4321"
+    assert alter(broker, BROKER, "", ("message.max.bytes", DELETE, None)) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num.io.threads", "9"),
+        ("log.cleaner.min.cleanable.ratio", " 0.7"),
+        ("unclean.leader.election.enable", "true"),
+        ("leader.replication.throttled.rate", "1000"),
+        ("compression.type", "zstd"),
+    ],
+)
+def test_settings_of_kafka_without_effect_are_kept_and_shown(tmp_path: Path, name: str, value: str) -> None:
+    with BrokerProcess(tmp_path, "plain.enabled=false") as broker:
+        default = describe(broker, BROKER, "1")[name]
+        assert (default.config_source, default.read_only) == (5, False)
+        assert "No effect here" in default.documentation
+        assert alter(broker, BROKER, "", (name, SET, value)) == ErrorCode.NONE
+        broker.restart()
+        for resource in ("", "1"):
+            found = describe(broker, BROKER, resource)[name]
+            assert (found.value, found.config_source) == (value.strip(), 3)
+        assert alter(broker, BROKER, "", (name, DELETE, None)) == ErrorCode.NONE
+        assert describe(broker, BROKER, "1")[name].value == default.value
+        broker.ensure_no_traceback()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("num.io.threads", "many", ErrorCode.INVALID_CONFIG),
+        ("log.cleaner.min.cleanable.ratio", "half", ErrorCode.INVALID_CONFIG),
+        ("log.cleanup.policy", "compact", ErrorCode.INVALID_CONFIG),
+        ("log.message.timestamp.type", "LogAppendTime", ErrorCode.INVALID_CONFIG),
+        ("default.replication.factor", "3", ErrorCode.INVALID_CONFIG),
+        ("num.partitions", "0", ErrorCode.INVALID_CONFIG),
+        ("broker.id", "2", ErrorCode.INVALID_REQUEST),
+        ("log.dirs", "elsewhere", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_values_that_kafkas_settings_can_not_have_here(
+    broker: BrokerProcess, name: str, value: str, code: ErrorCode
+) -> None:
+    before = describe(broker, BROKER, "1")[name].value
+    assert alter(broker, BROKER, "1", (name, SET, value)) == code
+    assert describe(broker, BROKER, "1")[name].value == before
+    assert alter(broker, BROKER, "1", ("log.cleanup.policy", SET, "delete")) == ErrorCode.NONE
+    assert alter(broker, BROKER, "1", ("log.cleanup.policy", DELETE, None)) == ErrorCode.NONE

@@ -23,11 +23,11 @@ from faircopy.api.delete_groups import delete_groups
 from faircopy.api.delete_records import HIGH_WATERMARK, delete_records
 from faircopy.api.delete_topics import delete_topics
 from faircopy.api.forget_transaction_group import forget_transaction_group
-from faircopy.api.incremental_alter_configs import SET, incremental_alter_configs
+from faircopy.api.incremental_alter_configs import incremental_alter_configs
 from faircopy.api.offset_commit import offset_commit
 from faircopy.api.offset_delete import offset_delete
 from faircopy.hosting.snapshots import claim
-from faircopy.serving.config_resources import BROKER, TOPIC
+from faircopy.serving.config_resources import BROKER, SET, TOPIC
 from faircopy.storage.system import mounted
 from faircopy.wire.error_codes import ErrorCode
 

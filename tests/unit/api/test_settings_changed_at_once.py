@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from faircopy.api.incremental_alter_configs import SET, incremental_alter_configs
+from faircopy.api.incremental_alter_configs import incremental_alter_configs
 from faircopy.broker.broker import Broker
 from faircopy.cluster.dynamic_settings import DEFAULT
-from faircopy.serving.config_resources import BROKER, TOPIC
+from faircopy.serving.config_resources import BROKER, SET, TOPIC
 from faircopy.settings.table import Settings
 
 OF_TOPIC = {"retention.ms": "1000000", "segment.bytes": "20000000", "max.message.bytes": "20000"}
