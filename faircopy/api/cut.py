@@ -60,21 +60,22 @@ class Asked(NamedTuple):
 
 async def cut(request: Message, context: Context) -> Body:
     """Cut. Answers topics and partitions in the order of the request."""
-    asked = [
-        [find(context.parts, topic, each) async for each in context.pace.over(topic.partitions)]
-        async for topic in context.pace.over(request.topics)
-    ]
-    readers = [
-        Reader(each.partition, each.start_offset)
-        for topic in asked
-        for each in topic
-        if each.partition is not None
-    ]
+    pace, readers = context.pace, list[Reader]()
+    are_found = True
+    asked: list[list[Asked]] = []
+    async for topic in pace.over(request.topics):
+        asked.append([])
+        async for each in pace.over(topic.partitions):
+            found = find(context.parts, topic, each)
+            asked[-1].append(found)
+            are_found = are_found and found.error_code is ErrorCode.NONE
+            if found.partition is not None:
+                readers.append(Reader(found.partition, found.start_offset))
     code, ranges = ErrorCode.NONE, iter(list[Range]())
-    if all(each.error_code is ErrorCode.NONE for topic in asked for each in topic):
+    if are_found:
         try:
             limit = Limit(limit_of(request.limit_rows), limit_of(request.limit_bytes))
-            ranges = iter(await context.parts.cuts.take(readers, limit, context.pace))
+            ranges = iter(await context.parts.cuts.take(readers, limit, pace))
         except FaircopyError as error:
             code = code_of_cut(error)
     return {
@@ -85,10 +86,10 @@ async def cut(request: Message, context: Context) -> Body:
                 "name": topic.name,
                 "partitions": [
                     answer(each.partition, one, next(ranges, None))
-                    for each, one in zip(topic.partitions, found, strict=True)
+                    async for each, one in pace.over(zip(topic.partitions, rows, strict=True))
                 ],
             }
-            async for topic, found in context.pace.over(zip(request.topics, asked, strict=True))
+            async for topic, rows in pace.over(zip(request.topics, asked, strict=True))
         ],
     }
 

@@ -59,25 +59,27 @@ class Cuts:
 
         Raises NotLed, NotCaughtUp, OffsetOutOfRange, or what has stopped a partition.
         """
+        parts: list[PartOfLog] = []
         async for reader in pace.over(readers):
             await catch_up(reader.partition, self._clock)
         ends = self._ends_now(readers)
-        async for (partition, _), end in pace.over(list(zip(readers, ends, strict=True))):
+        async for (partition, _), end in pace.over(zip(readers, ends, strict=True)):
             await until_visible(partition, end, self._clock)
-        ranges = list(map(range_of, readers, ends))
-        parts = [PartOfLog(reader.partition, each) for reader, each in zip(readers, ranges, strict=True)]
-        steps = largest_cut([each.part() for each in parts], limit, self._next_turn(len(parts)))
+            partition.ensure_readable()
+        ranges = await ranges_of(readers, ends, pace)
+        async for reader, each in pace.over(zip(readers, ranges, strict=True)):
+            parts.append(PartOfLog(reader.partition, each))
+        steps = largest_cut(await pace.each(PartOfLog.part, parts), limit, self._next_turn(len(parts)))
         found = await self._run(steps, parts, pace)
-        list(map(range_of, readers, found))  # what retention has deleted meanwhile is no part of a cut
-        return [Range(each.start, end) for each, end in zip(ranges, found, strict=True)]
+        await ranges_of(readers, found, pace)  # what retention has deleted meanwhile is no part of a cut
+        both = zip(ranges, found, strict=True)
+        return await pace.each(lambda each: Range(each[0].start, each[1]), both)
 
     def _ends_now(self, readers: Sequence[Reader]) -> list[int]:
         """The next offsets of all partitions, at one tick."""
         if not self._is_whole():
             raise NotLed("a shard has no leader now, so transactions may be half applied: try again")
-        for reader in readers:
-            reader.partition.ensure_readable()
-        return [reader.partition.state.next_offset for reader in readers]
+        return [partition.state.next_offset for partition, _ in readers]
 
     def _next_turn(self, partitions: int) -> Turn:
         self._turns += 1
@@ -94,6 +96,11 @@ class Cuts:
                 return ends
             answer = await parts[step.number].batches.fill(step, self._disk) if step is not None else None
         raise AssertionError("the steps end")
+
+
+async def ranges_of(readers: Sequence[Reader], ends: Sequence[int], pace: Pace) -> list[Range]:
+    """The offsets of readers up to these ends. Raises OffsetOutOfRange."""
+    return await pace.each(lambda each: range_of(*each), zip(readers, ends, strict=True))
 
 
 def range_of(reader: Reader, end: int) -> Range:

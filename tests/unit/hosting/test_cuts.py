@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -13,13 +13,16 @@ from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.hosting.cuts import FROM_LOG_START, Cuts, Range, Reader
 from faircopy.hosting.largest_cut import Limit
 from faircopy.journal.entry import NO_TRANSACTION
-from faircopy.loop.pace import NO_PACE
+from faircopy.loop.pace import NO_PACE, NoPace, Pace
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
 from faircopy.storage.clock import SteadyClock, SystemClock
 from tests.simulation.loop import VirtualLoop
 
 SMALL = Limit(rows=1)
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 class StubPartition:
@@ -59,6 +62,7 @@ def take(
     later: Callable[[], None] = lambda: None,
     *,
     is_whole: bool = True,
+    pace: Pace = NO_PACE,
 ) -> list[Range]:
     """A cut. `later` is called while it waits."""
     loop = VirtualLoop()
@@ -70,7 +74,7 @@ def take(
             Reader(cast(HostedPartition, partition), start)
             for partition, start in zip(partitions, starts or [0] * len(partitions), strict=True)
         ]
-        return await cuts.take(readers, limit, NO_PACE)
+        return await cuts.take(readers, limit, pace)
 
     with contextlib.closing(loop):
         return loop.run(main())
@@ -129,3 +133,48 @@ def test_what_is_trimmed_meanwhile_is_no_cut() -> None:
 def test_without_a_leader_there_is_no_cut() -> None:
     with pytest.raises(NotLed):
         take([StubPartition(9, 9, [])], SMALL, is_whole=False)
+
+
+class LookedAt(StubPartition):
+    """A partition that counts how often somebody looks where its log starts."""
+
+    looks = 0
+
+    @property
+    def start_offset(self) -> int:
+        LookedAt.looks += 1
+        return 0
+
+    @start_offset.setter
+    def start_offset(self, _offset: int) -> None:
+        pass
+
+
+class CountingPace(NoPace):
+    """Counts the looks between two places where others could have their turn."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def _pause(self) -> None:
+        self.most = max(self.most, LookedAt.looks)
+        LookedAt.looks = 0
+
+    async def through(self, items: Iterable[Item]) -> AsyncIterator[Item]:
+        for item in items:
+            self._pause()
+            yield item
+        self._pause()
+
+    async def each(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+        return [work(item) async for item in self.through(items)]
+
+
+@pytest.mark.parametrize("limit", [Limit(), SMALL, Limit(rows=50)])
+def test_others_have_their_turns_while_a_cut_of_many_partitions_is_taken(limit: Limit) -> None:
+    """60,000 of them, or one so often, held up the loop for a second."""
+    pace = CountingPace()
+    LookedAt.looks = 0
+    partitions: list[StubPartition] = [LookedAt(3, 3, [(0, 2, 5)]) for _ in range(200)]
+    assert len(take(partitions, limit, pace=pace)) == 200
+    assert 0 < pace.most < 10
