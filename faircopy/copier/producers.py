@@ -54,6 +54,9 @@ class ProducerState:
     | empty   | yes            | may begin anywhere: what was written is not known any more |
     | batches | no             | follows the last; all before it were written |
     | batches | yes            | follows the last; nothing is known of those before the first |
+
+    A producer that is older than its topic may begin anywhere as well, once it is let
+    (`Partition.let_begin`).
     """
 
     __slots__ = ("decided", "epoch", "is_forgotten", "last_position", "seen")
@@ -116,6 +119,8 @@ class ProducerState:
         if epoch > self.epoch:
             self.epoch, self.seen, self.is_forgotten = epoch, (batch,), False
         else:
+            # It may begin elsewhere if it is older than the topic: then nothing is known of what was before.
+            self.is_forgotten = self.is_forgotten or (not self.seen and batch.first_sequence != 0)
             self.seen = (*self.seen[-REMEMBERED_BATCHES + 1 :], batch)
 
     def forget_sequences(self) -> None:

@@ -16,6 +16,7 @@ from faircopy.copier.fold import (
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
     NO_RANK,
+    NOBODY,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
     ApplyOrder,
@@ -83,6 +84,7 @@ class Partition:
         self._checkpointing = Checkpointing(self.identity, journal, sink, store, disk)
         self._has_batches = has_batches
         self._told: dict[int, Told] = {}
+        self._beginner = NOBODY
         self._applying = 0
 
     # -- opening ---------------------------------------------------------------------------------------------
@@ -249,8 +251,16 @@ class Partition:
                 f"open in {self.name}, and sent a batch without one: end the transaction first"
             )
 
+    def let_begin(self, producer_id: int) -> None:
+        """Let the next batch of this producer, of which nothing was written here, have any sequence."""
+        self._beginner = producer_id
+
     def _producer(self, header: BatchHeader) -> ProducerState:
-        return self.state.producer(header.producer_id, header.producer_epoch)
+        producer = self.state.producer(header.producer_id, header.producer_epoch)
+        is_beginner, self._beginner = self._beginner == header.producer_id, NOBODY
+        if is_beginner and not producer.seen:
+            return ProducerState(producer.epoch, is_forgotten=True)
+        return producer
 
     def trim(self, start_offset: int, done: Done) -> None:
         """Move the log's start to `start_offset`. Calls `done()` when that is durable."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from faircopy.api.produce.large_batches import LargeBatches
+from faircopy.api.produce.refused_first import RefusedFirst
 from faircopy.copier.producers import UNKNOWN_OFFSET, UnknownProducer
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic
@@ -92,6 +93,16 @@ log = logging.getLogger(__name__)
 
 NO_TIMESTAMP = -1
 ELEMENTS_AT_ONCE = 200
+FINAL = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    }
+)
+"""A batch that is refused with one of these is not sent again."""
 
 
 class Checked(NamedTuple):
@@ -174,6 +185,7 @@ class ProduceHandler:
         self._clock = parts.clock
         self._large_batches = LargeBatches(parts.disk)
         self._large = parts.large_requests
+        self._refused = RefusedFirst()
 
     def handle(self, exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
         """Handle a request. It is answered later. If there is much work, the rest of it is returned.
@@ -189,7 +201,7 @@ class ProduceHandler:
         if not pending.results:
             pending.answer()
         refused, budget = self._refusal(header, request), CountingBudget()
-        checked = [refused or self._check(topic, records, budget) for topic, _, records in request.partitions]
+        checked = [refused or self._check(*each, budget) for each in request.partitions]
         if budget.is_exceeded:
             exchange.blocks_next = True
             return self._count_and_append(pending, checked, self._large.pace_for(exchange.connection))
@@ -203,10 +215,7 @@ class ProduceHandler:
         pending = LargePendingProduce(exchange, header, request)
         refused, budget = self._refusal(header, request), CountingBudget()
         pace = self._large.pace_for(exchange.connection)
-        checked = [
-            refused or self._check(topic, records, budget)
-            async for topic, _, records in pace.over(request.partitions)
-        ]
+        checked = [refused or self._check(*each, budget) async for each in pace.over(request.partitions)]
         await self._count_and_append(pending, checked, pace)
         await pending.answer_from_thread(self._large)
 
@@ -247,8 +256,14 @@ class ProduceHandler:
                 self._append_checked(pending, number, topic, partition, checked)
                 return
             except UnknownProducer as error:
-                checked = self._refusal_of_unknown(topic, checked.header, error)
+                if self._begins_here(topic, partition, checked.header):
+                    self._append(pending, number, checked)
+                    return
+                self._refused.note(topic, partition, checked.header)
+                checked = error
             except FaircopyError as error:
+                if code_of(error) not in FINAL:
+                    self._refused.note(topic, partition, checked.header)
                 checked = error
         code = code_of(checked)
         log.debug(
@@ -310,27 +325,30 @@ class ProduceHandler:
             partition.ensure_no_transaction(header.producer_id)
             partition.append_plain(records, header, header.records, safe)
 
-    def _refusal_of_unknown(
-        self, topic: str, header: BatchHeader, error: UnknownProducer
-    ) -> UnknownProducer | Refused:
-        """The refusal of a batch that is not its producer's first, but the first that comes here.
+    def _begins_here(self, topic: str, number: int, header: BatchHeader) -> bool:
+        """Whether a batch that is not its producer's first may be the first one here. Then the partition
+        takes it.
 
-        If the producer is older than the topic, those before went to a former topic of this name. It is told
-        to begin anew, while a gap would be the end of librdkafka's producers. Taking the batch, as Kafka
-        does, could lose messages: librdkafka counts what it sent before as acknowledged, too, even if that
-        was refused.
+        A producer that is older than the topic has written to a former topic of this name. Kafka takes any of
+        its batches. But if the one before was refused a moment ago, librdkafka would count that one as
+        acknowledged, too: then it has to come first.
         """
-        if header.producer_id >= self._catalog.topics[topic].topic.first_producer_id:
-            return error
-        return Refused(ErrorCode.UNKNOWN_PRODUCER_ID, str(error))
+        partition, hosted = self._catalog.find(topic, number), self._catalog.topics.get(topic)
+        if partition is None or hosted is None or header.producer_id >= hosted.topic.first_producer_id:
+            return False
+        if not self._refused.may_begin(topic, number, header):
+            return False
+        partition.let_begin(header.producer_id)
+        return True
 
     def _check(
-        self, topic: str, records: memoryview | None, budget: CountingBudget
+        self, topic: str, number: int, records: memoryview | None, budget: CountingBudget
     ) -> Checked | FaircopyError:
         """The batch and its header, or why it is refused."""
         hosted = self._catalog.topics.get(topic)
         try:
             if hosted is None:
+                self._refused.note_unchecked(topic, number, records)
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
             return self._check_batch(hosted, records, budget)
         except FaircopyError as error:
