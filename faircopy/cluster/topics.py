@@ -20,7 +20,8 @@ NOTHING_ELSE: Mapping[str, bytes | None] = {}
 RESERVED_NAMES = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+NAME_CHARS_MAX = 249
+_LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{NAME_CHARS_MAX}}}")
 _DIRECTORY_NAME = re.compile(r".+\.([0-9a-f]{8}|[0-9a-f]{32})", re.DOTALL)
 _FILE_NAME_BYTES_MAX = 255  # of Linux's file systems
 

@@ -5,6 +5,7 @@ Only what was refused last is known: a client has few batches in flight, and sen
 
 from __future__ import annotations
 
+from faircopy.cluster.topics import NAME_CHARS_MAX
 from faircopy.wire.batch import HEADER_BYTES, BatchHeader, read_header
 
 KNOWN_MAX = 10_000
@@ -21,8 +22,8 @@ class RefusedFirst:
 
     def note(self, topic: str, partition: int, header: BatchHeader) -> None:
         """A batch is refused."""
-        if header.producer_id < 0:
-            return
+        if header.producer_id < 0 or len(topic) > NAME_CHARS_MAX:
+            return  # there is no such topic, and names of any length would take memory
         writer = (topic, partition, header.producer_id, header.producer_epoch)
         lowest = self._lowest.pop(writer, header.base_sequence)
         self._lowest[writer] = min(lowest, header.base_sequence)

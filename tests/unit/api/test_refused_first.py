@@ -92,6 +92,8 @@ def test_little_is_known() -> None:
         refused.note("t", 0, header(5, producer_id=producer_id))
     assert refused.may_begin("t", 0, header(9, producer_id=0))
     assert not refused.may_begin("t", 0, header(9, producer_id=1))
+    refused.note("t" * 250, 0, header(5))
+    assert refused.may_begin("t" * 250, 0, header(9)), "no topic has such a name"
     refused.note("t", 0, header(3, producer_id=-1))
     refused.note_unchecked("t", 0, None)
     refused.note_unchecked("t", 0, memoryview(b"short"))
