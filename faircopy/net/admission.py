@@ -27,6 +27,7 @@ USUAL_RATE = Rate(60_000, 16 << 10)
 # While others wait for memory that is held by frames:
 CROWDED_RATE = Rate(5_000, 64 << 10)
 CROWDED_AGE_MS = 30_000
+FAVOURED_GRACE_MS = 1_000
 
 
 class Sender(Protocol):
@@ -55,6 +56,16 @@ class Closing(NamedTuple, Generic[Connected]):
     fault: TooSlow | None
 
 
+class Favoured(NamedTuple, Generic[Connected]):
+    """The one frame that may grow though frames hold all the memory, and how much of it had arrived at a
+    time.
+    """
+
+    connection: Connected
+    at_ms: float
+    received_bytes: int
+
+
 class Admission(Generic[Connected]):
     """The memory that the connections of a broker use, and whether one of them may use more.
 
@@ -67,7 +78,7 @@ class Admission(Generic[Connected]):
         self._addresses: dict[Connected, str] = {}  # in the order of their opening
         self._by_address: Counter[str] = Counter()
         self._received: dict[Connected, int] = {}
-        self._favoured: Connected | None = None
+        self._favoured: Favoured[Connected] | None = None
         self.waiting: dict[Connected, None] = {}  # in the order of their arrival
         self.in_flight_bytes = 0
         self.receiving_bytes = 0
@@ -140,20 +151,24 @@ class Admission(Generic[Connected]):
     def frame_is_over(self, connection: Connected) -> None:
         """A frame was received completely, or given up."""
         self.receiving_bytes -= self._received.pop(connection, 0)
-        if self._favoured is connection:
+        if self._is_favoured(connection):
             self._favoured = None
 
-    def may_grow(self, connection: Connected) -> bool:
+    def _is_favoured(self, connection: Connected) -> bool:
+        return self._favoured is not None and self._favoured.connection is connection
+
+    def may_grow(self, connection: Connected, now_ms: float) -> bool:
         """Whether a frame that has filled its buffer may have a larger one.
 
         When frames hold all the memory, one of them may still grow, so that they do not all wait for one
-        another. If that one is slow, it loses its connection in the next sweep, and another one may grow.
+        another. If that one does not go on, it loses its connection in the next sweep or the one after, and
+        the one that has waited longest may grow.
         """
         if not self.is_crowded:
             return True
         if self._favoured is None:
-            self._favoured = connection
-        return self._favoured is connection
+            self._favoured = Favoured(connection, now_ms, self._received.get(connection, 0))
+        return self._is_favoured(connection)
 
     # -- who has to go ---------------------------------------------------------------------------------------
 
@@ -163,7 +178,10 @@ class Admission(Generic[Connected]):
         rate = CROWDED_RATE if others_wait else USUAL_RATE
         judged = (self._judge(connection, now_ms, rate) for connection in self._addresses)
         found = [closing for closing in judged if closing is not None]
-        return found + self._make_room(now_ms, found) if others_wait else found
+        if not others_wait:
+            return found
+        found += self._judge_favoured(now_ms, found)
+        return found + self._make_room(now_ms, found)
 
     def _judge(self, connection: Connected, now_ms: float, rate: Rate) -> Closing[Connected] | None:
         frames = connection.frames
@@ -173,6 +191,26 @@ class Admission(Generic[Connected]):
             fault = TooSlow(f"its request arrives at less than {rate.bytes_per_second} bytes a second")
             return Closing(connection, fault)
         return None
+
+    def _judge_favoured(self, now_ms: float, going: list[Closing[Connected]]) -> list[Closing[Connected]]:
+        """Give up the favoured frame if it does not go on: others could be done meanwhile. What had arrived
+        before, perhaps all at once, does not count.
+        """
+        if self._favoured is None or any(self._is_favoured(closing.connection) for closing in going):
+            return []
+        favoured, at_ms, before_bytes = self._favoured
+        received_bytes, elapsed_ms = self._received.get(favoured, 0), now_ms - at_ms
+        due_bytes = CROWDED_RATE.bytes_per_second * elapsed_ms / 1_000
+        if not favoured.frames.is_arriving or received_bytes - before_bytes >= due_bytes:
+            self._favoured = Favoured(favoured, now_ms, received_bytes)
+            return []
+        if elapsed_ms < FAVOURED_GRACE_MS:
+            return []
+        fault = TooSlow(
+            f"others wait for memory, and its request goes on at less than {CROWDED_RATE.bytes_per_second} "
+            f"bytes a second"
+        )
+        return [Closing(favoured, fault)]
 
     def _make_room(self, now_ms: float, going: list[Closing[Connected]]) -> list[Closing[Connected]]:
         """Give up the oldest frames until half of the memory is free, for whatever reason they are not
@@ -200,7 +238,7 @@ class Admission(Generic[Connected]):
             for connection in self._addresses
             if connection in self._received
             and connection not in gone
-            and connection is not self._favoured
+            and not self._is_favoured(connection)
             and now_ms - connection.frames.began_ms > CROWDED_AGE_MS
         ]
         return sorted(old, key=lambda connection: connection.frames.began_ms)

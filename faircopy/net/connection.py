@@ -201,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         One waiting frame is enough: the kernel can hold the rest.
         """
         frames = self.frames
-        wanted = not is_held and (bool(frames.room) or self._admission.may_grow(self))
+        wanted = not is_held and (bool(frames.room) or self._admission.may_grow(self, self._now_ms()))
         if not wanted and not frames.room:
             self._admission.wait(self)
         if self._transport is None or wanted != frames.is_paused or self._transport.is_closing():

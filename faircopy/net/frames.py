@@ -128,14 +128,19 @@ class Frames:
         self.is_paused = False
         self._paused_ms += now_ms - self._paused_since_ms
 
+    @property
+    def is_arriving(self) -> bool:
+        """Whether the rest of a frame is to come, and the broker reads."""
+        is_whole = self._frame is not None and self.received_bytes == self._frame_bytes
+        return self.in_frame and not is_whole and not self.is_paused
+
     def is_slow_to_send(self, now_ms: float, grace_ms: float, bytes_per_second: int) -> bool:
         """Whether a frame arrives more slowly than this, and has done so for longer than the grace.
 
         The age of the frame counts, not the time of its last byte: otherwise a byte a minute would hold
         memory for ever. Time in which the broker does not read is not held against a client.
         """
-        is_whole = self._frame is not None and self.received_bytes == self._frame_bytes
-        if not self.in_frame or is_whole or self.is_paused:
+        if not self.is_arriving:
             return False
         age_ms = now_ms - self.began_ms - self._paused_ms
         return age_ms > grace_ms + 1_000 * self.received_bytes / bytes_per_second

@@ -18,9 +18,9 @@ from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock
 from faircopy.storage.disk_pool import DiskPool
 
-SWEEP_SECONDS = 5.0
+SWEEP_SECONDS = 1.0
 BACKLOG = 1024
-COMPLAINTS_PER_SWEEP = 20
+COMPLAINTS_PER_SWEEP = 5
 
 log = logging.getLogger(__name__)
 

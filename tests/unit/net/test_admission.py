@@ -9,7 +9,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from faircopy.net.admission import CROWDED_AGE_MS, CROWDED_RATE, USUAL_RATE, Admission, TooSlow
+from faircopy.net.admission import (
+    CROWDED_AGE_MS,
+    CROWDED_RATE,
+    FAVOURED_GRACE_MS,
+    USUAL_RATE,
+    Admission,
+    TooSlow,
+)
 from faircopy.net.frames import Frames
 from faircopy.settings.table import Settings
 
@@ -113,15 +120,15 @@ def test_one_frame_may_grow_where_all_others_have_to_wait() -> None:
     admission: Admission[Client] = Admission(SETTINGS)
     first, second, third = opened(admission, 3)
     receive(admission, first, 600 * KIB, 0)
-    assert admission.may_grow(first)
+    assert admission.may_grow(first, 0)
     receive(admission, second, 600 * KIB, 0)
     assert admission.is_crowded
-    assert admission.may_grow(second)
-    assert not admission.may_grow(first)
+    assert admission.may_grow(second, 0)
+    assert not admission.may_grow(first, 0)
     admission.frame_is_over(second)
     receive(admission, third, 600 * KIB, 0)
     assert admission.is_crowded
-    assert admission.may_grow(first)
+    assert admission.may_grow(first, 0)
     admission.close(first)
     assert not admission.is_crowded
 
@@ -185,8 +192,29 @@ def test_the_oldest_frames_go_until_half_of_the_memory_is_free() -> None:
 
 def test_the_favoured_frame_is_not_given_up_for_its_age() -> None:
     admission, clients = crowded([5_000, 3_000, 4_000])
-    assert admission.may_grow(clients[1])
+    assert admission.may_grow(clients[1], 0)
     assert going(admission, 6_000 + CROWDED_AGE_MS) == [(clients[2], True), (clients[0], True)]
+
+
+def test_the_favoured_frame_has_to_go_on() -> None:
+    """It may have sent much at once, before others had to wait for it."""
+    admission, clients = crowded([0, 0, 0])
+    clients[0].frames.resume(0)
+    assert admission.may_grow(clients[0], 0)
+    assert going(admission, FAVOURED_GRACE_MS - 1) == []
+    receive(admission, clients[0], 64 * KIB, 1_000)
+    assert going(admission, 1_000) == [], "that is as much as in a second at the least rate"
+    assert going(admission, 1_999) == []
+    assert going(admission, 2_000) == [(clients[0], True)]
+
+
+def test_the_broker_does_not_blame_the_favoured_frame_for_itself() -> None:
+    admission, clients = crowded([0, 0, 0])
+    assert admission.may_grow(clients[0], 0), "and it is not read from yet"
+    assert going(admission, 20_000) == []
+    clients[0].frames.resume(20_000)
+    assert going(admission, 20_999) == []
+    assert going(admission, 21_000) == [(clients[0], True)]
 
 
 def test_what_slow_clients_give_back_counts_before_others_lose_theirs() -> None:
@@ -229,7 +257,7 @@ class AnyOrder(RuleBasedStateMachine):
     def send(self, data: st.DataObject, size: int) -> None:
         client = data.draw(st.sampled_from(self.clients))
         receive(self.admission, client, size, self.now_ms)
-        if not client.frames.room and not self.admission.may_grow(client):
+        if not client.frames.room and not self.admission.may_grow(client, self.now_ms):
             client.frames.pause(self.now_ms)
             self.admission.wait(client)
 
@@ -286,7 +314,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def at_most_one_may_grow_in_a_crowd(self) -> None:
         if self.admission.is_crowded:
-            assert sum(self.admission.may_grow(client) for client in self.clients) <= 1
+            assert sum(self.admission.may_grow(client, self.now_ms) for client in self.clients) <= 1
 
 
 TestAnyOrder = AnyOrder.TestCase

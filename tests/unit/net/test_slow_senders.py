@@ -151,9 +151,9 @@ def test_frames_that_fill_the_memory_make_room_for_others(stage: Stage, is_whole
     honest, transport = stage.connect()
     data = frame(900 * KIB)
     sent = 0
-    for _ in range(12):
-        sent += send(honest, transport, data[sent:])
-        stage.wait(5, *hostile)
+    for _ in range(60):
+        sent += send(honest, transport, data[sent:])  # whenever the broker reads
+        stage.wait(1, *hostile)
     assert not transport.is_aborted
     assert len(stage.handled) == 1
 
