@@ -374,5 +374,6 @@ def test_fetches_out_of_bounds(broker: BrokerProcess) -> None:
     for offset in (-1, 10**9, -(2**63), 2**63 - 1):
         assert fetch(offset).responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert fetch(0, partition=7).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert fetch(0, session_id=9).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(0, session_id=9, session_epoch=1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(0, session_id=9).error_code == ErrorCode.NONE, "a full Fetch ends its session (KIP-227)"
     assert fetch(0, max_bytes=-5, min_bytes=-5, max_wait_ms=-5).error_code == ErrorCode.NONE
