@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.api.fetch.fetch import LARGE_FRAME_BYTES
 from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
@@ -56,11 +57,15 @@ def create(connection: BrokerConnection, name: str, configs: dict[str, int]) -> 
 
 
 def produce(connection: BrokerConnection, topic: str, partition: int, size: int) -> None:
+    """Write a message that is visible then: ListOffsets waits for what was acknowledged (P8)."""
     batch = build_batch([NewRecord(bytes(size))])
     data = [{"name": topic, "partition_data": [{"index": partition, "records": batch}]}]
     body = {"transactional_id": None, "acks": -1, "timeout_ms": 5_000, "topic_data": data}
     answer = connection.ask(PRODUCE, 7, body)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    asked = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+    end = connection.ask(LIST_OFFSETS, 7, {"topics": [asked]}).topics[0].partitions[0]
+    assert end.error_code == ErrorCode.NONE
 
 
 def asked(topic: str, *, max_bytes: int = 1 << 20, times: int = 1) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
 from faircopy.api.fetch.fetch import MANY_PARTITIONS
 from faircopy.api.fetch.fetch import SCHEMA as FETCH
+from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
@@ -70,6 +71,7 @@ def create(address: str, name: str, partitions: int) -> None:
 
 
 def produce(address: str, topic: str, partition: int, value: bytes) -> None:
+    """Write a message that is visible then: ListOffsets waits for what was acknowledged (P8)."""
     data = [
         {
             "name": topic,
@@ -80,6 +82,9 @@ def produce(address: str, topic: str, partition: int, value: bytes) -> None:
     with BrokerConnection(address) as connection:
         answer = connection.ask(PRODUCE, 7, body)
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        asked = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+        end = connection.ask(LIST_OFFSETS, 7, {"topics": [asked]}).topics[0].partitions[0]
+        assert end.error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", [7, 11, 12])

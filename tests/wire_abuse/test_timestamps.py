@@ -73,7 +73,8 @@ class Topic:
         """What the first batch says to those who read it."""
         asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}
         topics = [{"topic": self.name, "partitions": [asked]}]
-        answer = self.ask(FETCH, 11, {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1, "topics": topics})
+        body = {"max_wait_ms": HOUR_MS, "min_bytes": 1, "max_bytes": 1, "topics": topics}
+        answer = self.ask(FETCH, 11, body)
         return read_header(bytes(answer.responses[0].partitions[0].records)).max_timestamp_ms
 
 
