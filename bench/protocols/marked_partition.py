@@ -109,10 +109,12 @@ class MarkedPartition(HostedPartition):
         records: int,
         transaction: TransactionId,
         done: Appended,
+        *,
+        may_begin: bool = False,
     ) -> None:
         """Append a batch of an open transaction; `done(base offset)` when it is durable."""
         assert header is not None
-        seen = self._producer(header).find_duplicate(header)
+        seen = self._producer(header, may_begin).find_duplicate(header)
         if seen is not None:
             self._when_acked(lambda: done(seen.base_offset))
             return

@@ -29,8 +29,10 @@ class PlainPartition(HostedPartition):
         records: int,
         transaction: TransactionId,
         done: Appended,
+        *,
+        may_begin: bool = False,
     ) -> None:
-        self.append_plain(batch, header, records, done)
+        self.append_plain(batch, header, records, done, may_begin=may_begin)
 
 
 class NoCoordinator(TransactionCoordinator):

@@ -86,11 +86,13 @@ class RemotePartition(HostedPartition):
         records: int,
         transaction: TransactionId,
         done: Appended,
+        *,
+        may_begin: bool = False,
     ) -> None:
         """Append a batch to the coordinator's journal; calls `done(UNKNOWN_OFFSET)` when it is written."""
         assert header is not None
         stock = self._stocks[transaction]
-        if self._producer(header).find_duplicate(header) is None:
+        if self._producer(header, may_begin).find_duplicate(header) is None:
             self.state._note(header, UNKNOWN_OFFSET)
             stock.add(self, batch, records)
         stock.journal.when_written(lambda: done(UNKNOWN_OFFSET))

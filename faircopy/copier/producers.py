@@ -55,8 +55,7 @@ class ProducerState:
     | batches | no             | follows the last; all before it were written |
     | batches | yes            | follows the last; nothing is known of those before the first |
 
-    A producer that is older than its topic may begin anywhere as well, once it is let
-    (`Partition.let_begin`).
+    A producer that is older than its topic may begin anywhere as well, if Produce lets it.
     """
 
     __slots__ = ("decided", "epoch", "is_forgotten", "last_position", "seen")

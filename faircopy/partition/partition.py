@@ -16,7 +16,6 @@ from faircopy.copier.fold import (
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
     NO_RANK,
-    NOBODY,
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
     ApplyOrder,
@@ -84,7 +83,6 @@ class Partition:
         self._checkpointing = Checkpointing(self.identity, journal, sink, store, disk)
         self._has_batches = has_batches
         self._told: dict[int, Told] = {}
-        self._beginner = NOBODY
         self._applying = 0
 
     # -- opening ---------------------------------------------------------------------------------------------
@@ -196,10 +194,20 @@ class Partition:
 
     # -- batches ---------------------------------------------------------------------------------------------
 
-    def append_plain(self, batch: Buffer, header: BatchHeader | None, records: int, done: Appended) -> None:
-        """Append a batch of no transaction. Calls `done(base offset)` when durable. Raises RejectedBatch."""
+    def append_plain(
+        self,
+        batch: Buffer,
+        header: BatchHeader | None,
+        records: int,
+        done: Appended,
+        *,
+        may_begin: bool = False,
+    ) -> None:
+        """Append a batch of no transaction. Calls `done(base offset)` when durable. If it `may_begin` here,
+        it need not be its producer's first. Raises RejectedBatch.
+        """
         if header is not None and header.producer_id >= 0:
-            seen = self._producer(header).find_duplicate(header)
+            seen = self._producer(header, may_begin).find_duplicate(header)
             if seen is not None:
                 self.journal.when_durable(lambda: done(seen.base_offset))
                 return
@@ -220,12 +228,15 @@ class Partition:
         records: int,
         transaction: TransactionId,
         done: Appended,
+        *,
+        may_begin: bool = False,
     ) -> None:
         """Append a batch of an open transaction. Calls `done(expected base offset)` when it is written to the
-        file, before it is durable: PREPARED makes that safe. Raises RejectedBatch.
+        file, before it is durable: PREPARED makes that safe. If it `may_begin` here, it need not be its
+        producer's first. Raises RejectedBatch.
         """
         if header is not None:
-            seen = self._producer(header).find_duplicate(header)
+            seen = self._producer(header, may_begin).find_duplicate(header)
             if seen is not None:
                 self.journal.when_written(lambda: done(seen.base_offset))
                 return
@@ -251,14 +262,9 @@ class Partition:
                 f"open in {self.name}, and sent a batch without one: end the transaction first"
             )
 
-    def let_begin(self, producer_id: int) -> None:
-        """Let the next batch of this producer, of which nothing was written here, have any sequence."""
-        self._beginner = producer_id
-
-    def _producer(self, header: BatchHeader) -> ProducerState:
+    def _producer(self, header: BatchHeader, may_begin: bool) -> ProducerState:
         producer = self.state.producer(header.producer_id, header.producer_epoch)
-        is_beginner, self._beginner = self._beginner == header.producer_id, NOBODY
-        if is_beginner and not producer.seen:
+        if may_begin and not producer.seen:
             return ProducerState(producer.epoch, is_forgotten=True)
         return producer
 

@@ -142,9 +142,7 @@ def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
     is_flexible = version >= _FLEXIBLE_FROM
     partitions: list[FetchPartition] = []
     at = (_flexible_topics if is_flexible else _fixed_topics)(version, frame, at, partitions)
-    forgotten: list[tuple[str, int]] = []
-    if session[1] > 0:
-        (_flexible_forgotten if is_flexible else _fixed_forgotten)(frame, at, forgotten)
+    forgotten = _forgotten(frame, at, is_flexible) if session[1] > 0 else []
     return FetchRequest(max_wait_ms, min_bytes, max_bytes, *session, partitions, forgotten)
 
 
@@ -177,30 +175,21 @@ def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPart
     return at
 
 
-def _flexible_forgotten(frame: memoryview, at: int, into: list[tuple[str, int]]) -> None:
-    topics, at = read_compact_count(frame, at)
+def _forgotten(frame: memoryview, at: int, is_flexible: bool) -> list[tuple[str, int]]:
+    read_number = read_compact_count if is_flexible else read_count
+    read_name = read_compact_text if is_flexible else read_text
+    found: list[tuple[str, int]] = []
+    topics, at = read_number(frame, at)
     budget = ElementBudget()
     for _ in range(budget.take(topics)):
-        name, at = read_compact_text(frame, at)
-        count, at = read_compact_count(frame, at)
-        at = _put_forgotten(frame, at, _named(name), budget.take(count), into)
-        at = skip_tags(frame, at)
-
-
-def _fixed_forgotten(frame: memoryview, at: int, into: list[tuple[str, int]]) -> None:
-    topics, at = read_count(frame, at)
-    budget = ElementBudget()
-    for _ in range(budget.take(topics)):
-        name, at = read_text(frame, at)
-        count, at = read_count(frame, at)
-        at = _put_forgotten(frame, at, _named(name), budget.take(count), into)
-
-
-def _put_forgotten(frame: memoryview, at: int, topic: str, count: int, into: list[tuple[str, int]]) -> int:
-    for _ in range(count):
-        into.append((topic, _INT32.unpack_from(frame, at)[0]))
-        at += _INT32.size
-    return at
+        name, at = read_name(frame, at)
+        topic = _named(name)
+        count, at = read_number(frame, at)
+        for _ in range(budget.take(count)):
+            found.append((topic, _INT32.unpack_from(frame, at)[0]))
+            at += _INT32.size
+        at = skip_tags(frame, at) if is_flexible else at
+    return found
 
 
 def _asked(version: int, topic: str, values: tuple[int, ...]) -> FetchPartition:

@@ -140,16 +140,24 @@ def ack_a_repeated_plain_batch_at_once() -> Iterator[Any]:
     """P2: a batch that is sent again is acknowledged before the first one is durable."""
     real = partition.Partition.append_plain
 
-    def append_plain(self: partition.Partition, batch: Any, header: Any, records: int, done: Any) -> None:
+    def append_plain(
+        self: partition.Partition,
+        batch: Any,
+        header: Any,
+        records: int,
+        done: Any,
+        *,
+        may_begin: bool = False,
+    ) -> None:
         seen = (
-            self._producer(header).find_duplicate(header)
+            self._producer(header, may_begin).find_duplicate(header)
             if header is not None and header.producer_id >= 0
             else None
         )
         if seen is not None:
             done(seen.base_offset)
         else:
-            real(self, batch, header, records, done)
+            real(self, batch, header, records, done, may_begin=may_begin)
 
     with replaced(partition.Partition, "append_plain", append_plain):
         yield

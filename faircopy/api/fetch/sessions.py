@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from faircopy.cluster.topics import NAME_CHARS_MAX
 from faircopy.errors import FaircopyError
 from faircopy.hosting.leader_epoch import UNNAMED
 from faircopy.net.exchange import ClientConnection
@@ -23,7 +24,7 @@ FIRST_EPOCH, LAST_EPOCH = 1, 2**31 - 1
 BEGIN, WITHOUT = 0, -1
 """Epochs of a full Fetch: with one, the client offers to begin a session."""
 PARTITIONS_MAX = 100_000
-"""Of all sessions of a broker; each takes about half a kilobyte."""
+"""Of all sessions of a broker; each takes about half a kilobyte, besides the name of its topic."""
 
 Key = tuple[str, int]
 
@@ -130,7 +131,7 @@ class FetchSessions:
             return self._go_on(connection, request)
         self._by_connection.pop(connection, None)
         offers = request.session_epoch == BEGIN and bool(request.partitions)
-        if not offers or not self._has_room_for(len(request.partitions)):
+        if not offers or not self._has_room_for(request.partitions):
             return Asking(request, request.partitions)
         self._last_id = self._last_id % LAST_EPOCH + 1
         session = self._by_connection[connection] = FetchSession(self._last_id, request.partitions)
@@ -148,18 +149,21 @@ class FetchSessions:
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 f"fetch session {session.id} is at epoch {session.next_epoch}, not {request.session_epoch}",
             )
-        added = sum(asked[:2] not in session.partitions for asked in request.partitions)
+        added = [asked for asked in request.partitions if asked[:2] not in session.partitions]
         if added and not self._has_room_for(added):
             del self._by_connection[connection]
             raise SessionRefused(
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-                f"fetch sessions have no room for more than {self._partitions_max} partitions: session "
-                f"{session.id} is ended",
+                f"fetch sessions have no room for more than {self._partitions_max} partitions of topics that "
+                f"there can be: session {session.id} is ended",
             )
         session.go_on(request)
         return Asking(request, list(session.partitions.values()), session, goes_on=True)
 
-    def _has_room_for(self, partitions: int) -> bool:
-        """Whether the sessions may have so many partitions more."""
+    def _has_room_for(self, added: list[FetchPartition]) -> bool:
+        """Whether the sessions may have these partitions as well. Names that no topic can have may be of any
+        length, and would take memory.
+        """
         kept = sum(len(session.partitions) for session in self._by_connection.values())
-        return kept + partitions <= self._partitions_max
+        is_little = all(len(asked.topic) <= NAME_CHARS_MAX for asked in added)
+        return is_little and kept + len(added) <= self._partitions_max

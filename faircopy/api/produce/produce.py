@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from functools import partial
 from typing import NamedTuple
 
 from faircopy.api.produce.large_batches import LargeBatches
@@ -255,12 +256,6 @@ class ProduceHandler:
             try:
                 self._append_checked(pending, number, topic, partition, checked)
                 return
-            except UnknownProducer as error:
-                if self._begins_here(topic, partition, checked.header):
-                    self._append(pending, number, checked)
-                    return
-                self._refused.note(topic, partition, checked.header)
-                checked = error
             except FaircopyError as error:
                 if code_of(error) not in FINAL:
                     self._refused.note(topic, partition, checked.header)
@@ -320,26 +315,29 @@ class ProduceHandler:
         if header.is_transactional:
             coordinator, transaction = self._transaction(pending, partition, header)
             safe_with_transaction = coordinator.once_written(transaction, safe)
-            partition.append_draft(records, header, header.records, transaction, safe_with_transaction)
+            append = partial(
+                partition.append_draft, records, header, header.records, transaction, safe_with_transaction
+            )
         else:
             partition.ensure_no_transaction(header.producer_id)
-            partition.append_plain(records, header, header.records, safe)
+            append = partial(partition.append_plain, records, header, header.records, safe)
+        try:
+            append()
+        except UnknownProducer:
+            if not self._may_begin(hosted, partition_number, header):
+                raise
+            append(may_begin=True)
 
-    def _begins_here(self, topic: str, number: int, header: BatchHeader) -> bool:
-        """Whether a batch that is not its producer's first may be the first one here. Then the partition
-        takes it.
+    def _may_begin(self, hosted: HostedTopic, partition: int, header: BatchHeader) -> bool:
+        """Whether a batch that is not its producer's first may be the first one here.
 
         A producer that is older than the topic has written to a former topic of this name. Kafka takes any of
         its batches. But if the one before was refused a moment ago, librdkafka would count that one as
         acknowledged, too: then it has to come first.
         """
-        partition, hosted = self._catalog.find(topic, number), self._catalog.topics.get(topic)
-        if partition is None or hosted is None or header.producer_id >= hosted.topic.first_producer_id:
-            return False
-        if not self._refused.may_begin(topic, number, header):
-            return False
-        partition.let_begin(header.producer_id)
-        return True
+        topic = hosted.topic
+        is_older = header.producer_id < topic.first_producer_id
+        return is_older and self._refused.may_begin(topic.name, partition, header)
 
     def _check(
         self, topic: str, number: int, records: memoryview | None, budget: CountingBudget

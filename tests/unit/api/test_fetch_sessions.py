@@ -128,6 +128,14 @@ def test_sessions_are_bounded_and_end_with_their_connection(connection: Any) -> 
     assert given.ask(connection, request(0, 0, *map(asked, range(5)))).session_id
 
 
+def test_no_session_keeps_names_that_no_topic_can_have(connection: Any) -> None:
+    given, long = FetchSessions(), FetchPartition("t" * 250, 0, -1, 0, 1_000)
+    assert given.ask(connection, request(0, 0, asked(0), long)).session_id == 0
+    number = given.ask(connection, request(0, 0, asked(0))).session_id
+    assert refused(given, connection, request(number, 1, long)) is NOT_FOUND
+    assert refused(given, connection, request(number, 1)) is NOT_FOUND
+
+
 LOGS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=4)
 STEP = st.tuples(LOGS, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=3))
 
