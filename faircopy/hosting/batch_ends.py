@@ -1,4 +1,4 @@
-"""Where batches end in a partition's log, for cuts that must not divide one.
+"""How far the messages of a partition's log go that have so many rows, and whole batches of so many bytes.
 
 The index of the log finds the neighbourhood; then the headers of at most two intervals of the index are read.
 """
@@ -33,10 +33,11 @@ class BatchEnds:
 
     async def fill(self, step: Batches, disk: DiskPool) -> Filled:
         """Carry out a step of `largest_cut`. Raises OffsetOutOfRange, DamagedLog, StorageFailure."""
-        target = min(step.end, step.offset + step.rows, self._offset_at(step))
+        step = step._replace(end=min(step.end, step.offset + max(step.rows, step.at_least_one)))
+        target = self._offset_at(step)
         if target == step.end:
             return Filled(step.end, self._bytes_between(step.offset, step.end))
-        plan = self._log.plan_read(max(target, step.offset))
+        plan = self._log.plan_read(target)
         if plan is None:
             return Filled(step.offset, 0)
         if plan.near.offset <= step.offset:
@@ -63,15 +64,15 @@ class BatchEnds:
 
 
 def fill_by_headers(plan: ReadPlan, step: Batches, begin: int, size: int) -> Filled:
-    """Go on from the batch at `begin`, with `size` bytes before it, as far as the step allows. Blocks."""
+    """Go on from the batch that has offset `begin`, with `size` bytes before it, as far as the step allows.
+    Blocks.
+    """
     end = begin
     for _, header in walk(plan, read_from_disk):
-        if header.base_offset < begin:
+        if header.last_offset < begin:
             continue
-        after = header.last_offset + 1
         is_first = step.at_least_one and end == step.offset
-        fits = after - step.offset <= step.rows and size + header.size_bytes <= step.size
-        if after > step.end or not (fits or is_first):
+        if end == step.end or not (is_first or size + header.size_bytes <= step.size):
             break
-        end, size = after, size + header.size_bytes
+        end, size = min(header.last_offset + 1, step.end), size + header.size_bytes
     return Filled(end, size)

@@ -1,13 +1,14 @@
-"""The largest cut below a limit: ends of partitions that divide no transaction and no batch.
+"""The largest cut below a limit: ends of partitions that divide no transaction.
 
 Ranks never fall in a partition, so all transactions up to some rank, with everything before them, are a cut:
 each partition ends where its last transaction of that rank ends. The largest rank that fits is found by
-merging the spans of all partitions. What is left of the limit goes to the batches of no transaction that come
-next: a share for each partition, then the rest to one after the other, from any one on.
+merging the spans of all partitions. What is left of the limit goes to the messages of no transaction that
+come next: a share for each partition, then the rest to one after the other, from any one on. A limit of rows
+divides their batches, a limit of bytes does not.
 
-At least one transaction or batch is taken, even above the limit, so that readers progress. And none waits for
-ever, however much there is of others: one cut in two begins with batches of no transaction, for up to half of
-the limit; the others begin with a transaction, even one above the limit.
+At least one transaction, batch or row is taken, even above the limit, so that readers progress. And none
+waits for ever, however much there is of others: one cut in two begins with batches of no transaction, for up
+to half of the limit; the others begin with a transaction, even one above the limit.
 
 Pure: a generator of steps. It needs no more spans than it takes, and no batches but those at the ends.
 """
@@ -49,8 +50,10 @@ class Limit(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """A step: find where the batches of partition `number` end that begin at `offset`: as many whole ones
-    below `end` as have at most `rows` and `size`, and one if `at_least_one`. Send back a `Filled`.
+    """A step: find how far the messages of partition `number` go, from `offset` on and below `end`, of which
+    there are at most `rows`, in whole batches of at most `size` bytes, or in all up to `rows`. With
+    `at_least_one`, the batch at `offset` is taken in any case, as far as `rows` go, and its first row even
+    without. Send back a `Filled`.
     """
 
     number: int
@@ -62,7 +65,7 @@ class Batches(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """Where some batches end, and their bytes."""
+    """Where these messages end, and their bytes."""
 
     end: int
     size: int
@@ -102,9 +105,7 @@ def largest_cut(parts: Sequence[Part], limit: Limit, turn: Turn) -> Steps:
 
 
 class GrowingCut:
-    """A cut as far as it is found. `ends` divide no transaction and no batch. Up to `gap_ends` there are only
-    batches of no transaction.
-    """
+    """A cut as far as it is found. `ends` divide no transaction. Up to `gap_ends`, messages are of none."""
 
     def __init__(self, parts: Sequence[Part], limit: Limit) -> None:
         self._parts = parts
@@ -193,8 +194,8 @@ class GrowingCut:
     # -- batches of no transaction ---------------------------------------------------------------------------
 
     def begin_with_plain(self, numbers: Sequence[int]) -> Generator[Step, Filled | None, None]:
-        """Give the first of these partitions a batch, even if it needs more, and all of them half of the
-        limit.
+        """Give the first of these partitions a batch, even if it has too many bytes, and all of them half of
+        the limit.
         """
         kept = Limit(*(0 if each == UNLIMITED else each // 2 for each in self._left))
         self._use(*kept)
@@ -241,4 +242,4 @@ class GrowingCut:
 
     def _take_first_batch(self, numbers: Sequence[int]) -> Generator[Step, Filled | None, None]:
         for number in self._with_gaps(numbers)[:1]:
-            yield from self._fill(number, 0, 0, at_least_one=True)
+            yield from self._fill(number, max(self._left.rows, 0), 0, at_least_one=True)

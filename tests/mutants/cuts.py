@@ -70,12 +70,13 @@ def divide_what_does_not_fit() -> Iterator[Any]:
 
 
 @mutant
-def divide_a_batch() -> Iterator[Any]:
-    """The limit of rows is met exactly, within a batch."""
+def pass_over_the_rest_of_a_batch() -> Iterator[Any]:
+    """A reader that begins within a batch finds nothing of it."""
     real = batch_ends.fill_by_headers
 
     def fill_by_headers(plan: ReadPlan, step: Batches, begin: int, size: int) -> Filled:
-        return real(plan, step, begin, size)._replace(end=min(step.end, step.offset + step.rows))
+        filled = real(plan, step, begin, size)
+        return filled if plan.near.offset == begin else filled._replace(end=begin)
 
     with replaced(batch_ends, "fill_by_headers", fill_by_headers):
         yield

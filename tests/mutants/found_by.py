@@ -55,7 +55,7 @@ BY_TESTS = {
     "trim_spans_of_the_log": "tests/unit/copier/test_spans.py",
     "divide_what_does_not_fit": "tests/unit/hosting/test_largest_cut.py",
     "cut_at_the_high_watermarks": "tests/unit/hosting/test_cuts.py",
-    "divide_a_batch": "tests/unit/hosting/test_batch_ends.py",
+    "pass_over_the_rest_of_a_batch": "tests/unit/hosting/test_batch_ends.py",
     "forget_what_is_finished_early": "tests/unit/transactions/test_finished.py",
     "forget_what_was_missed": "tests/simulation/test_led_anew.py",
     "tell_what_was_missed_in_any_order": "tests/simulation/test_led_anew.py",

@@ -310,18 +310,18 @@ def test_all_that_was_there_is_read_while_a_partition_grows(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     """Each micro-batch could be filled with what has come since the query began."""
-    large, small = 800, 20
+    large, small, limit = 100, 20, 50
     write_plain(broker, 0, small, batches=1)
     write_plain(broker, 1, large, batches=2)
     found: list[tuple[int, int]] = []
 
     def take(rows: DataFrame, _: int) -> None:
         places = [(row.partition, row.offset) for row in rows.select("partition", "offset").collect()]
-        assert sum(partition for partition, _ in places) in (0, large, 2 * large), "no batch is divided"
+        assert len(places) <= limit, "batches of no transaction are divided"
         found.extend(places)
         write_plain(broker, 0, small, batches=20)
 
-    run(stream(spark, broker, subscribe="orders", maxOffsetsPerTrigger=2 * small), tmp_path, take)
+    run(stream(spark, broker, subscribe="orders", maxOffsetsPerTrigger=limit), tmp_path, take)
     assert sorted(found) == [*((0, each) for each in range(small)), *((1, each) for each in range(2 * large))]
 
 

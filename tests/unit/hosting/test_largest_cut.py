@@ -59,21 +59,22 @@ class Log:
         return Part(start, self.end, next_span, lambda offset: offset * BYTES_A_ROW)
 
     def fill(self, step: Batches) -> Filled:
+        last = min(step.end, step.offset + max(step.rows, step.at_least_one))
         end = step.offset
         for batch in self.batches:
-            if step.offset < batch.end <= step.end and self._fits(step, batch.end, end):
-                end = batch.end
+            upto = min(batch.end, last)
+            is_first = step.at_least_one and end == step.offset
+            if upto > end and (is_first or (upto - step.offset) * BYTES_A_ROW <= step.size):
+                end = upto
         return Filled(end, (end - step.offset) * BYTES_A_ROW)
 
-    def _fits(self, step: Batches, batch_end: int, end: int) -> bool:
-        rows = batch_end - step.offset
-        if step.at_least_one and end == step.offset:
-            return True
-        return rows <= step.rows and rows * BYTES_A_ROW <= step.size
-
-    def next_plain_end(self, offset: int) -> int | None:
-        """Where the batch at this offset ends, if it is of no transaction."""
-        return next((each.end for each in self.batches if each.offset == offset and each.rank is None), None)
+    def next_plain_end(self, offset: int, limit: Limit) -> int | None:
+        """Where the next row ends, if it is of no transaction, or its batch, if bytes are limited."""
+        found = (each for each in self.batches if each.offset <= offset < each.end and each.rank is None)
+        batch = next(found, None)
+        if batch is None:
+            return None
+        return offset + 1 if limit.size == UNLIMITED else batch.end
 
 
 transactions = st.dictionaries(
@@ -131,14 +132,14 @@ def fits(starts: list[int], ends: list[int], limit: Limit) -> bool:
 
 
 def is_whole(logs: list[Log], starts: list[int], ends: list[int]) -> bool:
-    """Whether the ends divide no batch, and no rank, of what is after the starts."""
+    """Whether the ends divide no rank, and no batch of one, of what is after the starts."""
     new = [
         (batch, end) for log, start, end in zip(logs, starts, ends, strict=True)
         for batch in log.batches if batch.end > start
     ]  # fmt: skip
     inside = {batch.rank for batch, end in new if batch.end <= end} - {None}
     outside = {batch.rank for batch, end in new if batch.end > end} - {None}
-    divided = any(batch.offset < end < batch.end for batch, end in new)
+    divided = any(batch.rank is not None and batch.offset < end < batch.end for batch, end in new)
     return not divided and not inside & outside
 
 
@@ -150,7 +151,7 @@ def test_it_is_the_largest_cut_that_fits(
     ends = cut_of(logs, starts, limit, turn)
     assert is_whole(logs, starts, ends)
     if not fits(starts, ends, limit):
-        assert is_least(logs, ends)
+        assert is_least(logs, ends, limit)
         return
     if not turn.begins_with_plain:
         best = starts
@@ -159,20 +160,24 @@ def test_it_is_the_largest_cut_that_fits(
             best = at_rank if fits(starts, at_rank, limit) else best
         assert all(end >= least for end, least in zip(ends, best, strict=True))
     for number, log in enumerate(logs):
-        after = log.next_plain_end(ends[number])
+        after = log.next_plain_end(ends[number], limit)
         if after is not None:
             more = [after if each == number else end for each, end in enumerate(ends)]
-            assert not fits(starts, more, limit), "one more batch would fit"
+            assert not fits(starts, more, limit), "more would fit"
 
 
-def is_least(logs: list[Log], ends: list[int]) -> bool:
-    """Whether there is only one batch of no transaction, or only the first transaction and what is before
-    it.
+def is_least(logs: list[Log], ends: list[int], limit: Limit) -> bool:
+    """Whether there is only one batch of no transaction, of which no more rows than are allowed, or only the
+    first transaction and what is before it.
     """
-    taken = [each for log, end in zip(logs, ends, strict=True) for each in log.batches if each.end <= end]
+    taken = [
+        (each, end) for log, end in zip(logs, ends, strict=True) for each in log.batches if each.offset < end
+    ]
     ranks = {each.rank for log in logs for each in log.batches} - {None}
     first = min((each for each in ranks if each is not None), default=0)
-    return (len(taken) == 1 and taken[0].rank is None) or ends == ends_at_rank(logs, [0] * PARTITIONS, first)
+    if ends == ends_at_rank(logs, [0] * PARTITIONS, first):
+        return True
+    return len(taken) == 1 and taken[0][0].rank is None and sum(ends) <= max(limit.rows, 1)
 
 
 @given(
