@@ -96,11 +96,14 @@ class Final:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A plain table."""
+    """A plain table, or what a reader has who reads cut by cut. With `divides_plain`, cuts were limited by
+    rows: of a plain send, only the first messages may be there.
+    """
 
     table: str
     time: float
     reads: list[Read]
+    divides_plain: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class PerfectBroker:
             (consumer, partition): 0 for consumer in range(CONSUMERS) for partition in PARTITIONS
         }
         self._assignments = [0] * CONSUMERS
+        self._plain_ends = dict.fromkeys(PARTITIONS, (0, 0))  # of the last plain send: its end, its messages
         self._values = 0
         self._committed = -1
         self._key = 0
@@ -48,7 +49,9 @@ class PerfectBroker:
         self.operations: list[Operation] = []
 
     def run(self, transactions: int, snapshot_chance: float = SNAPSHOT_CHANCE) -> list[Operation]:
-        """A whole history of `transactions` transactions. Each snapshot holds everything written so far."""
+        """A whole history of `transactions` transactions. Each snapshot holds everything written so far, but
+        if it may divide plain sends, the last messages of one may be missing.
+        """
         for _ in range(transactions):
             self._transaction()
             if self._random.random() < POLL_CHANCE:
@@ -73,9 +76,12 @@ class PerfectBroker:
         group = None if is_plain else self._random.choice(GROUPS)
         begun, asked = self._tick(), self._tick()
         reads = self._latest() if not is_plain and self._random.random() < POLL_CHANCE else []
-        partitions = [
-            self._random.choice(PARTITIONS) for _ in range(1 if is_plain else self._random.randint(1, 4))
-        ]
+        messages = self._random.randint(1, 4)
+        partitions = (
+            [self._random.choice(PARTITIONS)] * messages
+            if is_plain
+            else [self._random.choice(PARTITIONS) for _ in range(messages)]
+        )
         values = [self._next_value() for _ in partitions]
         result = self._result()
         # Some transactions with an unknown result took effect.
@@ -90,7 +96,10 @@ class PerfectBroker:
             self._committed = offsets[0].offset
         sends = [Send(*pair) for pair in zip(partitions, values, strict=True)]
         if is_plain and result is Result.OK:
-            sends = [Send(partitions[0], values[0], len(self._logs[partitions[0]]) - 1)]
+            first = len(self._logs[partitions[0]]) - messages
+            sends = [send._replace(offset=offset) for offset, send in enumerate(sends, first)]
+        if is_plain and is_applied:
+            self._plain_ends[partitions[0]] = len(self._logs[partitions[0]]), messages
         key = None if is_plain or self._random.random() >= KEY_CHANCE else self._next_key(is_applied)
         was_asked = result is not Result.FAILED or self._random.random() < 0.5
         self.operations.append(
@@ -157,5 +166,11 @@ class PerfectBroker:
         self.operations.append(Committed("readers", "a-0", self._tick(), self._tick(), self._committed))
 
     def _snapshot(self) -> None:
-        reads = [read for partition in ("a-0", "a-1") for read in self._reads(partition, 0)]
-        self.operations.append(Snapshot("a", self._tick(), reads))
+        divides_plain = self._random.random() < 0.5
+        reads: list[Read] = []
+        for partition in ("a-0", "a-1"):
+            end, messages = self._plain_ends[partition]
+            has_plain_end = divides_plain and end == len(self._logs[partition])
+            left_out = self._random.randint(0, messages) if has_plain_end else 0
+            reads += self._reads(partition, 0, len(self._logs[partition]) - left_out)
+        self.operations.append(Snapshot("a", self._tick(), reads, divides_plain))

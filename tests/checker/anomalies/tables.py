@@ -10,7 +10,9 @@ from tests.checker.history import Snapshot
 
 
 def snapshot_tears(facts: Facts) -> Iterator[str]:
-    """A snapshot holds each transaction as a whole or not at all."""
+    """A snapshot holds each transaction as a whole or not at all, and each plain send unless it may divide
+    them.
+    """
     for snapshot in facts.snapshots:
         yield from _tears_of(facts, snapshot)
 
@@ -20,6 +22,8 @@ def _tears_of(facts: Facts, snapshot: Snapshot) -> Iterator[str]:
     held = {read.value for read in snapshot.reads}
     for number in {facts.writer[value]: None for value in held if value in facts.writer}:
         transaction = facts.transactions[number]
+        if snapshot.divides_plain and transaction.group is None:
+            continue
         missing = [
             send.value
             for send in transaction.sends

@@ -11,13 +11,15 @@ from tests.checker.mistakes.changes import change_one, transaction_of
 
 
 def tear_a_snapshot(history: list[Operation], chosen: random.Random) -> list[Operation] | None:
-    """A plain table ends in the middle of a transaction."""
+    """A plain table holds a part of a transaction, or of a plain send that it may not divide."""
     for number, operation in enumerate(history):
         if isinstance(operation, Snapshot) and operation.reads:
             values = {read.value for read in operation.reads}
             for read in chosen.sample(operation.reads, len(operation.reads)):
-                sends = transaction_of(history, read.value).sends
-                if sum(send.value in values for send in sends) > 1:
+                torn = transaction_of(history, read.value)
+                if torn.group is None and operation.divides_plain:
+                    continue
+                if sum(send.value in values for send in torn.sends) > 1:
                     kept = [each for each in operation.reads if each.value != read.value]
                     return [*history[:number], replace(operation, reads=kept), *history[number + 1 :]]
     return None
