@@ -1,7 +1,7 @@
 """faircopy's own API Cut: how far a reader of many partitions may read so that it divides no transaction.
 
 All partitions of a request are cut together, so the answer holds only if none of them has an error. With a
-limit of rows or bytes, the cut is the largest one below it; it has at least one transaction or batch.
+limit of rows or bytes, the cut is the largest one below it; it has at least one transaction or plain message.
 
 It is not advertised, since it is not part of Kafka's protocol.
 """

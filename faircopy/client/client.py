@@ -183,7 +183,8 @@ class Client:
         """Where to stop reading these partitions, (topic, number) each, so that no transaction is divided.
 
         A mapping says from where each is read; otherwise that is its start. With a limit, the cut is the
-        largest one below it, but it has at least one transaction or batch if there is anything to read.
+        largest one below it, but it has at least one transaction, or one plain message, if there is
+        anything to read. A limit of bytes divides no batch.
         With its id, as in `topics`, a topic that was made anew is told from the one of the same name before.
         Raises DataLost, RequestFailed, OutcomeUnknown.
         """
