@@ -142,7 +142,7 @@ class Broker:
         self.dynamic_settings.fix(shape)
         self._last_end = last_end(self.cluster, self.environment.boot_id())
         await self._start_clock()
-        self.incarnation = await raise_incarnation(self.cluster, upgrades=self.directory.is_old)
+        self.incarnation = await raise_incarnation(self.cluster, begins_spans=self.directory.lacks_spans)
         await self._make_parts()
         await self._recover()
         self.directory.mark_clean()

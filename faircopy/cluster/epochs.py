@@ -28,14 +28,14 @@ def epoch_in(stored: Versioned | None) -> int:
     return int(json.loads(stored.value)["epoch"]) if stored is not None else 0
 
 
-async def raise_incarnation(store: ClusterStore, *, upgrades: bool) -> int:
+async def raise_incarnation(store: ClusterStore, *, begins_spans: bool) -> int:
     """Take the incarnation of this process at its start. No other process has the same. Durable when done.
 
-    `upgrades`: the directory is of before format 5. Nothing is applied before it is upgraded, so if this
+    `begins_spans`: the directory is of before format 5. Nothing is applied before it is upgraded, so if this
     start is cut short before that, the next one stands for it.
     """
     incarnation = (await take_block(store, INCARNATION_COUNTER, 1)).stop
-    if upgrades:
+    if begins_spans:
         await store.transact({}, {FIRST_WITH_SPANS: str(incarnation).encode()})
     return incarnation
 

@@ -44,6 +44,7 @@ from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
 FORMAT = 6
 OLDEST_FORMAT = 3
+FIRST_FORMAT_WITH_SPANS = 5
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
 LOCK_WAIT_SECONDS = 1.0
@@ -122,6 +123,11 @@ class DataDirectory:
     def is_old(self) -> bool:
         """Whether it is of an older format, and so must be upgraded."""
         return self._format.version < FORMAT
+
+    @property
+    def lacks_spans(self) -> bool:
+        """Whether it is of a format in which spans were not kept of the whole log."""
+        return self._format.version < FIRST_FORMAT_WITH_SPANS
 
     def _announce_upgrade(self) -> None:
         if self.is_old:
