@@ -142,7 +142,7 @@ class MarkedPartition(HostedPartition):
         self.journal.when_durable(ack)
 
     def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
-        self._close(transaction)
+        self.close_transaction(transaction)
         effect = self.journal.append(
             Kind.APPLY,
             order.payload(transaction),
@@ -152,7 +152,7 @@ class MarkedPartition(HostedPartition):
         self._mark(transaction, effect, COMMIT, done)
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
-        self._close(transaction)
+        self.close_transaction(transaction)
         payload = DISCARD_PAYLOAD.pack(fence_epoch, finished)
         effect = self.journal.append(
             Kind.DISCARD,

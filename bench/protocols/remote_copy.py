@@ -76,7 +76,7 @@ class RemotePartition(HostedPartition):
 
     def leave(self, transaction: TransactionId) -> None:
         """The transaction is over: no more drafts."""
-        self._close(transaction)
+        self.close_transaction(transaction)
         self._stocks.pop(transaction, None)
 
     def append_draft(

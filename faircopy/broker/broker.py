@@ -15,7 +15,7 @@ from faircopy.broker.environment import Environment
 from faircopy.broker.open_files import limit_open_files
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.epochs import first_with_spans, raise_incarnation
-from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
+from faircopy.cluster.last_end import LastEnd, forget_boot, last_end, note_clean_end, note_running
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.shape import shape_of
@@ -64,6 +64,7 @@ from faircopy.storage.space_watch import SpaceWatch
 from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.numbers import Numbers, first_number
+from faircopy.transactions.survival import Survival
 
 log = logging.getLogger(__name__)
 
@@ -144,13 +145,13 @@ class Broker:
         await self._start_clock()
         self.incarnation = await raise_incarnation(self.cluster, begins_spans=self.directory.lacks_spans)
         await self._make_parts()
-        await self._recover()
-        self.directory.mark_clean()
-        if self._last_end.lost_power:
-            # The loss of power may be forgotten only once its consequences are durable.
+        survival = await self._recover()
+        if survival is Survival.SYNCED:
+            # A loss may be forgotten only once its consequences are durable.
             for home in self.shards.metadata_journals():
                 await home.journal.durable()
-        if self._last_end.lost_power or self._last_end.is_clean:
+        self.directory.mark_clean()
+        if survival is not Survival.WRITTEN:
             # Not earlier: if this start is cut short, the next one must find everything as it was.
             await note_running(self.cluster, self.environment.boot_id())
         self._make_front()
@@ -268,16 +269,31 @@ class Broker:
             stopping,
         )
 
-    async def _recover(self) -> None:
+    async def _recover(self) -> Survival:
+        """Recover everything. Returns what was still there."""
         began_ms = self.clock.monotonic_ms()
         await self.shards.open()
         self._ensure_sound_state()
         homes, internal = self.shards.metadata_journals(), self.shards.offsets_partitions()
         folded = when_folded(self.shards.partitions(), homes)
-        self.directory.upgrade()
-        self.shards.settle(is_clean=self._last_end.is_clean, lost_power=self._last_end.lost_power)
+        survival = self._survival()
+        if self.directory.is_old:
+            if survival is Survival.SYNCED:
+                # Once it is upgraded, nothing else says that an older version wrote it.
+                await forget_boot(self.cluster)
+            self.directory.upgrade()
+        self.shards.settle(survival)
         duration_ms = self.clock.monotonic_ms() - began_ms
         self.recovery = summarize(list(self.catalog.partitions()), internal, homes, folded, duration_ms)
+        return survival
+
+    def _survival(self) -> Survival:
+        """What of the last life is still there, once all journals are folded."""
+        # Before format 7, what a kill took may have been said already.
+        is_doubtful = self.directory.is_unclean or self._passed_over or self._last_end.lost_power
+        if is_doubtful or (self.directory.is_old and not self._last_end.is_clean):
+            return Survival.SYNCED
+        return Survival.EVERYTHING if self._last_end.is_clean else Survival.WRITTEN
 
     def _make_front(self) -> None:
         self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)

@@ -166,6 +166,9 @@ class PartitionState:
             case Kind.PREPARED:
                 self.fold_prepared(entry, PREPARED_PAYLOAD.unpack(payload)[1])
                 return None
+            case Kind.REOPEN:
+                self.fold_reopen(entry)
+                return None
             case Kind.APPLY:
                 return self.fold_apply(entry, read_apply(payload, entry.transaction))
             case Kind.DISCARD:
@@ -220,6 +223,15 @@ class PartitionState:
         self.transactions[entry.transaction] = transaction
         transaction.standing = Standing.PREPARED
         self.prepared.add(entry.transaction)
+
+    def fold_reopen(self, entry: Entry) -> None:
+        """Take a promise back: its transaction goes on."""
+        transaction = self.transactions.get(entry.transaction)
+        if transaction is None or transaction.standing is not Standing.PREPARED:
+            raise InvariantViolation("only a promise is taken back")
+        self._advance(entry, NOTHING_FINISHED)
+        transaction.standing = Standing.OPEN
+        self.prepared.discard(entry.transaction)
 
     def fold_apply(self, entry: Entry, order: ApplyOrder) -> CopyTransaction | None:
         """Give a transaction its offsets, and return the effect that copies it. None if there is nothing to

@@ -21,6 +21,7 @@ class Kind(IntEnum):
     PLAIN = 5
     TRIM = 6
     FORGET_PRODUCERS = 7
+    REOPEN = 8
     BEGIN = 16
     ADD = 17
     PREPARE_COMMIT = 18

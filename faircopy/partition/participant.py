@@ -24,7 +24,8 @@ class Promise(Enum):
     """A participant's answer, after a crash, about a transaction that its coordinator wants to commit."""
 
     HELD = auto()  # it is prepared, and none of it is lost
-    LOST = auto()  # it is not prepared, so no ack was sent
+    NOT_GIVEN = auto()  # it is not prepared, so no ack was sent
+    LOST = auto()  # it is discarded, so no ack was sent
     KEPT = auto()  # it is applied already, so every participant had promised
     UNKNOWN = auto()  # the partition has failed or has no leader, so nobody can tell
     NOT_NEEDED = auto()  # the partition is deleted, and no longer takes part
@@ -38,6 +39,12 @@ class Participant(Protocol):
 
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         """Drafts of this producer belong to this transaction from now on."""
+
+    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        """An open transaction goes on after a crash. A promise that was not needed is taken back."""
+
+    def close_transaction(self, transaction: TransactionId) -> None:
+        """Accept no more drafts of it. What becomes of it is said later."""
 
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         """Promise to apply the transaction. Calls `done()` when all drafts and the promise are durable.
@@ -71,6 +78,12 @@ class Deleted:
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         pass
 
+    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        pass
+
+    def close_transaction(self, transaction: TransactionId) -> None:
+        pass
+
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         done()
 
@@ -101,6 +114,12 @@ class Leaderless:
         raise NotLed("a partition of this transaction has no leader now: try again")
 
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        pass
+
+    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        pass
+
+    def close_transaction(self, transaction: TransactionId) -> None:
         pass
 
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
@@ -136,6 +155,12 @@ class Failed:
     def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
         pass
 
+    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        pass
+
+    def close_transaction(self, transaction: TransactionId) -> None:
+        pass
+
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         """It can't promise, so `done` is never called."""
 
@@ -148,7 +173,7 @@ class Failed:
 
     def promise_of(self, transaction: TransactionId) -> Promise:
         known = self._partition.promise_of(transaction)
-        return known if known is not Promise.LOST else Promise.UNKNOWN
+        return known if known in (Promise.HELD, Promise.KEPT) else Promise.UNKNOWN
 
     def rank_of(self, transaction: TransactionId) -> int:
         return self._partition.rank_of(transaction)

@@ -42,7 +42,11 @@ from faircopy.storage.system import Buffer
 from faircopy.wire.batch import BatchHeader
 
 FORGOTTEN_AT_ONCE = 10_000
-PROMISES: dict[Standing | None, Promise] = {Standing.PREPARED: Promise.HELD, Standing.APPLIED: Promise.KEPT}
+PROMISES: dict[Standing | None, Promise] = {
+    Standing.PREPARED: Promise.HELD,
+    Standing.APPLIED: Promise.KEPT,
+    Standing.DISCARDED: Promise.LOST,
+}
 
 Appended = Callable[[int], None]  # called with the base offset; for a draft, with the lowest it may get
 
@@ -241,6 +245,10 @@ class Partition:
                 self.journal.when_written(lambda: done(seen.base_offset))
                 return
         known = self.state.transactions.get(transaction)
+        if known is not None and known.standing is not Standing.OPEN:
+            raise NoOpenTransaction(
+                f"transaction {transaction} is {known.standing.name} in {self.name}: it takes no more batches"
+            )
         previous = known.head if known is not None else NOWHERE
 
         def fold(entry: Entry) -> tuple[Entry, int]:
@@ -283,6 +291,20 @@ class Partition:
         """Accept the coordinator's word: drafts of this producer belong to this transaction from now on."""
         self._told[transaction.producer_id] = Told(transaction, transactional_id)
 
+    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+        """An open transaction goes on after a crash. If the crash took the decision to commit it, but not
+        the promise here, that is taken back.
+        """
+        if self.standing(transaction) is Standing.PREPARED:
+            self.journal.append(Kind.REOPEN, fold=self.state.fold_reopen, transaction=transaction)
+        self.open_transaction(transaction, transactional_id)
+
+    def close_transaction(self, transaction: TransactionId) -> None:
+        """Accept no more drafts of a transaction."""
+        told = self._told.get(transaction.producer_id)
+        if told is not None and told.transaction == transaction:
+            del self._told[transaction.producer_id]
+
     def open_transaction_of(
         self, transactional_id: str | None, producer_id: int, producer_epoch: int
     ) -> TransactionId:
@@ -306,7 +328,7 @@ class Partition:
 
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         """Promise to apply a transaction. Calls `done()` when all its drafts and the promise are durable."""
-        self._close(transaction)
+        self.close_transaction(transaction)
         known = self.state.transactions.get(transaction)
         payload = PREPARED_PAYLOAD.pack(known.drafts if known else 0, finished)
         self.journal.append(
@@ -320,7 +342,7 @@ class Partition:
 
     def promise_of(self, transaction: TransactionId) -> Promise:
         """The state of the promise to commit a transaction."""
-        return PROMISES.get(self.standing(transaction), Promise.LOST)
+        return PROMISES.get(self.standing(transaction), Promise.NOT_GIVEN)
 
     def rank_of(self, transaction: TransactionId) -> int:
         """The rank with which a transaction was applied here; NO_RANK if it was not, or is forgotten."""
@@ -329,7 +351,7 @@ class Partition:
 
     def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         """Make a prepared transaction visible. Calls `done()` when the decision is durable. Idempotent."""
-        self._close(transaction)
+        self.close_transaction(transaction)
         known = self.state.transactions.get(transaction)
         if known is not None and known.standing is Standing.APPLIED:
             self.journal.when_durable(done)
@@ -350,7 +372,7 @@ class Partition:
 
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and accept nothing more from its producer below `fence_epoch`."""
-        self._close(transaction)
+        self.close_transaction(transaction)
         known = self.state.transactions.get(transaction)
         if known is not None and known.standing is Standing.DISCARDED:
             self.journal.when_durable(done)
@@ -373,11 +395,6 @@ class Partition:
             self.journal.append(
                 Kind.FORGET_PRODUCERS, payload, fold=partial(self.state.fold_forget, producer_ids=some)
             )
-
-    def _close(self, transaction: TransactionId) -> None:
-        told = self._told.get(transaction.producer_id)
-        if told is not None and told.transaction == transaction:
-            del self._told[transaction.producer_id]
 
     def _release(self, effect: Effect | None, done: Done) -> None:
         """When the entry just appended is durable, carry out its effect, then call `done`."""

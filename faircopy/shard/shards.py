@@ -25,6 +25,7 @@ from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
 from faircopy.transactions.settlement import settle, settle_unknown
+from faircopy.transactions.survival import Survival
 from faircopy.transactions.transaction import Transaction
 
 Row = tuple[str, int, tuple[Commit, Callable[[], None]]]
@@ -121,9 +122,9 @@ class Shards:
         await asyncio.gather(*(shard.open() for shard in self._shards))
         await self._catalog.open_all()
 
-    def settle(self, *, is_clean: bool, lost_power: bool) -> None:
+    def settle(self, survival: Survival) -> None:
         """After `open`: finish what was decided, and settle the rest. See `TransactionCoordinator.settle`."""
-        settle(self.coordinators(), self.partitions(), is_clean=is_clean, lost_power=lost_power)
+        settle(self.coordinators(), self.partitions(), survival)
 
     def restore_groups(self) -> None:
         """Restore the groups that have members: their session timeouts start now."""
@@ -253,10 +254,7 @@ class Shards:
         reunions = [(coordinator, coordinator.reunion(self._is_in(shard.number))) for coordinator in others]
         for _, reunion in reunions:
             reunion.tell()
-        promised = [
-            (shard.coordinator, commit)
-            for commit in shard.coordinator.settle(is_clean=True, lost_power=False)
-        ]
+        promised = [(shard.coordinator, commit) for commit in shard.coordinator.settle(Survival.EVERYTHING)]
         promised += [
             (coordinator, commit) for coordinator, reunion in reunions for commit in reunion.decide()
         ]
@@ -275,6 +273,6 @@ class Shards:
             commit.rank = rank
             go_on()
         if self.are_all_led:
-            settle_unknown(self.metadata_journals(), self.partitions())
+            settle_unknown(self.coordinators(), self.partitions())
         self._half_applied.pop(shard.number, None)  # its coordinator knows them again
         shard.groups.restore()

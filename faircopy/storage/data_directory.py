@@ -1,7 +1,7 @@
 """The broker's directory: its lock, its format version, its identity.
 
 faircopy-data/
-  format.json   {"format": 5, "cluster": "<id>", "crc32c": <of "5 <id>">}
+  format.json   {"format": 7, "cluster": "<id>", "crc32c": <of "7 <id>">}
   lock          held by the running broker, or by a tool that reads the directory from outside
   doubt         marks the directory as unclean: a broker ended because the disk failed (I10), and no later one
                 has yet written again what may be lost
@@ -42,7 +42,7 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 6
+FORMAT = 7
 OLDEST_FORMAT = 3
 FIRST_FORMAT_WITH_SPANS = 5
 FORMAT_FILE = "format.json"

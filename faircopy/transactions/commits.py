@@ -186,6 +186,15 @@ class Commits:
             self._undecided.add(transaction.id)
         return commit
 
+    def ask(self, commit: Commit, missing: Iterable[BranchId]) -> None:
+        """Ask for the promises that a crash took. No draft is lost, so they can be made now: whoever asks for
+        this commit again is told when they are durable.
+        """
+        self._undecided.discard(commit.transaction.id)
+        commit.ack = self._loop.create_future()
+        promised = partial(self._can_be_acked, commit)
+        commit.promise(list(missing), self._find_participant, self._finished, promised)
+
     def go_on(self, commit: Commit) -> None:
         """Apply a promised commit, once all commits before it in its group may be applied."""
         self._undecided.discard(commit.transaction.id)

@@ -24,9 +24,10 @@ from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.joint_transactions import JointTransactions
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
-from faircopy.transactions.recovery import Recovery, note_loss_of_power
+from faircopy.transactions.recovery import Recovery, note_loss
 from faircopy.transactions.reunion import IsThere, Missed, Reunion
-from faircopy.transactions.state import ABORT_STATES
+from faircopy.transactions.state import ABORT_STATES, TransactionState
+from faircopy.transactions.survival import Survival
 from faircopy.transactions.timeouts import Timeouts, idle
 from faircopy.transactions.transaction import NOBODY, NewEntry, Producer, Transaction
 from faircopy.transactions.unwritten import UnwrittenTransactions
@@ -260,8 +261,9 @@ class TransactionCoordinator:
         sent: Sent,
         fenced: ErrorCode,
     ) -> None:
-        """Commit or abort the open transaction; a commit returns once it can't be lost (I5). Raises
-        TransactionRefused.
+        """Commit or abort the open transaction. A commit returns once it can't be lost (I5); an abort once it
+        survives a kill, and every participant has been told: drafts of the next transaction come behind that.
+        Raises TransactionRefused.
         """
         home = self.journal_of(transactional_id)
         producer = decisions.newest_producer(home.table, transactional_id, producer_id, epoch, fenced)
@@ -274,12 +276,14 @@ class TransactionCoordinator:
         decided = decisions.end(producer, self._clock.steady_ms(), commit=commit)
         if producer.must_abort and decided is not None:
             home.append(decided)
+            await home.journal.written()
         elif transaction is None:
-            await self._repeated_ack(producer)
+            await self._repeated_ack(home, producer)
         elif commit:
             await self._commits.start(home, transaction, decisions.prepare_commit(transaction))
         else:
             self._endings.abort(home, transaction, producer.epoch)
+            await home.journal.written()
 
     def _ensure_promises(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Raise TransactionRefused if a participant can't promise. If one has failed, abort."""
@@ -312,7 +316,7 @@ class TransactionCoordinator:
                 f"which is {producer.state_name}: call InitProducerId, which aborts whatever there is",
             )
 
-    async def _repeated_ack(self, producer: Producer) -> None:
+    async def _repeated_ack(self, home: MetadataJournal, producer: Producer) -> None:
         """Answer a repeated request when the first one is answered. Raises TransactionRefused."""
         if self._commits.is_undecided(producer.ending):
             raise TransactionRefused(
@@ -323,7 +327,8 @@ class TransactionCoordinator:
         for transaction in list(producer.ending):
             ack = self._commits.ack_of(transaction)
             if ack is not None:
-                await ack
+                await asyncio.shield(ack)
+        await home.journal.written()
 
     # -- upkeep ----------------------------------------------------------------------------------------------
 
@@ -369,20 +374,28 @@ class TransactionCoordinator:
 
     # -- recovery --------------------------------------------------------------------------------------------
 
-    def settle(self, *, is_clean: bool, lost_power: bool) -> list[Commit]:
-        """Settle all transactions, once all journals are folded. Returns the commits that may be applied.
-
-        `is_clean`: the last run ended in order, with every draft durable, so open transactions go on.
-        `lost_power`: what was written, but not fsynced, may be lost.
-        """
+    def settle(self, survival: Survival) -> list[Commit]:
+        """Settle all transactions, once all journals are folded. Returns the commits that may be applied."""
         for home in self.journals:
             self._finished.recovered(home.table.producers.values())
-            if lost_power:
-                note_loss_of_power(home)
+            if survival is Survival.SYNCED:
+                note_loss(home)
             # Whether an earlier leader has refused a BEGIN, or lost it in a crash, can't be known here.
             self._may_have_begun.update(home.table.producers)
-        recovery = Recovery(self._find_participant, self._commits, self._endings, is_clean=is_clean)
+        recovery = Recovery(self._find_participant, self._commits, self._endings, survival)
         return recovery.settle(self.journals)
+
+    def adopt(self, transaction: TransactionId, partition: Partition) -> bool:
+        """Add a partition that has drafts of an open transaction, which a crash took the ADD of. False if
+        there is no such transaction here.
+        """
+        for home in self.journals:
+            known = home.table.transactions.get(transaction)
+            if known is not None and known.state is TransactionState.ONGOING:
+                home.append(decisions.added(transaction, {partition.id: partition.journal.leader_epoch}))
+                partition.resume_transaction(transaction, known.transactional_id)
+                return True
+        return False
 
     def go_on(self, commit: Commit) -> None:
         """Apply a commit that `settle` or `reunion(...).decide` returned."""

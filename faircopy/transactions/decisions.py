@@ -212,10 +212,16 @@ def add(
         known: Iterable[TopicIdPartition] = ()
     else:
         transaction, known = producer.current.id, producer.current.epochs
-    missing = [[*partition, epoch] for partition, epoch in leader_epochs.items() if partition not in known]
+    missing = {each: epoch for each, epoch in leader_epochs.items() if each not in known}
     if missing:
-        entries.append(NewEntry(Kind.ADD, transaction, {"partitions": missing}))
+        entries.append(added(transaction, missing))
     return entries
+
+
+def added(transaction: TransactionId, leader_epochs: Mapping[TopicIdPartition, int]) -> NewEntry:
+    """The entry that adds partitions to an open transaction, each with its leader's epoch."""
+    partitions = [[*partition, epoch] for partition, epoch in leader_epochs.items()]
+    return NewEntry(Kind.ADD, transaction, {"partitions": partitions})
 
 
 def end(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry | None:

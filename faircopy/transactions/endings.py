@@ -1,4 +1,10 @@
-"""The end of a transaction: every participant is told, and once all have it durably, nobody asks again."""
+"""The end of a transaction: every participant is told, and once all have it durably, nobody asks again.
+
+An abort closes the transaction at once. But participants are told only once the decision is written, and
+whoever asked waits for that, too (`Journal.written`): what a kill may take must not have been said. Otherwise
+the transaction would go on after a restart, with drafts that are dropped already, or although its client was
+told that it is aborted (P9).
+"""
 
 from __future__ import annotations
 
@@ -31,6 +37,7 @@ class Endings:
         self._finished = finished
         self._loop = loop
         self._settled: dict[str, list[asyncio.Future[None]]] = {}
+        self._unwritten: set[TransactionId] = set()
         self._discarding: dict[TransactionId, Answers[TopicIdPartition]] = {}
         self._deposed: FaircopyError | None = None
 
@@ -41,22 +48,37 @@ class Endings:
     def abort(
         self, home: MetadataJournal, transaction: Transaction, fence_epoch: int, *, untold: bool = False
     ) -> None:
-        """Decide to abort, and tell the participants. Nothing waits: what a crash forgets is aborted too."""
+        """Decide to abort, and tell the participants once that is written."""
         united = list(transaction.united)
         home.append(prepare_abort(transaction, fence_epoch, untold=untold))
         for each in united:
             self.discard(home, each)
 
     def discard(self, home: MetadataJournal, transaction: Transaction) -> None:
-        """Tell the participants of a transaction that it is aborted."""
+        """Close a transaction that was just decided to be aborted, and tell its participants once that is
+        written.
+        """
         participants = transaction.participants
         self._discarding[transaction.id] = Answers(participants, partial(self._discarded, home, transaction))
+        for each in participants:
+            self._find_participant(each).close_transaction(transaction.id)
+        self._unwritten.add(transaction.id)
+        home.journal.when_written(partial(self._written, home, transaction))
+
+    def _written(self, home: MetadataJournal, transaction: Transaction) -> None:
+        """The decision to abort survives a kill now."""
+        if self._deposed is not None:
+            return
+        self._unwritten.discard(transaction.id)
+        participants = transaction.participants
         self.discard_in(transaction, participants)
         if not participants:
             self._discarded(home, transaction)
 
     def discard_in(self, transaction: Transaction, participants: Iterable[TopicIdPartition]) -> None:
-        """Tell these participants; those that already know just answer."""
+        """Tell these participants, unless that is yet to come; those that already know just answer."""
+        if transaction.id in self._unwritten:
+            return
         answers = self._discarding[transaction.id]
         finished = self._finished.of(transaction.id.producer_id)
         for each in participants:

@@ -101,12 +101,15 @@ class JointTransactions:
         await asyncio.shield(ack)
 
     async def abort(self, group: str, run: str, key: int) -> None:
-        """Abort what members have written for a key, or without one (NO_KEY). Raises TransactionRefused."""
+        """Abort what members have written for a key, or without one (NO_KEY). Returns once that survives a
+        kill. Raises TransactionRefused.
+        """
         joint_decisions.ensure_named(group, run, key)
         home = self._journal_of(group)
         for member in joint_decisions.aborted(home.table, group, run, key):
             if member.current is not None:
                 self._endings.abort(home, member.current, member.epoch)
+        await home.journal.written()
 
     async def forget(self, group: str) -> None:
         """Forget a group, and which of its keys are committed. Raises TransactionRefused if it is in use."""

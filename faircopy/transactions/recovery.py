@@ -1,11 +1,16 @@
-"""What a coordinator makes of its journals after a restart: it finishes what was decided, aborts what may
-have lost drafts, and goes on with the rest.
+"""What a coordinator makes of its journals after a restart: it finishes what was decided, goes on with what
+is open, and aborts what may have lost drafts.
 
-| state          | all participants kept their promise | one has lost it         | one can't tell            |
-|----------------|-------------------------------------|-------------------------|---------------------------|
-| PREPARE_COMMIT | apply                               | abort: no ack was given | wait until it is repaired |
-| PREPARE_ABORT  | discard                             | discard                 | discard                   |
-| ONGOING        | after an orderly stop: goes on; otherwise: abort                            |||
+| state          | what is there                                        | what becomes of it          |
+|----------------|------------------------------------------------------|-----------------------------|
+| PREPARE_COMMIT | all promises, or one branch that is applied          | apply                       |
+|                | a promise is missing, but nothing that was written   | ask for it again            |
+|                | a promise is missing, and drafts may be, too         | abort: no ack was given     |
+|                | a participant can't tell                             | wait until it is repaired   |
+| PREPARE_ABORT  |                                                      | discard                     |
+| ONGOING        | everything, after an orderly stop                    | goes on                     |
+|                | what was written, and every participant is sound     | goes on (P9)                |
+|                | otherwise                                            | abort                       |
 
 A participant that can't tell is not waited for if a later commit of the group is applied somewhere: they are
 applied in order, so that one proves the promises of all before it (`overtaken`).
@@ -13,7 +18,7 @@ applied in order, so that one proves the promises of all before it (`overtaken`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from faircopy.copier.fold import NO_FENCE, NO_RANK
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
@@ -22,21 +27,20 @@ from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.state import TransactionState
-from faircopy.transactions.transaction import NewEntry, Transaction
+from faircopy.transactions.survival import Survival
+from faircopy.transactions.transaction import BranchId, NewEntry, Transaction
 
 
 class Recovery:
-    """One recovery of a coordinator's transactions. `is_clean`: the last run ended in order, with every draft
-    durable.
-    """
+    """One recovery of a coordinator's transactions."""
 
     def __init__(
-        self, find_participant: Participants, commits: Commits, endings: Endings, *, is_clean: bool
+        self, find_participant: Participants, commits: Commits, endings: Endings, survival: Survival
     ) -> None:
         self._find_participant = find_participant
         self._commits = commits
         self._endings = endings
-        self._is_clean = is_clean
+        self._survival = survival
 
     def settle(self, journals: Sequence[MetadataJournal]) -> list[Commit]:
         """Settle all transactions in the journals, and return the commits that may be applied. The journals
@@ -63,23 +67,37 @@ class Recovery:
                 return self._settle_prepared(home, transaction, is_proven=is_proven)
             case TransactionState.PREPARE_ABORT:
                 self._endings.discard(home, transaction)
-            case TransactionState.ONGOING if self._is_clean:
+            case TransactionState.ONGOING if self._goes_on(transaction):
                 for participant in map(self._find_participant, transaction.participants):
-                    participant.open_transaction(transaction.id, transaction.transactional_id)
+                    participant.resume_transaction(transaction.id, transaction.transactional_id)
             case _:
                 self._endings.abort(home, transaction, NO_FENCE, untold=True)
         return None
+
+    def _goes_on(self, transaction: Transaction) -> bool:
+        """Whether an open transaction has all of its drafts."""
+        if self._survival is not Survival.WRITTEN:
+            return self._survival is Survival.EVERYTHING
+        # Where it is discarded, an earlier start has aborted it, and was killed before that was written here.
+        promises = promises_of(self._find_participant, transaction).values()
+        return not {Promise.UNKNOWN, Promise.LOST}.intersection(promises)
 
     def _settle_prepared(
         self, home: MetadataJournal, transaction: Transaction, *, is_proven: bool
     ) -> Commit | None:
         """The commit, if every participant kept its promise."""
-        found = is_promised(self._find_participant, transaction, is_proven=is_proven)
-        if found is False:
+        promises = promises_of(self._find_participant, transaction)
+        found = is_promised(promises.values(), is_proven=is_proven)
+        if found is False and self._may_lack_drafts(promises):
             self._endings.abort(home, transaction, NO_FENCE, untold=True)
             return None
         commit = self._commits.found(home, transaction, is_promised=bool(found))
+        if found is False and Promise.UNKNOWN not in promises.values():
+            self._commits.ask(commit, not_given(promises))
         return commit if found else None
+
+    def _may_lack_drafts(self, promises: Mapping[BranchId, Promise]) -> bool:
+        return self._survival is Survival.SYNCED or Promise.LOST in promises.values()
 
 
 def overtaken(find_participant: Participants, in_order: Sequence[Transaction]) -> set[TransactionId]:
@@ -97,20 +115,29 @@ def overtaken(find_participant: Participants, in_order: Sequence[Transaction]) -
     return found
 
 
-def is_promised(
-    find_participant: Participants, transaction: Transaction, *, is_proven: bool = False
-) -> bool | None:
+def promises_of(find_participant: Participants, transaction: Transaction) -> dict[BranchId, Promise]:
+    """What is known of the promise of each branch."""
+    return {
+        each: find_participant(each.partition).promise_of(each.transaction) for each in transaction.branches
+    }
+
+
+def not_given(promises: Mapping[BranchId, Promise]) -> list[BranchId]:
+    """The branches whose PREPARED is missing."""
+    return [branch for branch, promise in promises.items() if promise is Promise.NOT_GIVEN]
+
+
+def is_promised(promises: Collection[Promise], *, is_proven: bool = False) -> bool | None:
     """Whether every branch has its PREPARED; None if a participant that may have one can't tell, and it is
     not proven otherwise (`overtaken`).
 
     A branch that is applied proves that all had it: others may have been deleted since.
     """
-    found = {find_participant(each.partition).promise_of(each.transaction) for each in transaction.branches}
-    if Promise.KEPT in found:
+    if Promise.KEPT in promises:
         return True
-    if Promise.LOST in found:
+    if Promise.LOST in promises or Promise.NOT_GIVEN in promises:
         return False
-    return None if Promise.UNKNOWN in found and not is_proven else True
+    return None if Promise.UNKNOWN in promises and not is_proven else True
 
 
 def rank_of(find_participant: Participants, transaction: Transaction) -> int:
@@ -119,7 +146,7 @@ def rank_of(find_participant: Participants, transaction: Transaction) -> int:
     return max(ranks, default=NO_RANK)
 
 
-def note_loss_of_power(home: MetadataJournal) -> None:
+def note_loss(home: MetadataJournal) -> None:
     """Make every producer abort first: any transaction may have lost its BEGIN, and its drafts."""
     if home.table.producers:
         home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))

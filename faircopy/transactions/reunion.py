@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from faircopy.copier.fold import NO_FENCE
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.partition.participant import Participants
+from faircopy.partition.participant import Participants, Promise
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
-from faircopy.transactions.recovery import is_promised, overtaken, rank_of
+from faircopy.transactions.recovery import is_promised, not_given, overtaken, promises_of, rank_of
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.transaction import BranchId, Transaction
 
@@ -73,16 +73,21 @@ class Reunion:
         return [each for each in found if each.branches]
 
     def decide(self) -> list[Commit]:
-        """Decide the commits that waited for these partitions. Returns those promised; the others abort."""
+        """Decide the commits that waited for these partitions. Returns those that are promised. Of others,
+        promises are asked for: as nothing was lost meanwhile, only a branch that is discarded can't give one.
+        """
         promised = []
         proven = overtaken(self._find_participant, self._commits.in_order())
         for commit in self._commits.undecided():
             is_proven = commit.transaction.id in proven
-            found = is_promised(self._find_participant, commit.transaction, is_proven=is_proven)
+            promises = promises_of(self._find_participant, commit.transaction)
+            found = is_promised(promises.values(), is_proven=is_proven)
             if found:
                 commit.rank = rank_of(self._find_participant, commit.transaction)
                 promised.append(commit)
-            elif found is False:
+            elif Promise.LOST in promises.values():
                 self._commits.drop(commit)
                 self._endings.abort(commit.home, commit.transaction, NO_FENCE, untold=True)
+            elif found is False and Promise.UNKNOWN not in promises.values():
+                self._commits.ask(commit, not_given(promises))
         return promised

@@ -15,6 +15,7 @@ from faircopy.partition.partition import Partition
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
+from faircopy.transactions.survival import Survival
 
 NOTHING_FINISHED = -1
 
@@ -22,35 +23,37 @@ NOTHING_FINISHED = -1
 def settle(
     coordinators: Sequence[TransactionCoordinator],
     partitions: Iterable[Partition],
-    *,
-    is_clean: bool,
-    lost_power: bool,
+    survival: Survival,
 ) -> None:
-    """Settle everything, once all journals are folded. `is_clean` and `lost_power` are as in
-    `TransactionCoordinator.settle`.
-    """
+    """Settle everything, once all journals are folded."""
     promised = [
         (commit.group, commit.rank, (coordinator, commit))
         for coordinator in coordinators
-        for commit in coordinator.settle(is_clean=is_clean, lost_power=lost_power)
+        for commit in coordinator.settle(survival)
     ]
     for rank, (coordinator, commit) in by_rank(promised):
         commit.rank = rank
         coordinator.go_on(commit)
-    settle_unknown([home for coordinator in coordinators for home in coordinator.journals], list(partitions))
+    settle_unknown(coordinators, list(partitions))
 
 
-def settle_unknown(journals: Sequence[MetadataJournal], partitions: Sequence[Partition]) -> None:
+def settle_unknown(coordinators: Sequence[TransactionCoordinator], partitions: Sequence[Partition]) -> None:
     """Settle what no coordinator knows. Call it only when all journals are folded."""
     # A failed partition does not know the end of its journal, where it would write.
     sound = [partition for partition in partitions if partition.failure is None]
-    discard_unknown(journals, sound)
+    journals = [home for coordinator in coordinators for home in coordinator.journals]
+    settle_strays(coordinators, journals, sound)
     forget_unknown(journals, sound)
 
 
-def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
-    """Discard the drafts of a transaction that no coordinator knows, or that it does not know to have written
-    in their partition: a crash may have taken only the ADD of that partition.
+def settle_strays(
+    coordinators: Sequence[TransactionCoordinator],
+    journals: Iterable[MetadataJournal],
+    partitions: Iterable[Partition],
+) -> None:
+    """Settle the drafts of a transaction that no coordinator knows to have written in their partition: a
+    crash may have taken only the ADD of that partition. If the transaction goes on, it is added again.
+    Otherwise they are discarded.
     """
     known = {
         (transaction_id, participant)
@@ -60,7 +63,8 @@ def discard_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Pa
     }
     for partition in partitions:
         for transaction_id in strays(partition, known):
-            partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
+            if not any(coordinator.adopt(transaction_id, partition) for coordinator in coordinators):
+                partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
 
 
 def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartition]]) -> list[TransactionId]:

@@ -2,7 +2,7 @@
 
 The anomalies are those of Jepsen's Kafka tests (Kyle Kingsbury, "Redpanda 21.10.1", 2022). Rules are stricter
 where faircopy promises more: no gaps (P3), no interleaved transactions (G0), one order for each group (P5),
-whole snapshots.
+whole snapshots, open transactions that outlive the broker (P9).
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from tests.checker.anomalies import answers, consumers, cycles, keys, places, tables, visibility
+from tests.checker.anomalies import (
+    answers,
+    consumers,
+    cycles,
+    keys,
+    open_transactions,
+    places,
+    tables,
+    visibility,
+)
 from tests.checker.facts import Facts
 from tests.checker.history import Operation
 
@@ -42,6 +51,7 @@ class Anomaly(Enum):
     OFFSET_PHANTOM = "committed offset that nobody committed"
     KEY_TWICE = "key committed twice"
     KEY_LOST = "committed key lost"
+    GIVEN_UP = "given up without a loss"
 
 
 class Verdict(Enum):
@@ -102,4 +112,5 @@ CHECKS: list[tuple[Anomaly, Callable[[Facts], Iterator[str]]]] = [
     (Anomaly.OFFSET_PHANTOM, answers.phantom_offsets),
     (Anomaly.KEY_TWICE, keys.keys_twice),
     (Anomaly.KEY_LOST, keys.lost_keys),
+    (Anomaly.GIVEN_UP, open_transactions.given_up),
 ]

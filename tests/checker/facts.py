@@ -10,6 +10,7 @@ from tests.checker.history import (
     End,
     Final,
     KeyCommitted,
+    Loss,
     Operation,
     Poll,
     Read,
@@ -32,6 +33,7 @@ class Facts:
         self.ends: list[End] = []
         self.committed: list[Committed] = []
         self.keys: list[KeyCommitted] = []
+        self.losses: list[float] = []
         self.writer: dict[Value, int] = {}
         self.values_at: dict[Place, dict[Value, None]] = defaultdict(dict)
         self.places_of: dict[Value, dict[Place, None]] = defaultdict(dict)
@@ -63,6 +65,8 @@ class Facts:
                 self.committed.append(operation)
             case KeyCommitted():
                 self.keys.append(operation)
+            case Loss():
+                self.losses.append(operation.time)
             case Snapshot():
                 self.snapshots.append(operation)
                 self._note_reads(operation.reads, operation.time)

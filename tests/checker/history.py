@@ -11,6 +11,7 @@ have the same value.
     end          where a partition ended, as somebody was told who asked at `asked`
     committed    the offset that a consumer group had committed, as somebody was told
     key          a key of a joint group that is committed, as somebody was told
+    loss         what was written, and not synced, may be lost: power was cut, or a disk failed
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Offset(NamedTuple):
 class Transaction:
     """`group` orders transactions (P5); it is None for plain sends. `commit_asked` is None if there was no
     request to commit. `key` is that of a joint group: at most one transaction for each takes effect.
+    `given_up`: the broker said that it has aborted it, and its client had not asked for that, nor been slow.
     """
 
     process: str
@@ -72,6 +74,7 @@ class Transaction:
     reads: list[Read] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
     key: int | None = None
+    given_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,15 @@ class KeyCommitted:
     reads: list[Read] = field(default_factory=list)
 
 
-Operation = Transaction | Poll | Final | Snapshot | End | Committed | KeyCommitted
+@dataclass(frozen=True)
+class Loss:
+    """What was written, and not synced, may be lost at this moment."""
+
+    time: float
+    reads: list[Read] = field(default_factory=list)
+
+
+Operation = Transaction | Poll | Final | Snapshot | End | Committed | KeyCommitted | Loss
 _KINDS: dict[str, type[Operation]] = {
     "transaction": Transaction,
     "poll": Poll,
@@ -147,6 +158,7 @@ _KINDS: dict[str, type[Operation]] = {
     "end": End,
     "committed": Committed,
     "key": KeyCommitted,
+    "loss": Loss,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

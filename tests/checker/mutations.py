@@ -12,7 +12,16 @@ from collections.abc import Callable
 
 from tests.checker.check import Anomaly
 from tests.checker.history import Operation
-from tests.checker.mistakes import answers, consumers, keys, orders, places, tables, visibility
+from tests.checker.mistakes import (
+    answers,
+    consumers,
+    keys,
+    open_transactions,
+    orders,
+    places,
+    tables,
+    visibility,
+)
 
 Mutation = Callable[[list[Operation], random.Random], list[Operation] | None]
 
@@ -43,4 +52,5 @@ MUTATIONS: dict[Mutation, Anomaly] = {
     answers.invent_an_offset: Anomaly.OFFSET_PHANTOM,
     keys.commit_a_key_twice: Anomaly.KEY_TWICE,
     keys.forget_a_key: Anomaly.KEY_LOST,
+    open_transactions.give_up: Anomaly.GIVEN_UP,
 }

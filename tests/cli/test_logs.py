@@ -167,7 +167,7 @@ def test_a_start_says_what_it_found(tmp_path: Path) -> None:
         assert " 0 bytes of journals read" in recoveries(broker)[-1]
         broker.restart(kill=True)
         assert "recovered 2 partition(s) in " in recoveries(broker)[-1]
-        assert "1 aborted, 0 go on" in recoveries(broker)[-1]
+        assert "0 aborted, 1 go on" in recoveries(broker)[-1]
 
 
 def recoveries(broker: BrokerProcess) -> list[str]:

@@ -25,8 +25,17 @@ TOLD_EACH = 50
 @click.option("--seed", type=int, help="Chooses what to try where not everything is; random, and printed.")
 @click.option("--shards", default=1, show_default=True, help="Number of shards of the broker.")
 @click.option("--part", default="1/1", show_default=True, metavar="K/N", help="Only part K of N.")
+@click.option("--slow", "is_slow", is_flag=True, help="The disk is slower than the network.")
 @click.option("--processes", default=2, show_default=True, help="How many workloads to try in parallel.")
-def main(states: int | None, length: int, seed: int | None, shards: int, part: str, processes: int) -> None:
+def main(
+    states: int | None,
+    length: int,
+    seed: int | None,
+    shards: int,
+    part: str,
+    is_slow: bool,
+    processes: int,
+) -> None:
     """Crash at each I/O of short workloads, in each state that the disk may be left in; recover, and check.
 
     \b
@@ -37,7 +46,7 @@ def main(states: int | None, length: int, seed: int | None, shards: int, part: s
     number, parts = map(int, part.split("/"))
     wanted = [steps for steps in scenarios() if len(steps) <= length][number - 1 :: parts]
     tried, done, wrong = 0, 0, []
-    try_one = partial(outcome_of, seed=seed, bounds=Bounds(states), shards=shards)
+    try_one = partial(outcome_of, seed=seed, bounds=Bounds(states, is_slow=is_slow), shards=shards)
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("workloads", total=len(wanted))
         for count, found in pool.imap_unordered(try_one, wanted):

@@ -60,4 +60,4 @@ def of_operation(operation: Operation) -> str:
 
 def of_survivor(survivor: Survivor) -> str:
     """What a client still has to do, whatever value it will send."""
-    return repr(replace(survivor, value=0))
+    return repr(replace(survivor, rest=[send._replace(value=0) for send in survivor.rest]))

@@ -14,7 +14,7 @@ from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.timeouts import idle
 from faircopy.transactions.transaction import Producer
 from faircopy.wire.api_keys import ApiKey
-from tests.checker.history import KeyCommitted, Offset, Result
+from tests.checker.history import KeyCommitted, Offset, Result, Send
 from tests.crash_states.stage import Stage
 from tests.simulation.network import Remote
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS, Refused, SimulatedProducer
@@ -90,6 +90,54 @@ async def time_out(stage: Stage) -> None:
     """A transaction past its timeout is aborted, and its producer fenced."""
     await begin(stage)
     await asyncio.sleep(1.5 * TRANSACTION_TIMEOUT_MS / 1000)
+
+
+async def abort_and_begin(stage: Stage) -> None:
+    """An acknowledged abort. Its client begins the next transaction, or does so after the crash."""
+    producer = SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0))
+    await producer.begin_life()
+    first = stage.attempt(SURVIVOR, "blue")
+    await producer.add_partitions(["a-0"])
+    await producer.send("a-0", stage.values(first, "a-0", 1), 0)
+    await producer.end(committed=False)
+    first.finish(Result.FAILED, stage.now)
+    stage.leave_open(producer, stage.attempt(SURVIVOR, "blue"), "a-0")
+
+
+async def commit_and_ask_again(stage: Stage) -> None:
+    """PREPARE_COMMIT, PREPARED. After the crash, the client asks for the commit again."""
+    producer = SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0))
+    await producer.begin_life()
+    attempt = stage.attempt(SURVIVOR, "blue")
+    await producer.add_partitions(["a-0", "b-0"])
+    for name in ("a-0", "b-0"):
+        await producer.send(name, stage.values(attempt, name, 1), 0)
+    attempt.commit_asked = stage.now
+    stage.leave_to_end(producer, attempt, [])
+    await producer.end(committed=True)
+    attempt.finish(Result.OK, stage.now)
+
+
+async def send_at_once(stage: Stage) -> None:
+    """ADD, DRAFT of a client that does not wait for an answer. It sends both again after the crash."""
+    producer = SimulatedProducer(stage.second_remote, SURVIVOR, random.Random(0))
+    await producer.begin_life()
+    attempt = stage.attempt(SURVIVOR, "blue")
+    await producer.add_partitions(["a-0"])
+    await producer.send("a-0", stage.values(attempt, "a-0", 1), 0)
+    rest = [Send("b-0", stage.next_value())]
+    stage.leave_to_end(producer, attempt, rest)
+    add, send = (
+        SimulatedProducer.restored(producer.snapshot(), remote, random.Random(0))
+        for remote in (stage.second_remote, stage.third_remote)
+    )
+
+    async def send_soon() -> None:
+        await asyncio.sleep(0.002)
+        with contextlib.suppress(Refused):  # it was faster
+            await send.send("b-0", [rest[0].value], 0)
+
+    await asyncio.gather(add.add_partitions(["b-0"]), send_soon())
 
 
 async def succeed(stage: Stage) -> None:
@@ -276,6 +324,9 @@ STEPS: list[Step] = [
     open_only,
     fence,
     time_out,
+    abort_and_begin,
+    commit_and_ask_again,
+    send_at_once,
     succeed,
     plain_repeated,
     commit_repeated,

@@ -45,6 +45,10 @@ TABLE = "both"
 PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1
 
 
+Rest = Callable[[], list[Send]]
+"""What a client has yet to send."""
+
+
 @dataclass(frozen=True)
 class Moment:
     """A crash right before an I/O: the disk and the state store as they are, and what clients know then.
@@ -76,26 +80,28 @@ class Survivor:
 
     producer: Snapshot
     attempt: Attempt
-    partition: str
-    value: Value
+    rest: list[Send]
 
     @classmethod
-    def of(cls, producer: SimulatedProducer, attempt: Attempt, partition: str, value: Value) -> Survivor:
+    def of(cls, producer: SimulatedProducer, attempt: Attempt, rest: list[Send]) -> Survivor:
         """A snapshot of the client as it is now."""
-        return cls(producer.snapshot(), replace(attempt, sends=list(attempt.sends)), partition, value)
+        return cls(producer.snapshot(), replace(attempt, sends=list(attempt.sends)), rest)
 
     async def go_on(self, remote: Remote, now: Callable[[], float]) -> Operation:
-        """Send the rest, to one more partition, and commit. What is refused has failed, to the client."""
+        """Send the rest, and commit. What is refused has failed, to the client."""
         producer = SimulatedProducer.restored(self.producer, remote, random.Random(0))
-        attempt = replace(self.attempt, sends=[*self.attempt.sends, Send(self.partition, self.value)])
+        attempt = replace(self.attempt, sends=[*self.attempt.sends, *self.rest])
         try:
-            await producer.add_partitions([self.partition])
-            await producer.send(self.partition, [self.value], 0)
-            attempt.commit_asked = now()
+            for send in self.rest:
+                await producer.add_partitions([send.partition])
+                await producer.send(send.partition, [send.value], 0)
+            if attempt.commit_asked is None:
+                attempt.commit_asked = now()
             await producer.end(committed=True)
             attempt.finish(Result.OK, now())
         except Refused as error:
-            if error.is_certain:
+            attempt.given_up = error.gives_up
+            if error.is_certain and self.attempt.commit_asked is None:
                 attempt.finish(Result.FAILED, now())
         except GaveUp:
             pass
@@ -114,12 +120,13 @@ class Stage:
         self._polls: list[Poll] = []
         self.told: list[KeyCommitted] = []
         self.moments: list[Moment] = []
-        self._open: list[tuple[SimulatedProducer, Attempt, str]] = []
+        self._open: list[tuple[SimulatedProducer, Attempt, Rest]] = []
         self.remote = self._remote("remote")
         self.second_remote = self._remote("second")
         self.plain = SimulatedProducer(self._remote("plain"), None, chosen)
         self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen)
         self.other = SimulatedProducer(self._remote("green"), "green/1", chosen)
+        self.third_remote = self._remote("third")
 
     def _remote(self, name: str) -> Remote:
         life = Life(name)
@@ -143,7 +150,7 @@ class Stage:
         self.machine.disk.before = self._look
 
     def _look(self, operation: DiskOperation) -> None:
-        survivors = tuple(Survivor.of(*each, self.next_value()) for each in self._open)
+        survivors = tuple(Survivor.of(producer, attempt, rest()) for producer, attempt, rest in self._open)
         self.moments.append(moment_of(self.machine, operation, self.history(), survivors))
 
     def end(self) -> None:
@@ -205,7 +212,13 @@ class Stage:
 
     def leave_open(self, producer: SimulatedProducer, attempt: Attempt, partition: str) -> None:
         """Leave this transaction open: after a crash, its client sends one more message and commits."""
-        self._open.append((producer, attempt, partition))
+        self._open.append((producer, attempt, lambda: [Send(partition, self.next_value())]))
+
+    def leave_to_end(self, producer: SimulatedProducer, attempt: Attempt, rest: list[Send]) -> None:
+        """Leave this transaction open: after a crash, its client sends the rest, perhaps again, and
+        commits, perhaps again.
+        """
+        self._open.append((producer, attempt, lambda: rest))
 
     # -- the history -----------------------------------------------------------------------------------------
 

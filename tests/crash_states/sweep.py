@@ -11,6 +11,7 @@ own I/Os.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import gc
 import random
@@ -22,7 +23,7 @@ from unittest import mock
 from faircopy.publish import compaction
 from faircopy.settings.table import Settings
 from tests.checker.check import Verdict, check
-from tests.checker.history import Final, Operation, Read, Snapshot
+from tests.checker.history import Final, Loss, Operation, Read, Snapshot
 from tests.crash_states.distinct import Met
 from tests.crash_states.scenarios import Step, has_tables, name_of
 from tests.crash_states.stage import (
@@ -46,12 +47,14 @@ from tests.simulation.network import Remote
 from tests.simulation.quiet import remembered_in_vain
 from tests.simulation.run import MERGED_FILES, Complaints, listening
 from tests.simulation.tables import rows_of
+from tests.simulation.threads import slower_than_the_network
 
 Done = TypeVar("Done")
 
 PARTITIONS = ["a-0", "b-0"]
 PUBLISH_TRIES = 20
 PATIENCE_SECONDS = 300.0
+PROMPT_SECONDS = 5.0
 
 
 class Wrong(NamedTuple):
@@ -71,12 +74,14 @@ class Bounds(NamedTuple):
 
     `states`: how many states of each crash point. `second`: how many first crashes, of either kind, are
     followed by a second one at each I/O of the recovery. `second_states`: how many states of each second
-    crash.
+    crash. `is_slow`: the disk is slower than the network, so that requests come between an entry and its
+    write.
     """
 
     states: int | None = None
     second: int = 2
     second_states: int = 3
+    is_slow: bool = False
 
 
 def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -> Iterator[Wrong | None]:
@@ -84,6 +89,14 @@ def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -
 
     Yields an outcome for each state, None if all is well.
     """
+    with slower_than_the_network() if bounds.is_slow else contextlib.nullcontext():
+        yield from sweep_on_this_disk(steps, seed, bounds, shards)
+
+
+def sweep_on_this_disk(
+    steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int
+) -> Iterator[Wrong | None]:
+    """See `sweep`."""
     chosen = random.Random(seed)
     name, settings = (
         name_of(steps),
@@ -125,7 +138,8 @@ def killed(moment: Moment) -> Moment:
 
 def without_power(moment: Moment, disk: LyingDisk) -> Moment:
     """The moment after a loss of power that left this disk."""
-    return replace(moment, disk=disk, boots=moment.boots + 1)
+    history = [*moment.history, Loss(moment.time)]
+    return replace(moment, disk=disk, boots=moment.boots + 1, history=history)
 
 
 Item = TypeVar("Item")
@@ -197,6 +211,11 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
                 return str(complaints.found)
             if machine.broker is not None and (remembered := list(remembered_in_vain(machine.broker))):
                 return "; ".join(remembered)
+            asked = loop.now
+            for name in PARTITIONS:
+                await a_consumer(machine, name).bound(name, LATEST)
+            if loop.now - asked > PROMPT_SECONDS:
+                return f"the ends of partitions are not known for {loop.now - asked:.0f} s"
             survived = [await go_on(machine, survivor) for survivor in moment.survivors]
             finals = await read_all(machine)
             if machine.has_tables:
@@ -243,11 +262,9 @@ def revived(loop: VirtualLoop, settings: Settings, left: Moment, seed: int) -> M
 
 async def read_all(machine: Machine) -> list[Final]:
     """Read each partition from its start to its end."""
-    life = Life("final")
     finals: list[Final] = []
     for name in PARTITIONS:
-        remote = Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
-        consumer = SimulatedConsumer(remote, [name], is_committed=True)
+        consumer = a_consumer(machine, name)
         start, end = await consumer.bound(name, EARLIEST), await consumer.bound(name, LATEST)
         consumer.positions[name] = start
         reads: list[Read] = []
@@ -255,6 +272,13 @@ async def read_all(machine: Machine) -> list[Final]:
             reads += await consumer.poll()
         finals.append(Final(name, start, end, reads))
     return finals
+
+
+def a_consumer(machine: Machine, name: str) -> SimulatedConsumer:
+    """A fresh client that reads a partition."""
+    life = Life("final")
+    remote = Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
+    return SimulatedConsumer(remote, [name], is_committed=True)
 
 
 async def go_on(machine: Machine, survivor: Survivor) -> Operation:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checker.history import Result, Transaction
+from tests.checker.history import Result, Send, Transaction
 from tests.crash_states.distinct import Met
 from tests.crash_states.stage import Moment, Survivor
 from tests.simulation.disk_nodes import DirectoryNode, FileNode
@@ -26,9 +26,8 @@ def moment(time: float = 0.0) -> Moment:
     contents = Contents()
     contents.tables["cluster"].put(b"key", b"value")
     asked = Transaction("red/1", "red", 0.0, 0.0, time, Result.UNKNOWN)
-    survivor = Survivor(
-        Snapshot("blue/1", (1, 0), {"a-0": 1}), Attempt("blue/1", "blue", 0.0), "b-0", round(time)
-    )
+    rest = [Send("b-0", round(time))]
+    survivor = Survivor(Snapshot("blue/1", (1, 0), {"a-0": 1}), Attempt("blue/1", "blue", 0.0), rest)
     return Moment(DiskOperation(1, "write", Path("/file")), time, disk, contents, [asked], 0, (survivor,))
 
 

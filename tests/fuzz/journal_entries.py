@@ -37,6 +37,7 @@ DATA_KINDS = [
     Kind.DISCARD,
     Kind.TRIM,
     Kind.FORGET_PRODUCERS,
+    Kind.REOPEN,
 ]
 
 
@@ -57,6 +58,8 @@ def data_payload(choices: Choices, kind: int) -> bytes:
         return PREPARED_PAYLOAD.pack(choices.number(), choices.signed(1))
     if kind == Kind.DISCARD:
         return DISCARD_PAYLOAD.pack(choices.signed(1), choices.signed(1))
+    if kind == Kind.REOPEN:
+        return b""
     if kind == Kind.FORGET_PRODUCERS:
         return b"".join(FORGET_PAYLOAD.pack(choices.signed(1)) for _ in range(choices.number() % 4))
     return TRIM_PAYLOAD.pack(choices.signed(choices.number() % 9))

@@ -6,6 +6,12 @@ from tests.crash_states import scenarios
 from tests.crash_states.scenarios import Step
 
 BY_SCENARIOS = {
+    "abort_what_is_open": "coordinator/killed_while_open",
+    "abort_what_lacks_a_promise": "coordinator/killed_before_a_promise_is_written",
+    "ack_an_inherited_commit_at_once": "coordinator/killed_before_a_promise_is_written",
+    "discard_at_once": "coordinator/killed_before_an_abort_is_written",
+    "discard_what_an_open_transaction_does_not_list": "coordinator/killed_before_an_add_is_written",
+    "keep_a_promise_that_nobody_needs": "coordinator/killed_before_the_decision_is_written",
     "abort_and_fence_in_two_entries": "coordinator/zombies",
     "ack_a_repeated_commit_at_once": "coordinator/repeated_commit",
     "ack_without_the_participants": "coordinator/commit",
@@ -24,7 +30,7 @@ BY_SCENARIOS = {
     "remember_the_forgotten": "coordinator/expired_id",
     "reuse_transaction_numbers": "coordinator/power_lost_before_the_promises",
     "take_late_requests": "coordinator/late_request",
-    "tell_nobody_of_aborts": "coordinator/killed_while_open",
+    "tell_nobody_of_aborts": "coordinator/power_lost_while_open",
 }
 """The script that says something else of each."""
 

@@ -167,7 +167,7 @@ def ack_a_repeated_plain_batch_at_once() -> Iterator[Any]:
 def ack_a_repeated_commit_at_once() -> Iterator[Any]:
     """I5: an EndTxn that is sent again is answered before the first one's commit is durable."""
 
-    async def repeated_ack(self: TransactionCoordinator, producer: Any) -> None:
+    async def repeated_ack(self: TransactionCoordinator, home: Any, producer: Any) -> None:
         pass
 
     with replaced(TransactionCoordinator, "_repeated_ack", repeated_ack):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from faircopy.copier import copy, fold
@@ -12,8 +13,10 @@ from faircopy.journal.journal import Journal
 from faircopy.partition import partition
 from faircopy.transactions import decisions, order, settlement
 from faircopy.transactions import recovery as transaction_recovery
+from faircopy.transactions.answers import Answers
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
+from faircopy.transactions.endings import Endings
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
 from faircopy.transactions.table import TransactionTable
@@ -46,7 +49,7 @@ def apply_twice() -> Iterator[Any]:
         return real_apply(self, entry, order)
 
     def apply(self: partition.Partition, transaction: Any, order: fold.ApplyOrder, done: Any) -> None:
-        self._close(transaction)
+        self.close_transaction(transaction)
         effect = self.journal.append(
             Kind.APPLY,
             order.payload(transaction),
@@ -114,7 +117,7 @@ def reuse_transaction_numbers() -> Iterator[Any]:
 def commit_what_was_lost() -> Iterator[Any]:
     """I5: a coordinator that recovers in PREPARE_COMMIT does not ask if every participant has promised."""
 
-    def is_promised(find_participant: Any, transaction: Any, *, is_proven: bool = False) -> bool:
+    def is_promised(promises: Any, *, is_proven: bool = False) -> bool:
         return True
 
     with replaced(transaction_recovery, "is_promised", is_promised):
@@ -124,7 +127,7 @@ def commit_what_was_lost() -> Iterator[Any]:
 @mutant
 def leave_drafts_of_the_unknown() -> Iterator[Any]:
     """Drafts of transactions that a crash made the coordinator forget stay open for ever."""
-    with replaced(settlement, "discard_unknown", lambda journals, partitions: None):
+    with replaced(settlement, "settle_strays", lambda coordinators, journals, partitions: None):
         yield
 
 
@@ -223,4 +226,64 @@ def append_before_the_fold() -> Iterator[Any]:
 def take_plain_batches_within_a_transaction() -> Iterator[Any]:
     """A plain batch takes the sequence of the next draft, which then counts as its duplicate."""
     with replaced(partition.Partition, "ensure_no_transaction", lambda self, producer_id: None):
+        yield
+
+
+# -- open transactions that outlive the process (P9) ---------------------------------------------------------
+
+
+@mutant
+def abort_what_is_open() -> Iterator[Any]:
+    """P9: a start after a kill aborts open transactions."""
+    with replaced(transaction_recovery.Recovery, "_goes_on", lambda self, transaction: False):
+        yield
+
+
+@mutant
+def discard_at_once() -> Iterator[Any]:
+    """P9: participants are told of an abort before its decision is written."""
+
+    def discard(self: Endings, home: Any, transaction: Any) -> None:
+        self._discarding[transaction.id] = Answers(
+            transaction.participants, partial(self._discarded, home, transaction)
+        )
+        self.discard_in(transaction, transaction.participants)
+        if not transaction.participants:
+            self._discarded(home, transaction)
+
+    with replaced(Endings, "discard", discard):
+        yield
+
+
+@mutant
+def keep_a_promise_that_nobody_needs() -> Iterator[Any]:
+    """P9: an open transaction goes on, and stays prepared where a crash took the decision only."""
+    with replaced(partition.Partition, "resume_transaction", partition.Partition.open_transaction):
+        yield
+
+
+@mutant
+def discard_what_an_open_transaction_does_not_list() -> Iterator[Any]:
+    """P9: drafts are discarded in a partition whose ADD a crash took."""
+    with replaced(TransactionCoordinator, "adopt", lambda self, transaction, partition: False):
+        yield
+
+
+@mutant
+def abort_what_lacks_a_promise() -> Iterator[Any]:
+    """P9: a commit is aborted after a kill if a promise is missing, although no draft is."""
+    with replaced(transaction_recovery.Recovery, "_may_lack_drafts", lambda self, promises: True):
+        yield
+
+
+@mutant
+def ack_an_inherited_commit_at_once() -> Iterator[Any]:
+    """I5: a repeated EndTxn is acknowledged before the promises are durable that a start has made."""
+    real = Commits.ask
+
+    def ask(self: Commits, commit: Any, missing: Any) -> None:
+        real(self, commit, missing)
+        commit.ack = None
+
+    with replaced(Commits, "ask", ask):
         yield

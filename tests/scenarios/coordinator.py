@@ -6,9 +6,12 @@
     CLIENT commit, CLIENT abort        EndTxn
                                        [over=] to these: the connection that carries it; 1 by default
     produce PARTITION [records=]       Produce of somebody without transactions
-    fsync [JOURNAL ...]                what was appended there, or anywhere, is durable now
-    kill                               the process is killed, and another one starts
-    lose power                         likewise, and what was not durable is lost
+    fsync [JOURNAL ...]                what was written there, or anywhere, is durable now
+    hold JOURNAL ...                   what is appended there from now on is not written
+    write JOURNAL ...                  it is written now, and later entries at once
+    kill                               the process is killed, and another one starts; what was not written is
+                                       lost
+    lose power                         likewise, and what was not durable is lost, too
     stop                               an orderly stop, and a start
     pass SECONDS                       time passes: transactions time out, idle ids are forgotten
     fail PARTITION                     it turns out to be damaged
@@ -30,6 +33,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Entry
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.survival import Survival
 from faircopy.wire.records import NewRecord, build_batch
 from tests.scenarios.client import Client
 from tests.scenarios.labels import Labels
@@ -74,10 +78,16 @@ class CoordinatorScript:
             case ["fsync", *names]:
                 for name in names or self._journals:
                     self._journals[name].sync()
+            case ["hold", *names]:
+                for name in names:
+                    self._journals[name].hold()
+            case ["write", *names]:
+                for name in names:
+                    self._journals[name].write()
             case ["kill"]:
-                await self._start_anew()
+                await self._start_anew(Survival.WRITTEN)
             case ["lose", "power"]:
-                await self._start_anew(lost_power=True)
+                await self._start_anew(Survival.SYNCED)
             case ["stop"]:
                 await self._stop()
             case ["pass", seconds]:
@@ -167,11 +177,11 @@ class CoordinatorScript:
             for journal in self._journals.values():
                 journal.sync()
             await self._come_to_rest()
-        await self._start_anew(is_clean=True)
+        await self._start_anew(Survival.EVERYTHING)
 
-    async def _start_anew(self, *, is_clean: bool = False, lost_power: bool = False) -> None:
+    async def _start_anew(self, survival: Survival) -> None:
         await self._end_process()
         for journal in self._journals.values():
-            journal.pass_on(lost_power=lost_power)
+            journal.pass_on(lost_power=survival is Survival.SYNCED)
         self._broker = await self._started()
-        self._broker.settle(is_clean=is_clean, lost_power=lost_power)
+        self._broker.settle(survival)

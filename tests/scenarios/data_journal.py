@@ -5,6 +5,7 @@
     DRAFT transaction [records= sequence= previous=]
     PREPARED transaction [finished=]
     APPLY transaction [finished= rank=] [lead]
+    REOPEN transaction
     DISCARD transaction [finished= fence=]
     TRIM offset
     FORGET_PRODUCERS producer ...
@@ -94,6 +95,8 @@ class DataJournalScript:
                 return state.fold(entry, order.payload(transaction))
             case Kind.DISCARD:
                 return state.fold(entry, DISCARD_PAYLOAD.pack(given.get("fence", NO_FENCE), finished))
+            case Kind.REOPEN:
+                return state.fold(entry, b"")
             case Kind.TRIM:
                 return state.fold(entry, TRIM_PAYLOAD.pack(int(words[0])))
             case Kind.FORGET_PRODUCERS:

@@ -21,6 +21,7 @@ from faircopy.transactions.metadata_entry import decode
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.settlement import settle
+from faircopy.transactions.survival import Survival
 from faircopy.transactions.transaction import NewEntry
 from tests.scenarios.labels import Labels
 from tests.scenarios.scripted_journal import ScriptedJournal
@@ -116,9 +117,9 @@ class ScriptedBroker:
     async def _next_producer_id(self) -> int:
         return self._producer_ids()
 
-    def settle(self, *, is_clean: bool, lost_power: bool) -> None:
+    def settle(self, survival: Survival) -> None:
         """What a start does once all journals are folded."""
-        settle([self.coordinator], self._partitions.values(), is_clean=is_clean, lost_power=lost_power)
+        settle([self.coordinator], self._partitions.values(), survival)
 
     def find_participant(self, partition_id: TopicIdPartition) -> Participant:
         """The participant that the coordinator talks to."""

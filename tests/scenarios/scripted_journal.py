@@ -1,4 +1,6 @@
-"""A journal in memory. Its entries are written at once, and durable when a script says so."""
+"""A journal in memory. Its entries are written at once, unless a script holds them, and durable when it says
+so.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.watermarks import Watermarks
+from faircopy.loop.waiting import tell
 from faircopy.storage.system import Buffer
 
 Callback = Callable[[], None]
@@ -22,7 +25,7 @@ class Kept(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """Who waits until the journal is durable up to a position."""
+    """Who waits until the journal is written, or durable, up to a position."""
 
     up_to: int
     callback: Callback
@@ -36,6 +39,8 @@ class ScriptedJournal:
         self.leader_epoch = 1
         self.entries: list[Kept] = []
         self._tell = tell
+        self._is_held = False
+        self._for_writes: list[Waiter] = []
         self._waiting: list[Waiter] = []
 
     # -- what the broker calls -------------------------------------------------------------------------------
@@ -59,13 +64,15 @@ class ScriptedJournal:
         folded = fold(entry)
         self.entries.append(Kept(entry, kept))
         marks.appended += length
-        marks.note_written(marks.appended)
+        if not self._is_held:
+            marks.note_written(marks.appended)
         self._tell(entry, kept)
         return folded
 
     def when_written(self, callback: Callback) -> None:
-        """Call back at once."""
-        callback()
+        """Call back when what is here now is written: at once, unless it is held."""
+        self._for_writes.append(Waiter(self.watermarks.appended, callback))
+        self._release()
 
     def when_durable(self, callback: Callback) -> None:
         """Call back when the script says that what is here now is durable."""
@@ -77,11 +84,14 @@ class ScriptedJournal:
     async def durable(self) -> None:
         """Wait until the script says that what is here now is durable."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_durable(lambda: future.set_result(None) if not future.done() else None)
+        self.when_durable(lambda: tell(future))
         await future
 
     async def written(self) -> None:
-        """All is written."""
+        """Wait until what is here now is written."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_written(lambda: tell(future))
+        await future
 
     def ensure_space(self) -> None:
         """There is space."""
@@ -98,20 +108,35 @@ class ScriptedJournal:
         """Whether all entries are."""
         return self.watermarks.synced == self.watermarks.appended
 
+    def hold(self) -> None:
+        """What is appended from now on is not written."""
+        self._is_held = True
+
+    def write(self) -> None:
+        """All entries are written now, and later ones at once."""
+        self._is_held = False
+        self.watermarks.note_written(self.watermarks.appended)
+        self._release()
+
     def sync(self) -> None:
-        """All entries are durable now."""
-        self.watermarks.note_synced(self.watermarks.appended)
+        """All entries that are written are durable now."""
+        self.watermarks.note_synced(self.watermarks.written)
         self._release()
 
     def pass_on(self, *, lost_power: bool) -> None:
-        """The process has ended, and another one leads. With a loss of power, what is not durable is lost."""
-        if lost_power:
-            self.entries = [kept for kept in self.entries if kept.entry.end <= self.watermarks.synced]
+        """The process has ended, and another one leads. What is not written is lost; with a loss of power,
+        what is not durable as well.
+        """
+        left = self.watermarks.synced if lost_power else self.watermarks.written
+        self.entries = [kept for kept in self.entries if kept.entry.end <= left]
         end = self.entries[-1].entry.end if self.entries else 0
         self.watermarks.start_at(end)
         self.leader_epoch += 1
-        self._waiting = []
+        self._is_held = False
+        self._for_writes, self._waiting = [], []
 
     def _release(self) -> None:
+        while self._for_writes and self._for_writes[0].up_to <= self.watermarks.written:
+            self._for_writes.pop(0).callback()
         while self._waiting and self._waiting[0].up_to <= self.watermarks.durable:
             self._waiting.pop(0).callback()

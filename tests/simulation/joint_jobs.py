@@ -8,6 +8,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
+from faircopy.wire.error_codes import ErrorCode
 from tests.checker.history import KeyCommitted, Result, Send
 from tests.simulation.loop import Life
 from tests.simulation.network import Remote
@@ -105,6 +106,8 @@ class Driver:
         try:
             await self._end(key, [each.member for each in written], committed=True)
         except Refused as error:
+            # A member that was too slow, or that a repeated abort has ended, is refused otherwise.
+            attempt.given_up = error.code is ErrorCode.TRANSACTION_ABORTABLE
             if error.is_certain:
                 attempt.finish(Result.FAILED, self._scene.now)
             raise
@@ -170,6 +173,7 @@ class Driver:
             try:
                 await written.member.end(committed=True)
             except Refused as error:
+                attempt.given_up = error.gives_up
                 if error.is_certain:
                     attempt.finish(Result.FAILED, self._scene.now)
                 raise

@@ -65,7 +65,8 @@ class VirtualClock:
 
 class Machine:
     """`failures` are errors of brokers that could not start; no simulated fault may cause them. `differences`
-    are the places where a broker's state was not what its journals say.
+    are the places where a broker's state was not what its journals say. `losses` are the times at which what
+    was written, and not synced, may have been lost.
 
     A context manager: while its broker runs, all files of this process are on the machine's disk.
     """
@@ -93,6 +94,7 @@ class Machine:
         self._chosen = chosen
         self.shards = settings.shards
         self.boots = 0
+        self.losses: list[float] = []
         self.life = Life("broker")
         self._graveyard: list[object] = []
         self._mounted = ExitStack()
@@ -212,6 +214,7 @@ class Machine:
         self._end_life()
         self.disk = self.disk.crash(fate, self._chosen)
         self.boots += 1
+        self.losses.append(self.loop.now)
         self.clock.move()
 
     def _compare(self) -> None:

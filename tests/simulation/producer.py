@@ -37,13 +37,19 @@ FENCED = {
 }
 
 
+GIVEN_UP = {ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE}
+
+
 class Refused(Exception):
-    """The broker refused: the request had no effect. If `is_certain`, no earlier try had one either."""
+    """The broker refused: the request had no effect. If `is_certain`, no earlier try had one either.
+    `gives_up`: the broker has ended the transaction, and its client did not ask for that.
+    """
 
     def __init__(self, code: ErrorCode, *, is_certain: bool) -> None:
         super().__init__(code.name)
         self.code = code
         self.is_certain = is_certain
+        self.gives_up = code in GIVEN_UP
 
 
 class GaveUp(Exception):

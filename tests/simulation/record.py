@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.checker.history import (
@@ -9,6 +10,7 @@ from tests.checker.history import (
     End,
     Final,
     KeyCommitted,
+    Loss,
     Offset,
     Operation,
     Poll,
@@ -32,6 +34,7 @@ class Attempt:
     sends: list[Send] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
     key: int | None = None
+    given_up: bool = False
 
     def finish(self, result: Result, now: float) -> None:
         self.result, self.ended = result, now
@@ -48,6 +51,7 @@ class Attempt:
             list(self.sends),
             offsets=list(self.offsets),
             key=self.key,
+            given_up=self.given_up,
         )
 
 
@@ -68,7 +72,8 @@ class Record:
         self.finals: list[Final] = []
         self.snapshots: list[Snapshot] = []
 
-    def history(self, now: float) -> list[Operation]:
-        """All operations, in order of their start."""
+    def history(self, now: float, losses: Iterable[float]) -> list[Operation]:
+        """All operations, in order of their start. `losses`: when what was not synced was lost."""
+        lost = [Loss(time) for time in losses]
         transactions = [attempt.operation(now) for attempt in self.attempts]
-        return [*transactions, *self.polls, *self.told, *self.snapshots, *self.finals]
+        return [*transactions, *lost, *self.polls, *self.told, *self.snapshots, *self.finals]

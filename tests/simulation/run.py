@@ -26,6 +26,7 @@ from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import STEADY_NOTE_INTERVAL_MS, Machine
 from tests.simulation.producer import TRANSACTION_TIMEOUT_MS
 from tests.simulation.quiet import ensure_quiet
+from tests.simulation.threads import slower_than_the_network
 from tests.simulation.verification import findings_of
 from tests.simulation.workload import Workload
 
@@ -34,6 +35,7 @@ SETTLE_SECONDS = TRANSACTION_TIMEOUT_MS / 1000 + 5
 LIMIT_SECONDS = 600.0  # a run takes some 100
 PUBLISH_TRIES = 120
 MERGED_FILES = 4  # instead of 64, which would take hours
+SLOW_DISK_CHANCE = 0.25
 TABLES_CHANCE = 0.25  # they take more time than everything else
 
 
@@ -109,6 +111,11 @@ def settings_of(chosen: random.Random) -> Settings:
     )
 
 
+def has_slow_disk(seed: int) -> bool:
+    """Whether the disk is slower than the network in the run of this seed."""
+    return random.Random(~seed).random() < SLOW_DISK_CHANCE
+
+
 def simulate(seed: int) -> Outcome:
     """Run one seed. The same seed gives the same run."""
     loop, coverage, complaints = VirtualLoop(), Coverage(), Complaints()
@@ -120,6 +127,7 @@ def simulate(seed: int) -> Outcome:
             listening(complaints),
             mock.patch.object(compaction, "MANY_FILES", MERGED_FILES),
             mock.patch.object(broker, "STEADY_NOTE_INTERVAL_MS", STEADY_NOTE_INTERVAL_MS),
+            slower_than_the_network() if has_slow_disk(seed) else contextlib.nullcontext(),
         ):
             machine, outcome = loop.run(_simulate(seed, loop, coverage, complaints))
             machine.bury()

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
+from faircopy.journal import group_commit
 from faircopy.storage.disk_pool import DiskPool, Done
 from tests.simulation.lying_disk import Crash
 
 QUICK_SECONDS = 0.0005
 SLOW_SECONDS = 0.02
+ALWAYS_SLOW_SECONDS = 0.05
 STUCK_SECONDS = 1.0
 SLOW_CHANCE = 0.05
 STUCK_CHANCE = 0.002
+
+
+@contextlib.contextmanager
+def slower_than_the_network() -> Iterator[None]:
+    """All writes are made by threads, slow ones. So requests come between an entry and its write."""
+    with (
+        mock.patch.object(group_commit, "INLINE_WRITE_BYTES", -1),
+        mock.patch.object(sys.modules[__name__], "QUICK_SECONDS", ALWAYS_SLOW_SECONDS),
+    ):
+        yield
 
 
 class SimulatedThreads(DiskPool):

@@ -280,4 +280,4 @@ class Workload:
 
     def history(self) -> list[Operation]:
         """All operations, in order of their start."""
-        return self._record.history(self._scene.now)
+        return self._record.history(self._scene.now, self._scene.machine.losses)

@@ -25,7 +25,7 @@ LENGTH = 100
 TRANSACTIONS = st.builds(TransactionId, st.integers(1, 2), st.integers(0, 1), st.integers(0, 2))
 KINDS = (
     Kind.PLAIN, Kind.DRAFT, Kind.DRAFT, Kind.PREPARED, Kind.APPLY, Kind.DISCARD, Kind.TRIM,
-    Kind.FORGET_PRODUCERS,
+    Kind.FORGET_PRODUCERS, Kind.REOPEN,
 )  # fmt: skip
 
 
@@ -50,6 +50,8 @@ def payload_of(kind: Kind, transaction: TransactionId, number: int) -> bytes:
             return DISCARD_PAYLOAD.pack(number, number)
         case Kind.TRIM:
             return TRIM_PAYLOAD.pack(number)
+        case Kind.REOPEN:
+            return b""
     return FORGET_PAYLOAD.pack(number)
 
 

@@ -19,6 +19,7 @@ from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoo
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.survival import Survival
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
 from faircopy.wire.error_codes import ErrorCode
@@ -46,7 +47,10 @@ class StubHome:
     def when_durable(self, callback: Callable[[], None]) -> None:
         callback()
 
-    when_durable_without_sync = when_durable
+    when_durable_without_sync = when_written = when_durable
+
+    async def written(self) -> None:
+        pass
 
 
 class SlowParticipant:
@@ -56,6 +60,9 @@ class SlowParticipant:
         self.waiting: list[Done] = []
 
     def ensure_writable(self) -> None:
+        pass
+
+    def close_transaction(self, _transaction: TransactionId) -> None:
         pass
 
     def prepare(self, _transaction: TransactionId, _finished: int, done: Done) -> None:
@@ -177,7 +184,7 @@ def test_the_next_answers_no_abort_that_it_cannot_know_of() -> None:
             participant.answer()
         coordinator.depose()
         successor = coordinator_of(home, participant)
-        assert successor.settle(is_clean=True, lost_power=False) == []
+        assert successor.settle(Survival.EVERYTHING) == []
         with pytest.raises(TransactionRefused) as caught:
             await end(successor, commit=False)
         assert caught.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -28,6 +28,7 @@ from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.settlement import settle
+from faircopy.transactions.survival import Survival
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
 from faircopy.wire.error_codes import ErrorCode
@@ -39,6 +40,11 @@ RANK = 7
 
 
 class StubJournal:
+    def when_written(self, callback: Callable[[], None]) -> None:
+        callback()
+
+    when_durable = when_written
+
     def when_durable_without_sync(self, callback: Callable[[], None]) -> None:
         callback()
 
@@ -78,10 +84,17 @@ class StubPartition:
         return known.standing if known is not None else None
 
     def promise_of(self, transaction: TransactionId) -> Promise:
-        return PROMISES.get(self.standing(transaction), Promise.LOST)
+        return PROMISES.get(self.standing(transaction), Promise.NOT_GIVEN)
 
     def rank_of(self, transaction: TransactionId) -> int:
         return RANK if self.standing(transaction) is Standing.APPLIED else NO_RANK
+
+    def close_transaction(self, _transaction: TransactionId) -> None:
+        pass
+
+    def prepare(self, transaction: TransactionId, _finished: int, done: Callable[[], None]) -> None:
+        self.decisions.append(("prepare", transaction))
+        done()
 
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
         self.forgotten.update(producer_ids)
@@ -98,14 +111,16 @@ class StubPartition:
         done()
 
 
-def recovered(home: StubHome, *partitions: StubPartition) -> TransactionCoordinator:
+def recovered(
+    home: StubHome, *partitions: StubPartition, survival: Survival = Survival.WRITTEN
+) -> TransactionCoordinator:
     found = {partition.id: participant_in(cast(Partition, partition)) for partition in partitions}
     coordinator = TransactionCoordinator(
         {0: cast(MetadataJournal, home)}, lambda _id: 0, found.__getitem__, cast(Any, None), 1, Numbers(1),
         SteadyClock(SystemClock()), cast(Any, None),
         CoordinatorOptions(1_000, 1_000), ProducerConnections(),
     )  # fmt: skip
-    settle([coordinator], [cast(Partition, each) for each in partitions], is_clean=False, lost_power=False)
+    settle([coordinator], [cast(Partition, each) for each in partitions], survival)
     return coordinator
 
 
@@ -154,6 +169,7 @@ def test_a_failed_partition_that_has_promised_is_believed() -> None:
 
 def test_a_sound_partition_that_lost_its_promise_means_that_no_ack_was_given() -> None:
     home, sound = StubHome(), StubPartition(1, prepared(SECOND))
-    recovered(home, StubPartition(0, prepared(SECOND), FaircopyError("damaged")), sound)
+    failed = StubPartition(0, prepared(SECOND), FaircopyError("damaged"))
+    recovered(home, failed, sound, survival=Survival.SYNCED)
     assert sound.decisions == [("discard", FIRST), ("apply", SECOND)]
     assert home.table.producers["g/1"].must_abort

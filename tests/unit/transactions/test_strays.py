@@ -7,12 +7,14 @@ transaction. The draft stayed open for ever: its journal was never reclaimed, a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from faircopy.copier.fold import Branch, Standing
 from faircopy.journal.entry import Kind, TransactionId
+from faircopy.partition.participant import Promise
 from faircopy.partition.partition import Partition
 from faircopy.storage.clock import SteadyClock, SystemClock
 from faircopy.transactions import decisions
@@ -22,9 +24,10 @@ from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.settlement import settle
+from faircopy.transactions.survival import Survival
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
-from tests.unit.transactions.names import participant, participants
+from tests.unit.transactions.names import participant
 
 OPEN = TransactionId(1, 0, 5)
 
@@ -34,6 +37,8 @@ class StubJournal:
 
     def when_durable_without_sync(self, callback: Callable[[], None]) -> None:
         callback()
+
+    when_written = when_durable_without_sync
 
 
 class StubHome:
@@ -56,10 +61,18 @@ class StubPartition:
     def __init__(self, number: int) -> None:
         self.id = participant(number)
         self.state = self
+        self.journal = SimpleNamespace(leader_epoch=1)
+        self.resumed: list[TransactionId] = []
         self.transactions = {OPEN: Branch(Standing.OPEN, head=0, first=0, drafts=1)}
 
-    def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
+    def resume_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
+        self.resumed.append(transaction)
+
+    def close_transaction(self, transaction: TransactionId) -> None:
         pass
+
+    def promise_of(self, _transaction: TransactionId) -> Promise:
+        return Promise.NOT_GIVEN
 
     def discard(
         self, transaction: TransactionId, _fence: int, _finished: int, _done: Callable[[], None]
@@ -71,12 +84,13 @@ class StubPartition:
         assert not set(producer_ids)
 
 
-@pytest.mark.parametrize("is_clean", [False, True])
-def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> None:
+@pytest.mark.parametrize("survival", Survival)
+def test_a_partition_whose_add_was_lost(survival: Survival) -> None:
+    """If its transaction goes on, it is added again; otherwise its drafts are discarded."""
     home, listed, lost = StubHome(), StubPartition(0), StubPartition(1)
     home.append(decisions.fence("a", 1, 0, 1_000, 0))
     home.append(NewEntry(Kind.BEGIN, OPEN, {"id": "a", "timeout_ms": 1_000, "at_ms": 0}))
-    home.append(NewEntry(Kind.ADD, OPEN, {"partitions": [[*participants(0)[0], 1]]}))
+    home.append(decisions.added(OPEN, {listed.id: 1}))
     found = {partition.id: partition for partition in (listed, lost)}
     coordinator = TransactionCoordinator(
         {0: cast(MetadataJournal, home)}, lambda _id: 0, cast(Any, found.get), cast(Any, None), 1, Numbers(1),
@@ -84,6 +98,9 @@ def test_a_partition_whose_add_was_lost_forgets_its_drafts(is_clean: bool) -> No
         CoordinatorOptions(1_000, 1_000), ProducerConnections(),
     )  # fmt: skip
     partitions = [cast(Partition, listed), cast(Partition, lost)]
-    settle([coordinator], partitions, is_clean=is_clean, lost_power=not is_clean)
-    assert not lost.transactions
-    assert bool(listed.transactions) is is_clean
+    settle([coordinator], partitions, survival)
+    if survival is Survival.SYNCED:
+        assert not lost.transactions and not listed.transactions
+        return
+    assert listed.resumed == lost.resumed == [OPEN]
+    assert home.table.transactions[OPEN].participants == [listed.id, lost.id]
