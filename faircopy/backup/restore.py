@@ -10,6 +10,7 @@ from faircopy.backup.copying import Advance, checksum_of_file, copy_file
 from faircopy.backup.make import backups_in
 from faircopy.backup.manifest import FILE, BadBackup, Manifest
 from faircopy.cluster.epochs import skip_epochs
+from faircopy.cluster.last_end import forget_last_end
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import COUNTER as PRODUCER_ID_COUNTER
 from faircopy.cluster.steady_note import forget_boot
@@ -77,8 +78,8 @@ def restore(backup: Path, manifest: Manifest, directory: Path, advance: Advance)
 
 
 async def part_from_the_original(state: Path) -> None:
-    """Make the restored broker use no number again that the original one has used since the backup, and not
-    count the time since then.
+    """Make the restored broker use no number again that the original one has used since the backup, not count
+    the time since then, and abort what was open: the original may have acknowledged more of it.
     """
     store = StateStore(state, asyncio.get_running_loop())
     try:
@@ -86,6 +87,7 @@ async def part_from_the_original(state: Path) -> None:
         await skip_producer_ids(cluster)
         await skip_epochs(cluster)
         await forget_boot(cluster)
+        await forget_last_end(cluster)
     finally:
         store.close()
 

@@ -15,7 +15,7 @@ from faircopy.broker.environment import Environment
 from faircopy.broker.open_files import limit_open_files
 from faircopy.cluster.dynamic_settings import DynamicSettings
 from faircopy.cluster.epochs import first_with_spans, raise_incarnation
-from faircopy.cluster.last_end import LastEnd, forget_boot, last_end, note_clean_end, note_running
+from faircopy.cluster.last_end import LastEnd, forget_last_end, last_end, note_clean_end, note_running
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.shape import shape_of
@@ -280,7 +280,7 @@ class Broker:
         if self.directory.is_old:
             if survival is Survival.SYNCED:
                 # Once it is upgraded, nothing else says that an older version wrote it.
-                await forget_boot(self.cluster)
+                await forget_last_end(self.cluster)
             self.directory.upgrade()
         self.shards.settle(survival)
         duration_ms = self.clock.monotonic_ms() - began_ms
@@ -414,7 +414,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop accepting, checkpoint everything, and note that the end was in order. This takes as long as it
-        needs: after an end that was not in order, open transactions are aborted.
+        needs: only after such an end do open transactions outlive a loss of power.
 
         Does not wait for space on a full disk: without checkpoints, the next start recovers as after a crash.
         If the disk fails meanwhile (`failed`), this may never return.

@@ -29,7 +29,7 @@ class Fenced(RequestFailed):
 
 
 class TransactionAborted(RequestFailed):
-    """What was written is discarded: by a timeout, an abort, or a crash of the broker. Write it again."""
+    """What was written is discarded: by a timeout, an abort, or a loss of power. Write it again."""
 
 
 class DataLost(RequestFailed):

@@ -40,9 +40,9 @@ async def note_running(store: ClusterStore, boot_id: str) -> None:
     await store.transact({}, {CLEAN_KEY: None, BOOT_KEY: boot_id.encode()})
 
 
-async def forget_boot(store: ClusterStore) -> None:
+async def forget_last_end(store: ClusterStore) -> None:
     """From now on, a start finds that power was lost. Durable when done."""
-    await store.transact({}, {BOOT_KEY: None})
+    await store.transact({}, {CLEAN_KEY: None, BOOT_KEY: None})
 
 
 async def note_clean_end(store: ClusterStore, process_id: int) -> None:

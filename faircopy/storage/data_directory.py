@@ -47,6 +47,7 @@ OLDEST_FORMAT = 3
 FIRST_FORMAT_WITH_SPANS = 5
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
+UNCLEAN_MARK = "doubt"
 LOCK_WAIT_SECONDS = 1.0
 LOCK_POLL_SECONDS = 0.01
 
@@ -152,7 +153,7 @@ class DataDirectory:
 
     @property
     def _unclean_mark(self) -> Path:
-        return self.path / "doubt"
+        return self.path / UNCLEAN_MARK
 
     @property
     def is_unclean(self) -> bool:

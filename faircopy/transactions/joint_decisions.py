@@ -112,7 +112,7 @@ def _member(member: Producer | None, group: str, key: int, producer_id: int) -> 
         raise TransactionRefused(
             ErrorCode.INVALID_TXN_STATE,
             f"key {key} of joint group {group!r} can't be committed: what its member with producer id "
-            f"{producer_id} wrote was aborted, by a timeout, an abort or a crash of the broker. Join and "
+            f"{producer_id} wrote was aborted, by a timeout, an abort or a loss of power. Join and "
             f"write it again",
         )
     ensure_told(member)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from faircopy.api.init_producer_id import SCHEMA as INIT_PRODUCER_ID
 from faircopy.api.metadata import SCHEMA as METADATA
@@ -135,6 +135,27 @@ def test_consumers_go_on_with_the_restored_broker(broker: BrokerProcess, tmp_pat
         assert len(consume(consumer, 10)) == 10
     finally:
         consumer.close()
+
+
+def test_what_was_open_is_aborted(broker: BrokerProcess, tmp_path: Path) -> None:
+    """Also on the same boot: what the original acknowledged after the backup is not there (P9)."""
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "a", "linger.ms": 0})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce("t", b"before", partition=0)
+    assert producer.flush(60) == 0
+    run("backup", tmp_path / "b", "--broker", broker.address)
+    producer.produce("t", b"after", partition=0)
+    assert producer.flush(60) == 0
+    broker.kill()
+    run("restore", tmp_path / "b", tmp_path / "new")
+    broker.data_directory = tmp_path / "new"
+    broker.start()
+    with pytest.raises(KafkaException) as raised:
+        producer.commit_transaction(60)
+    assert raised.value.args[0].txn_requires_abort()
+    producer.abort_transaction(60)
+    assert messages_in(broker, "t") == 100
 
 
 def consume(consumer: Consumer, messages: int) -> list[bytes]:

@@ -61,7 +61,7 @@ class Offset(NamedTuple):
 class Transaction:
     """`group` orders transactions (P5); it is None for plain sends. `commit_asked` is None if there was no
     request to commit. `key` is that of a joint group: at most one transaction for each takes effect.
-    `given_up`: the broker said that it has aborted it, and its client had not asked for that, nor been slow.
+    `given_up`: when the broker said that it has aborted it; its client had not asked for that, nor been slow.
     """
 
     process: str
@@ -74,7 +74,7 @@ class Transaction:
     reads: list[Read] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
     key: int | None = None
-    given_up: bool = False
+    given_up: float | None = None
 
 
 @dataclass(frozen=True)

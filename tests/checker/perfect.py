@@ -101,8 +101,8 @@ class PerfectBroker:
             sends = [send._replace(offset=offset) for offset, send in enumerate(sends, first)]
         if is_plain and is_applied:
             self._plain_ends[partitions[0]] = len(self._logs[partitions[0]]), messages
-        given_up = group is not None and result is Result.FAILED and self._random.random() < 0.5
-        if given_up:
+        is_given_up = group is not None and result is Result.FAILED and self._random.random() < 0.5
+        if is_given_up:
             self.operations.append(Loss(self._tick()))
         key = None if is_plain or self._random.random() >= KEY_CHANCE else self._next_key(is_applied)
         was_asked = result is not Result.FAILED or self._random.random() < 0.5
@@ -118,7 +118,7 @@ class PerfectBroker:
                 reads,
                 offsets,
                 key,
-                given_up,
+                self._tick() if is_given_up else None,
             )
         )
         if key is not None and is_applied:

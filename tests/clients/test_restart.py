@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.cluster.last_end import BOOT_KEY
 from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.storage.data_directory import UNCLEAN_MARK
 from faircopy.storage.state_store import StateStore
 from tests.broker_process import BrokerProcess
 from tests.clients.adapter import Client, ClientFailed
@@ -28,6 +29,7 @@ from tests.crash.test_kill import (
     await_commits,
     check,
 )
+from tests.rot.test_starts import add_misfit
 from tests.seeds import seed_for
 
 TRANSACTION_ABORTABLE = 120
@@ -157,6 +159,29 @@ def test_a_loss_of_power_is_noticed_by_idle_producers_too(broker: BrokerProcess,
         producer.abort()
         commit_values(producer, (topic, 0), [b"after"])
         assert talk.values((topic, 0)) == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("loss", ["a disk failed", "entries are passed over"])
+def test_other_losses_abort_an_open_transaction(broker: BrokerProcess, topic: str, loss: str) -> None:
+    create_topic(broker.address, topic)
+    with Talk(CLIENTS[0], broker.address) as talk:
+        producer = talk.transactional(topic)
+        producer.begin()
+        producer.send(topic, b"lost", partition=0)
+        producer.flush()
+        broker.kill()
+        if loss == "a disk failed":
+            (broker.data_directory / UNCLEAN_MARK).touch()
+        else:
+            (journal,) = (broker.data_directory / "journal").glob(f"{topic}.*/0/*.journal")
+            add_misfit(journal)
+            broker.arguments = ("--repair",)
+        broker.start()
+        error = failure(producer.commit)
+        assert (error.code, error.must_abort) == (TRANSACTION_ABORTABLE, True)
+        producer.abort()
+        commit_values(producer, (topic, 0), [b"after"])
+        assert talk.values((topic, 0)) == [b"after"]
 
 
 def lose_power(broker: BrokerProcess) -> None:

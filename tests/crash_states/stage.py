@@ -100,7 +100,7 @@ class Survivor:
             await producer.end(committed=True)
             attempt.finish(Result.OK, now())
         except Refused as error:
-            attempt.given_up = error.gives_up
+            attempt.refused(error, now())
             if error.is_certain and self.attempt.commit_asked is None:
                 attempt.finish(Result.FAILED, now())
         except GaveUp:

@@ -99,7 +99,7 @@ class Applications:
         try:
             await producer.end(committed=True)
         except Refused as error:
-            attempt.given_up = error.gives_up
+            attempt.refused(error, self._scene.now)
             if error.is_certain:
                 attempt.finish(Result.FAILED, self._scene.now)
             raise
@@ -140,7 +140,8 @@ class Applications:
                 attempt.offsets = [Offset(group, name, next(self._scene.values))]
                 await producer.send_offsets(group, {name: attempt.offsets[0].offset})
         except (Refused, GaveUp) as error:
-            attempt.given_up = isinstance(error, Refused) and error.gives_up
+            if isinstance(error, Refused):
+                attempt.refused(error, self._scene.now)
             self._scene.coverage.hit(f"producer: aborts after {error}")
             return False
         return chosen.random() >= ABORT_CHANCE

@@ -107,7 +107,8 @@ class Driver:
             await self._end(key, [each.member for each in written], committed=True)
         except Refused as error:
             # A member that was too slow, or that a repeated abort has ended, is refused otherwise.
-            attempt.given_up = error.code is ErrorCode.TRANSACTION_ABORTABLE
+            if error.code is ErrorCode.TRANSACTION_ABORTABLE:
+                attempt.refused(error, self._scene.now)
             if error.is_certain:
                 attempt.finish(Result.FAILED, self._scene.now)
             raise
@@ -173,7 +174,7 @@ class Driver:
             try:
                 await written.member.end(committed=True)
             except Refused as error:
-                attempt.given_up = error.gives_up
+                attempt.refused(error, self._scene.now)
                 if error.is_certain:
                     attempt.finish(Result.FAILED, self._scene.now)
                 raise

@@ -19,6 +19,7 @@ from tests.checker.history import (
     Snapshot,
     Transaction,
 )
+from tests.simulation.producer import Refused
 
 
 @dataclass
@@ -34,10 +35,15 @@ class Attempt:
     sends: list[Send] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
     key: int | None = None
-    given_up: bool = False
+    given_up: float | None = None
 
     def finish(self, result: Result, now: float) -> None:
         self.result, self.ended = result, now
+
+    def refused(self, error: Refused, now: float) -> None:
+        """A request of it was refused: that may say that the broker has given it up."""
+        if error.gives_up:
+            self.given_up = now
 
     def operation(self, now: float) -> Transaction:
         """Its operation in a history. An unfinished one lasts until `now`."""

@@ -20,12 +20,16 @@ from faircopy.api.cut import SCHEMA as CUT
 from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.produce.produce import SCHEMA as PRODUCE
 from faircopy.client.connection import BrokerConnection
+from faircopy.cluster.last_end import note_running
+from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.copier.checkpoint import delete_partition
 from faircopy.journal.entry import Kind
-from faircopy.storage.data_directory import DataDirectoryError, read_format
+from faircopy.storage.boot import boot_id
+from faircopy.storage.data_directory import FORMAT, DataDirectoryError, read_format
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
 from faircopy.verify.log_files import LogFile, log_files
+from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.records import NewRecord, build_batch
 from tests.broker_process import BrokerProcess, environment
 from tests.seeds import seed_for
@@ -33,7 +37,7 @@ from tests.upgrade.make_old_directory import SETTINGS, TOPICS, committed, read, 
 
 HERE = Path(__file__).parent
 OLD, NEW = b"FCJSEG01", b"FCJSEG02"
-UPGRADES = "this start upgrades it to format 6"
+UPGRADES = f"this start upgrades it to format {FORMAT}"
 SHOWN_BYTES = 32
 
 
@@ -81,7 +85,7 @@ class Found:
         return findings
 
 
-@pytest.fixture(params=[(end, version) for version in (3, 4, 5) for end in ("killed", "stopped")])
+@pytest.fixture(params=[(end, version) for version in (3, 4, 5, 6) for end in ("killed", "stopped")])
 def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
     return Found(tmp_path, *request.param)
 
@@ -135,13 +139,15 @@ def test_an_old_directory_is_read_and_goes_on(found: Found) -> None:
     assert read_format(found.data / "format.json").version == found.version
     with found.broker() as broker:
         assert UPGRADES in broker.log
-        assert broker.log.index(UPGRADES) < broker.log.index(f"was upgraded from format {found.version} to 6")
+        assert broker.log.index(UPGRADES) < broker.log.index(
+            f"was upgraded from format {found.version} to {FORMAT}"
+        )
         assert "is stopped" not in broker.log
         check_content(broker.address, found)
         assert committed(broker.address) == found.known["offset"]
         commit_more(broker.address, found, 1)
         broker.kill()
-        assert read_format(found.data / "format.json").version == 6
+        assert read_format(found.data / "format.json").version == FORMAT
         after = found.segments()
         assert set(after.values()) == {magic_before, NEW}
         assert all(after[path] == magic for path, magic in before.items())
@@ -254,7 +260,7 @@ def test_a_cut_divides_no_transaction_of_before(mixed: Found) -> None:
     assert mixed.verify() == []
 
 
-@pytest.fixture(params=[3, 4, 5])
+@pytest.fixture(params=[3, 4, 5, 6])
 def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
     """A directory in which one of the partitions has no checkpoint yet."""
     found = Found(tmp_path, "stopped", request.param)
@@ -339,6 +345,53 @@ def test_a_transaction_goes_on_over_the_upgrade(stopped: Found) -> None:
         assert stopped.verify() == []
         broker.start()
         check_content(broker.address, stopped)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5, 6])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_an_older_version_left_open_is_aborted(tmp_path: Path, version: int, is_killed: bool) -> None:
+    """After a kill, on the same boot: it may have told participants already of an abort that a kill took.
+    Also if the first start after it is killed right after the upgrade.
+    """
+    found = Found(tmp_path, "killed", version)
+    asyncio.run(note_this_boot(found.data / "state.lmdb"))
+    drafts = [shown.entry for shown in found.entries("orders", 0) if shown.entry.kind == Kind.DRAFT]
+    open_one = drafts[-1].transaction
+    end = {
+        "transactional_id": "open/1",
+        "producer_id": open_one.producer_id,
+        "producer_epoch": open_one.producer_epoch,
+    }
+    if is_killed:
+        killed_once_upgraded(found)
+        assert read_format(found.data / "format.json").version == FORMAT
+    with found.broker() as broker:
+        broker.restart()
+        with BrokerConnection(broker.address) as connection:
+            refused = connection.ask(END_TXN, 1, {**end, "committed": True}).error_code
+            assert ErrorCode(refused) is ErrorCode.TRANSACTION_ABORTABLE
+            assert connection.ask(END_TXN, 1, {**end, "committed": False}).error_code == 0
+        check_content(broker.address, found)
+    assert found.verify() == []
+
+
+def killed_once_upgraded(found: Found) -> None:
+    """Start a broker that ends before anything follows from the upgrade."""
+    program = (
+        "import os; from faircopy.shard.shards import Shards; Shards.settle = lambda *_: os._exit(9); "
+        "from faircopy.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", program, "start", "--data-dir", str(found.data)]
+    command += ["--listen", "127.0.0.1:0", *(f"--set={setting}" for setting in SETTINGS)]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
+    assert ran.returncode == 9, ran.stderr
+
+
+async def note_this_boot(path: Path) -> None:
+    """Let the broker know that the machine was not started again."""
+    store = StateStore(path, asyncio.get_running_loop())
+    await note_running(LmdbStore(store), boot_id())
+    store.close()
 
 
 def test_a_backup_has_both_formats(killed: Found) -> None:

@@ -20,5 +20,6 @@ def given_up(facts: Facts) -> Iterator[str]:
         since = begun.get(transaction.process, LONG_AGO)
         if transaction.result is Result.OK:
             begun[transaction.process] = transaction.begun
-        if transaction.given_up and not any(since < loss <= transaction.ended for loss in facts.losses):
+        told = transaction.given_up
+        if told is not None and not any(since < loss <= told for loss in facts.losses):
             yield f"{name_of(facts, number)} was given up, and nothing was lost"

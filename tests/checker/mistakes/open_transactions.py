@@ -14,7 +14,7 @@ def give_up(history: list[Operation], chosen: random.Random) -> list[Operation] 
     without_losses: list[Operation] = [each for each in history if not isinstance(each, Loss)]
 
     def given_up(transaction: Transaction) -> Transaction:
-        return replace(transaction, given_up=True)
+        return replace(transaction, given_up=transaction.ended)
 
     return change_one(without_losses, chosen, Transaction, given_up, has_failed)
 

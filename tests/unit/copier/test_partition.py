@@ -172,6 +172,60 @@ def test_a_draft_needs_an_open_transaction(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_a_promise_that_is_taken_back_is_given_again(tmp_path: Path) -> None:
+    """A kill took the decision to commit, so the transaction goes on."""
+
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"before")
+        await bench.prepare(T1)
+        bench.restart()
+        bench.partition.resume_transaction(T1, "a")
+        assert bench.partition.standing(T1) is Standing.OPEN
+        assert bench.partition.state.prepared == set()
+        assert bench.partition.open_transaction_of("a", T1.producer_id, T1.producer_epoch) == T1
+        await bench.draft(T1, 1, b"after")
+        bench.restart()
+        assert bench.partition.standing(T1) is Standing.OPEN
+        await bench.prepare(T1)
+        bench.restart()
+        await bench.apply(T1)
+        assert await bench.visible() == [b"before", b"after"]
+
+    run(tmp_path, test)
+
+
+def test_what_is_open_goes_on_without_an_entry(tmp_path: Path) -> None:
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"draft")
+        bench.restart()
+        end = bench.journal.watermarks.appended
+        for transaction in (T1, T2):
+            bench.partition.resume_transaction(transaction, "a")
+        assert bench.journal.watermarks.appended == end
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize("end", ["prepare", "apply", "discard"])
+def test_a_transaction_that_has_ended_takes_no_drafts(tmp_path: Path, end: str) -> None:
+    """Whatever a coordinator says: the partition would not start again with such a draft."""
+
+    async def test(bench: PartitionBench) -> None:
+        await bench.draft(T1, 0, b"before")
+        if end == "apply":
+            await bench.prepare(T1)
+        await getattr(bench, end)(T1)
+        bench.restart()
+        bench.partition.open_transaction(T1, "a")
+        appended = bench.journal.watermarks.appended
+        with pytest.raises(NoOpenTransaction, match="takes no more batches"):
+            await bench.draft(T1, 1, b"after")
+        assert bench.journal.watermarks.appended == appended
+        bench.restart()
+
+    run(tmp_path, test)
+
+
 def test_sequences_are_checked_where_batches_come_in(tmp_path: Path) -> None:
     async def test(bench: PartitionBench) -> None:
         first = await bench.plain(b"a", b"b", producer_id=1, producer_epoch=0, base_sequence=0)
