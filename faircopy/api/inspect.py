@@ -59,6 +59,8 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "partitions": len(partitions),
         "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
         "open_transactions": sum(len(home.table.transactions) for home in parts.shards.metadata_journals()),
+        "drafts_bytes": parts.draft_space.bytes,
+        "drafts_max_bytes": parts.draft_space.max_bytes,
         "connections": len(parts.server.admission.connections),
         "requests_in_flight_bytes": parts.server.admission.in_flight_bytes,
         "memory_bytes": memory_bytes(),

@@ -64,7 +64,7 @@ async def commit_draft(request: Message, offsets: Offsets, context: Context) -> 
     identity = (request.transactional_id, request.producer_id, request.producer_epoch)
     try:
         coordinator.admit_offsets(*identity, context.sent(content_of(request.group_id, offsets)))
-        await journals.commit_draft(request.group_id, offsets, *identity, coordinator.once_written)
+        await journals.commit_draft(request.group_id, offsets, *identity, coordinator.append_draft)
     except TransactionRefused as error:
         log_reason(error)
         return error.code

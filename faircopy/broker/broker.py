@@ -33,6 +33,7 @@ from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
 from faircopy.hosting.snapshots import CLAIM_MS, Snapshots
 from faircopy.hosting.stopping import Stopping
+from faircopy.journal.draft_space import DraftSpace, at_most_half_of_the_disk
 from faircopy.journal.errors import DamagedJournal, JournalFull
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.journal.journal import Journal
@@ -205,6 +206,10 @@ class Broker:
                 self.store.ensure_sound(record.key)
 
     async def _make_parts(self) -> None:
+        self.draft_space = DraftSpace(
+            self.settings.transaction_drafts_max_bytes,
+            at_most_half_of_the_disk(self.settings.drafts_max_bytes, self.directory.path),
+        )
         options = JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
@@ -216,6 +221,7 @@ class Broker:
             lost_power=not self._last_end.is_same_boot,
             on_bug=self._bug_found,
             passed_over=self._passed_over,
+            draft_space=self.draft_space,
         )
         placement = Placement(
             self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions

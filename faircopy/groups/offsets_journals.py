@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 OFFSETS_TOPIC = "__consumer_offsets"  # its name for people, as in Kafka; no topic can have this name
 OFFSETS_DIRECTORY = OFFSETS_TOPIC
 
+AppendDraft = Callable[[Partition, bytes, None, int, TransactionId, Appended], None]
+
 SETTLE_MS = 10_000
 SETTLE_POLL_SECONDS = 0.001
 
@@ -224,11 +226,11 @@ class OffsetsJournals:
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        once_written: Callable[[TransactionId, Appended], Appended],
+        append_draft: AppendDraft,
     ) -> asyncio.Future[None]:
         """Put offsets into the producer's open transaction. The future is done when they are in the journal.
 
-        `once_written` is `TransactionCoordinator.once_written`.
+        `append_draft` is `TransactionCoordinator.append_draft`; what it raises is raised.
 
         Raises NoOpenTransaction, JournalFull, TopicGone.
         """
@@ -238,8 +240,7 @@ class OffsetsJournals:
         transaction = partition.open_transaction_of(transactional_id, producer_id, producer_epoch)
         payload = encode_offsets(group, offsets)
         done: asyncio.Future[None] = self._loop.create_future()
-        written = once_written(transaction, lambda _base_offset: tell(done))
-        partition.append_draft(payload, None, len(offsets), transaction, written)
+        append_draft(partition, payload, None, len(offsets), transaction, lambda _base_offset: tell(done))
         partition.table.note_draft(transaction, payload)
         return done
 

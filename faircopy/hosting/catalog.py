@@ -125,6 +125,7 @@ class Catalog:
         changed = {}
         for partition in opened:
             self._stopping.tell_of_failure(partition)
+            partition.count_drafts()
             hosted = changed[partition.name.topic] = self.topics[partition.name.topic]
             hosted.partitions[partition.name.partition] = partition
             self._partitions[partition.name] = self._by_id[partition.id] = partition
@@ -135,6 +136,7 @@ class Catalog:
     def _host(self, hosted: HostedTopic, partitions: list[HostedPartition]) -> None:
         for partition in partitions:
             self._stopping.tell_of_failure(partition)
+            partition.count_drafts()
         hosted.partitions.extend(partitions)
         hosted.change(hosted.topic)  # settings may have changed meanwhile
         self.topics[hosted.topic.name] = hosted

@@ -60,6 +60,7 @@ class Journal:
         self._loop = loop
         self._options = options
         self.space = options.space
+        self.draft_space = options.draft_space
         self.segments = Segments(directory)
         self.watermarks = Watermarks(is_synced_first=options.durability is Durability.FSYNC)
         self._commit = GroupCommit(self.segments, self.watermarks, identity, disk, loop, options)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from faircopy.journal.draft_space import DraftSpace
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.recent import RecentDrafts
 from faircopy.storage.space_watch import SpaceWatch
@@ -32,7 +33,7 @@ class JournalOptions(NamedTuple):
 
     `is_unclean`: an fsync has failed since the machine started, so bytes that can be read may not be on disk.
     `lost_power`: the machine may have lost power since the last run; if not, all written bytes are there.
-    `space` is told when the disk is full.
+    `space` is told when the disk is full. `draft_space` bounds what drafts take.
     """
 
     durability: Durability
@@ -45,3 +46,4 @@ class JournalOptions(NamedTuple):
     lost_power: bool = True
     on_bug: Callable[[Exception], None] = ignore
     passed_over: list[DamagedJournal] | None = None
+    draft_space: DraftSpace = DraftSpace()

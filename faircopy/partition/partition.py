@@ -19,6 +19,7 @@ from faircopy.copier.fold import (
     PREPARED_PAYLOAD,
     TRIM_PAYLOAD,
     ApplyOrder,
+    Branch,
     Effect,
     PartitionState,
     Standing,
@@ -88,6 +89,7 @@ class Partition:
         self._has_batches = has_batches
         self._told: dict[int, Told] = {}
         self._applying = 0
+        self._counts_drafts = False
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -129,6 +131,7 @@ class Partition:
             await asyncio.sleep(STARVED_POLL_SECONDS)
         await self.journal.durable()
         await self.let_go()
+        self._give_back_all()
         self.journal.retire()
         if isinstance(self.failure, NotLed):
             self.sink.retire()
@@ -147,6 +150,7 @@ class Partition:
     def abandon(self, error: FaircopyError) -> None:
         """Stop this partition because it is deleted. Its files may be deleted once `let_go` returns."""
         self.fail(error)
+        self._give_back_all()
         self.journal.abandon()
 
     async def let_go(self) -> None:
@@ -237,7 +241,7 @@ class Partition:
     ) -> None:
         """Append a batch of an open transaction. Calls `done(expected base offset)` when it is written to the
         file, before it is durable: PREPARED makes that safe. If it `may_begin` here, it need not be its
-        producer's first. Raises RejectedBatch.
+        producer's first. Raises RejectedBatch, TooManyDrafts.
         """
         if header is not None:
             seen = self._producer(header, may_begin).find_duplicate(header)
@@ -250,6 +254,7 @@ class Partition:
                 f"transaction {transaction} is {known.standing.name} in {self.name}: it takes no more batches"
             )
         previous = known.head if known is not None else NOWHERE
+        self.journal.draft_space.take(transaction, len(batch))
 
         def fold(entry: Entry) -> tuple[Entry, int]:
             return entry, self.state.fold_draft(entry, header)
@@ -362,6 +367,7 @@ class Partition:
             fold=lambda entry: self.state.fold_apply(entry, order),
             transaction=transaction,
         )
+        self._give_back(transaction, known)
         self._applying += 1
 
         def applied() -> None:
@@ -384,6 +390,7 @@ class Partition:
             fold=lambda entry: self.state.fold_discard(entry, fence_epoch, finished),
             transaction=transaction,
         )
+        self._give_back(transaction, known)
         self.journal.when_durable(done)
 
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
@@ -395,6 +402,27 @@ class Partition:
             self.journal.append(
                 Kind.FORGET_PRODUCERS, payload, fold=partial(self.state.fold_forget, producer_ids=some)
             )
+
+    # -- the space of drafts ---------------------------------------------------------------------------------
+
+    def count_drafts(self) -> None:
+        """Count the drafts that recovery found. Call it once, before the partition serves."""
+        self._counts_drafts = True
+        for transaction, branch in self.state.transactions.items():
+            if branch.is_undecided:
+                self.journal.draft_space.count(transaction, branch.size)
+
+    def _give_back(self, transaction: TransactionId, branch: Branch | None) -> None:
+        """A transaction is decided: count what it had here no longer."""
+        if branch is not None and self._counts_drafts:
+            self.journal.draft_space.give_back(transaction, branch.size)
+
+    def _give_back_all(self) -> None:
+        """Nobody asks this instance any more."""
+        for transaction, branch in self.state.transactions.items():
+            if branch.is_undecided:
+                self._give_back(transaction, branch)
+        self._counts_drafts = False
 
     def _release(self, effect: Effect | None, done: Done) -> None:
         """When the entry just appended is durable, carry out its effect, then call `done`."""

@@ -10,6 +10,7 @@ from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import TooManyPartitions
 from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import InTransaction, NoOpenTransaction
+from faircopy.transactions.decisions import TransactionRefused
 from faircopy.wire.batch import CorruptBatch, InvalidBatch, InvalidTimestamp, OldMagic
 from faircopy.wire.compression import RecordsError, TooLargeError
 from faircopy.wire.error_codes import ErrorCode
@@ -49,7 +50,7 @@ class Refused(FaircopyError):
 
 def code_of(error: FaircopyError) -> ErrorCode:
     """The code for an error."""
-    if isinstance(error, Refused):
+    if isinstance(error, (Refused, TransactionRefused)):
         return error.code
     return next((code for kind, code in CODES if isinstance(error, kind)), ErrorCode.KAFKA_STORAGE_ERROR)
 

@@ -13,6 +13,7 @@ from faircopy.hosting.cuts import Cuts
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import RecoverySummary
 from faircopy.hosting.snapshots import Snapshots
+from faircopy.journal.draft_space import DraftSpace
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.loop.stall_watch import StallWatch
 from faircopy.net.server import Server
@@ -34,6 +35,7 @@ class Parts(Protocol):
     cuts: Cuts
     directory: DataDirectory
     disk: DiskPool
+    draft_space: DraftSpace
     dynamic_settings: DynamicSettings
     incarnation: int
     large_requests: LargeRequests

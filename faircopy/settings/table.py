@@ -112,7 +112,15 @@ class Settings:
     retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)
 
     transaction_max_timeout_ms: int = setting(
-        900_000, "longest transaction timeout that a producer may ask for", least=1
+        604_800_000, "longest transaction timeout that a producer may ask for", least=1
+    )
+    transaction_drafts_max_bytes: int = setting(
+        16 << 30, "most bytes of messages that one open transaction may have", least=1
+    )
+    drafts_max_bytes: int = setting(
+        64 << 30,
+        "most bytes of messages that all open transactions may have; at most half of the disk",
+        least=1,
     )
     transaction_abort_interval_ms: int = setting(
         1_000, "how often transactions past their timeout are looked for", least=10

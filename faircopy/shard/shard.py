@@ -157,3 +157,5 @@ class Shard:
         disk = self._resources.disk
         await asyncio.gather(*(disk.run(journal.recover) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))
+        for partition in self.offsets.partitions:
+            partition.count_drafts()

@@ -7,14 +7,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
+from faircopy.copier.fold import NO_FENCE
 from faircopy.errors import FaircopyError
+from faircopy.journal.draft_space import TooManyDrafts
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.partition.participant import NotLed, Participants
-from faircopy.partition.partition import Partition
+from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
 from faircopy.storage.expiry import names_in_short
+from faircopy.storage.system import Buffer
 from faircopy.transactions import decisions
 from faircopy.transactions.commits import Commit, Commits
 from faircopy.transactions.connections import LateRequest, ProducerConnections, RequestKind, Sent
@@ -28,9 +31,11 @@ from faircopy.transactions.recovery import Recovery, note_loss
 from faircopy.transactions.reunion import IsThere, Missed, Reunion
 from faircopy.transactions.state import ABORT_STATES, TransactionState
 from faircopy.transactions.survival import Survival
+from faircopy.transactions.timeout_limit import TimeoutLimit
 from faircopy.transactions.timeouts import Timeouts, idle
 from faircopy.transactions.transaction import NOBODY, NewEntry, Producer, Transaction
 from faircopy.transactions.unwritten import UnwrittenTransactions
+from faircopy.wire.batch import BatchHeader
 from faircopy.wire.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -90,9 +95,10 @@ class TransactionCoordinator:
         self._commits = self.commits_type(
             find_participant, self._finished, ranks, self._endings.committed, loop
         )
+        self._timeout_limit = TimeoutLimit(options.max_timeout_ms, clock)
         self.joint = JointTransactions(
             self.journal_of, find_participant, next_producer_id, self._commits, self._endings, clock,
-            options.max_timeout_ms,
+            self._timeout_limit,
         )  # fmt: skip
         self._connections = connections
         self._timeouts = Timeouts()
@@ -116,7 +122,7 @@ class TransactionCoordinator:
 
         `producer_id` and `epoch` are what the caller had before (KIP-360), or -1. Raises TransactionRefused.
         """
-        decisions.ensure_timeout(transactional_id, timeout_ms, self._options.max_timeout_ms)
+        self._timeout_limit.ensure(transactional_id, timeout_ms)
         home = self.journal_of(transactional_id)
         fresh_id = NOBODY
         existing = home.table.producers.get(transactional_id)
@@ -220,6 +226,30 @@ class TransactionCoordinator:
     def admit_draft(self, transaction: TransactionId, sent: Sent) -> None:
         """Admit a Produce into an open transaction. Raises TransactionRefused if it comes late."""
         self._admit(transaction[:2], RequestKind.PRODUCE, sent)
+
+    def append_draft(
+        self, partition: Partition, batch: Buffer, header: BatchHeader | None, records: int,
+        transaction: TransactionId, done: Appended, *, may_begin: bool = False,
+    ) -> None:  # fmt: skip
+        """See `Partition.append_draft`; `done` is called once its transaction is written, too. A transaction
+        that grows too large is aborted. Raises RejectedBatch, TransactionRefused.
+        """
+        safe = self._unwritten.once_written(transaction, done)
+        try:
+            partition.append_draft(batch, header, records, transaction, safe, may_begin=may_begin)
+        except TooManyDrafts as error:
+            self._give_up(transaction, error)
+            raise TransactionRefused(ErrorCode.TRANSACTION_ABORTABLE, f"{transaction}: {error}") from error
+
+    def _give_up(self, transaction: TransactionId, reason: FaircopyError) -> None:
+        """Abort an open transaction that its producer must not go on with."""
+        for home in self.journals:
+            known = home.table.transactions.get(transaction)
+            if known is not None and known.state is TransactionState.ONGOING:
+                self._endings.abort(home, known, NO_FENCE, untold=True)
+                log.warning(
+                    "transaction %s of %r is aborted: %s", transaction, known.transactional_id, reason
+                )
 
     def admit_offsets(self, transactional_id: str, producer_id: int, epoch: int, sent: Sent) -> None:
         """Admit a TxnOffsetCommit. Raises TransactionRefused if it is late, or not of the newest instance."""
@@ -383,7 +413,14 @@ class TransactionCoordinator:
             # Whether an earlier leader has refused a BEGIN, or lost it in a crash, can't be known here.
             self._may_have_begun.update(home.table.producers)
         recovery = Recovery(self._find_participant, self._commits, self._endings, survival)
-        return recovery.settle(self.journals)
+        promised = recovery.settle(self.journals)
+        if recovery.aborted:
+            names = [f"{each.transactional_id} ({each.id})" for each in recovery.aborted]
+            log.warning(
+                "%d transactions are aborted, as a part of what they wrote may be lost; their producers are "
+                "told: %s", len(names), names_in_short(names),
+            )  # fmt: skip
+        return promised
 
     def adopt(self, transaction: TransactionId, partition: Partition) -> bool:
         """Add a partition that has drafts of an open transaction, which a crash took the ADD of. False if

@@ -65,8 +65,8 @@ def ensure_told(producer: Producer) -> None:
     if producer.must_abort:
         raise TransactionRefused(
             ErrorCode.TRANSACTION_ABORTABLE,
-            "the broker was restarted and has aborted the open transaction of "
-            f"{producer.transactional_id!r}: abort it, and begin it again",
+            f"the broker has aborted the open transaction of {producer.transactional_id!r}, and its log says "
+            f"why: abort it, and begin it again",
         )
 
 
@@ -130,16 +130,6 @@ def ensure_no_member(producer: Producer | None, transactional_id: str) -> None:
 def next_epoch(producer: Producer) -> int | None:
     """The epoch that fences the producer's present instance; None if a new producer id is needed."""
     return producer.epoch + 1 if producer.epoch < MAX_EPOCH else None
-
-
-def ensure_timeout(transactional_id: str, timeout_ms: int, max_timeout_ms: int) -> None:
-    """Raise TransactionRefused for a transaction timeout that is out of bounds."""
-    if not 0 < timeout_ms <= max_timeout_ms:
-        raise TransactionRefused(
-            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"transaction timeout {timeout_ms} ms of {transactional_id!r} is not between 1 and "
-            f"{max_timeout_ms} ms (setting transaction.max.timeout.ms)",
-        )
 
 
 def new_instance(

@@ -16,11 +16,12 @@ from faircopy.partition.participant import NotLed, Participants
 from faircopy.storage.clock import Clock
 from faircopy.transactions import joint_decisions
 from faircopy.transactions.commits import Commits
-from faircopy.transactions.decisions import TransactionRefused, ensure_timeout
+from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.table import open_transactions
+from faircopy.transactions.timeout_limit import TimeoutLimit
 from faircopy.transactions.transaction import NewEntry, Transaction
 from faircopy.wire.error_codes import ErrorCode
 
@@ -44,7 +45,7 @@ class JointTransactions:
         commits: Commits,
         endings: Endings,
         clock: Clock,
-        max_timeout_ms: int,
+        timeout_limit: TimeoutLimit,
     ) -> None:
         self._journal_of = journal_of
         self._find_participant = find_participant
@@ -52,7 +53,7 @@ class JointTransactions:
         self._commits = commits
         self._endings = endings
         self._clock = clock
-        self._max_timeout_ms = max_timeout_ms
+        self._timeout_limit = timeout_limit
 
     async def join(self, membership: Membership, timeout_ms: int) -> Joined | None:
         """Make a member, once that is written; None if its key is committed already, so that it need not
@@ -60,7 +61,7 @@ class JointTransactions:
         """
         group, run, key, member = membership
         joint_decisions.ensure_named(group, run, key, member)
-        ensure_timeout(f"{group}/{member}", timeout_ms, self._max_timeout_ms)
+        self._timeout_limit.ensure(f"{group}/{member}", timeout_ms)
         home = self._journal_of(group)
         if await self._is_committed(home, group, run, key):
             return None

@@ -41,6 +41,7 @@ class Recovery:
         self._commits = commits
         self._endings = endings
         self._survival = survival
+        self.aborted: list[Transaction] = []
 
     def settle(self, journals: Sequence[MetadataJournal]) -> list[Commit]:
         """Settle all transactions in the journals, and return the commits that may be applied. The journals
@@ -71,8 +72,12 @@ class Recovery:
                 for participant in map(self._find_participant, transaction.participants):
                     participant.resume_transaction(transaction.id, transaction.transactional_id)
             case _:
-                self._endings.abort(home, transaction, NO_FENCE, untold=True)
+                self._abort(home, transaction)
         return None
+
+    def _abort(self, home: MetadataJournal, transaction: Transaction) -> None:
+        self.aborted += transaction.united
+        self._endings.abort(home, transaction, NO_FENCE, untold=True)
 
     def _goes_on(self, transaction: Transaction) -> bool:
         """Whether an open transaction has all of its drafts."""
@@ -89,7 +94,7 @@ class Recovery:
         promises = promises_of(self._find_participant, transaction)
         found = is_promised(promises.values(), is_proven=is_proven)
         if found is False and self._may_lack_drafts(promises):
-            self._endings.abort(home, transaction, NO_FENCE, untold=True)
+            self._abort(home, transaction)
             return None
         commit = self._commits.found(home, transaction, is_promised=bool(found))
         if found is False and Promise.UNKNOWN not in promises.values():

@@ -44,7 +44,7 @@ from tests.simulation.lying_disk import WITHIN_A_WRITE, LyingDisk
 from tests.simulation.lying_disk import Operation as DiskOperation
 from tests.simulation.machine import DIRECTORY, Machine
 from tests.simulation.network import Remote
-from tests.simulation.quiet import remembered_in_vain
+from tests.simulation.quiet import miscounted, remembered_in_vain
 from tests.simulation.run import MERGED_FILES, Complaints, listening
 from tests.simulation.tables import rows_of
 from tests.simulation.threads import slower_than_the_network
@@ -209,8 +209,10 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
                 return f"the broker did not start: {machine.failures}"
             if complaints.found:
                 return str(complaints.found)
-            if machine.broker is not None and (remembered := list(remembered_in_vain(machine.broker))):
-                return "; ".join(remembered)
+            if broker := machine.broker:
+                wrong = [*remembered_in_vain(broker), *miscounted(broker)]
+                if wrong:
+                    return "; ".join(wrong)
             asked = loop.now
             for name in PARTITIONS:
                 await a_consumer(machine, name).bound(name, LATEST)

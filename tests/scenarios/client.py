@@ -60,8 +60,8 @@ class Client:
             raise TransactionRefused(coordinator.refusal_of_draft(*identity), str(error)) from error
         coordinator.admit_draft(transaction, sent)
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        written = coordinator.once_written(transaction, done.set_result)
-        partition.append_draft(batch, check_produced(batch), records, transaction, written)
+        header = check_produced(batch)
+        coordinator.append_draft(partition, batch, header, records, transaction, done.set_result)
         self._sequences[word] += records
         await done
         return "sent"

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect
 from faircopy.errors import FaircopyError
+from faircopy.journal.draft_space import DraftSpace
 from faircopy.journal.entry import Kind
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.reading import Recovered
@@ -30,6 +31,7 @@ from tests.scenarios.words import participant_of
 METADATA = "J"
 PARTITIONS = ("t-0", "t-1", "t-2")
 MAX_TIMEOUT_MS = 900_000
+DRAFTS_MAX_BYTES = 500
 EXPIRATION_MS = 3_600_000
 
 
@@ -85,6 +87,7 @@ class ScriptedBroker:
         self._producer_ids = producer_ids
         self._partitions: dict[TopicIdPartition, Partition] = {}
         self.home = MetadataJournal(0, cast(Any, journals[METADATA]), cast(Any, None), cast(Any, None))
+        self._draft_space = DraftSpace(DRAFTS_MAX_BYTES)
         for name, log in logs.items():
             self._open(name, journals[name], log)
         epoch = journals[METADATA].leader_epoch
@@ -107,12 +110,14 @@ class ScriptedBroker:
 
     def _open(self, name: str, journal: ScriptedJournal, log: ScriptedLog) -> None:
         partition_id = participant_of(name)
+        journal.draft_space = self._draft_space
         partition = self._partitions[partition_id] = Partition(
             PartitionName("t", partition_id.partition), partition_id, cast(Any, journal), cast(Any, log),
             cast(Any, None), cast(Any, None),
         )  # fmt: skip
         for entry, payload in journal.entries:
             partition.recover_entry(Recovered(entry, memoryview(payload)))
+        partition.count_drafts()
 
     async def _next_producer_id(self) -> int:
         return self._producer_ids()

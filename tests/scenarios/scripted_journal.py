@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from faircopy.journal.draft_space import DraftSpace
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.journal.watermarks import Watermarks
 from faircopy.loop.waiting import tell
@@ -37,6 +38,7 @@ class ScriptedJournal:
     def __init__(self, tell: Callable[[Entry, bytes], None]) -> None:
         self.watermarks = Watermarks(is_synced_first=True)
         self.leader_epoch = 1
+        self.draft_space = DraftSpace()
         self.entries: list[Kept] = []
         self._tell = tell
         self._is_held = False

@@ -30,6 +30,7 @@ def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
         if checkpoints and home.bytes_since_checkpoint:
             yield f"journal {home.number} has no checkpoint"
     yield from remembered_in_vain(broker)
+    yield from miscounted(broker)
     for partition in broker.shards.partitions():
         for txid, known in partition.state.transactions.items():
             if known.is_undecided:
@@ -48,3 +49,14 @@ def remembered_in_vain(broker: Broker) -> Iterator[str]:
         for txid in partition.state.transactions:
             if txid.producer_id not in known:
                 yield f"{partition.name} remembers {txid}, whose transactional id is forgotten"
+
+
+def miscounted(broker: Broker) -> Iterator[str]:
+    """Drafts that are counted wrongly: clients would be refused for nothing, or would not be refused."""
+    partitions = broker.shards.partitions()
+    if any(partition.failure is not None for partition in partitions):
+        return
+    branches = [branch for partition in partitions for branch in partition.state.transactions.values()]
+    taken = sum(branch.size for branch in branches if branch.is_undecided)
+    if broker.draft_space.bytes != taken:
+        yield f"drafts of {taken} bytes are counted as {broker.draft_space.bytes}"

@@ -27,7 +27,6 @@ from faircopy.serving.parts import Parts
 from faircopy.serving.route import HotRoute
 from faircopy.transactions.connections import Sent
 from faircopy.transactions.coordinator import TransactionCoordinator
-from faircopy.transactions.decisions import TransactionRefused
 from faircopy.wire.batch import (
     BatchHeader,
     CorruptBatch,
@@ -314,9 +313,8 @@ class ProduceHandler:
 
         if header.is_transactional:
             coordinator, transaction = self._transaction(pending, partition, header)
-            safe_with_transaction = coordinator.once_written(transaction, safe)
             append = partial(
-                partition.append_draft, records, header, header.records, transaction, safe_with_transaction
+                coordinator.append_draft, partition, records, header, header.records, transaction, safe
             )
         else:
             partition.ensure_no_transaction(header.producer_id)
@@ -404,8 +402,8 @@ class ProduceHandler:
     def _transaction(
         self, pending: PendingProduce, partition: HostedPartition, header: BatchHeader
     ) -> tuple[TransactionCoordinator, TransactionId]:
-        """The open transaction that a draft belongs to, after its coordinator. Raises Refused for zombies and
-        late requests.
+        """The open transaction that a draft belongs to, after its coordinator. Raises Refused for zombies,
+        TransactionRefused for late requests.
         """
         transactional_id = pending.request.transactional_id or ""
         coordinator = self._shards.coordinator_of(transactional_id)
@@ -418,10 +416,7 @@ class ProduceHandler:
             raise Refused(coordinator.refusal_of_draft(transactional_id, *identity), str(error)) from error
         content = (partition.id, header.base_sequence)
         sent = Sent(pending.exchange.connection.number, pending.correlation_id, content)
-        try:
-            coordinator.admit_draft(transaction, sent)
-        except TransactionRefused as error:
-            raise Refused(error.code, str(error)) from error
+        coordinator.admit_draft(transaction, sent)
         return coordinator, transaction
 
 
