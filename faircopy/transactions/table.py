@@ -261,7 +261,10 @@ class TransactionTable:
 
     def _fold_joint_commit(self, entry: NewEntry, position: int) -> None:
         """One decision for the lead and all that are joined to it; it leaves all other attempts behind."""
+        is_led = entry.transaction != NO_TRANSACTION or not entry.payload["joined"]
+        invariant(is_led, "what is joined has a lead")
         decided = self.named(entry)
+        invariant(len({each.id for each in decided}) == len(decided), "a transaction is committed once")
         left = self.left_behind(entry)
         discarded = {each.id for each in open_transactions(left)}
         for transaction in decided:
