@@ -1,0 +1,148 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.serialization.SimpleStringSchema;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.configuration.CheckpointingOptions;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.ExternalizedCheckpointRetention;
+import org.apache.flink.configuration.JobManagerOptions;
+import org.apache.flink.configuration.MemorySize;
+import org.apache.flink.configuration.RestOptions;
+import org.apache.flink.configuration.RestartStrategyOptions;
+import org.apache.flink.configuration.StateRecoveryOptions;
+import org.apache.flink.configuration.TaskManagerOptions;
+import org.apache.flink.connector.base.DeliveryGuarantee;
+import org.apache.flink.connector.kafka.sink.KafkaRecordSerializationSchema;
+import org.apache.flink.connector.kafka.sink.KafkaSink;
+import org.apache.flink.connector.kafka.sink.TransactionNamingStrategy;
+import org.apache.flink.connector.kafka.source.KafkaSource;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.util.ParameterTool;
+
+/**
+ * Copies all records of the topic `from` to the topic `to`, each exactly once, in a Flink of its own.
+ *
+ * <p>It prints "running" once the job is submitted. A line on its standard input, the path of a directory, lets
+ * it stop the job with a savepoint there; then it prints "savepoint" and where that is, and ends.
+ */
+public final class CopyJob {
+    private CopyJob() {}
+
+    /** Ends with code 1 if the job fails more often than the option `failures` allows. */
+    public static void main(String[] arguments) {
+        try {
+            JobClient job = jobOf(ParameterTool.fromArgs(arguments)).executeAsync("copy");
+            say("running");
+            Thread commands = new Thread(() -> stopWhenAsked(job), "commands");
+            commands.setDaemon(true);
+            commands.start();
+            job.getJobExecutionResult().get();
+            commands.join();
+        } catch (Exception error) {
+            fail(error);
+        }
+    }
+
+    private static StreamExecutionEnvironment jobOf(ParameterTool options) {
+        StreamExecutionEnvironment flink =
+                StreamExecutionEnvironment.createLocalEnvironment(
+                        options.getInt("parallelism"), settingsOf(options));
+        flink.fromSource(source(options), WatermarkStrategy.noWatermarks(), "source")
+                .uid("source")
+                .map(value -> value + " copied")
+                .returns(Types.STRING)
+                .uid("map")
+                .sinkTo(sink(options))
+                .uid("sink");
+        return flink;
+    }
+
+    private static KafkaSource<String> source(ParameterTool options) {
+        return KafkaSource.<String>builder()
+                .setBootstrapServers(options.getRequired("broker"))
+                .setTopics(options.getRequired("from"))
+                .setGroupId("copy")
+                .setStartingOffsets(OffsetsInitializer.earliest())
+                .setValueOnlyDeserializer(new SimpleStringSchema())
+                .build();
+    }
+
+    private static KafkaSink<String> sink(ParameterTool options) {
+        return KafkaSink.<String>builder()
+                .setBootstrapServers(options.getRequired("broker"))
+                .setRecordSerializer(
+                        KafkaRecordSerializationSchema.builder()
+                                .setTopic(options.getRequired("to"))
+                                .setValueSerializationSchema(new SimpleStringSchema())
+                                .build())
+                .setDeliveryGuarantee(DeliveryGuarantee.EXACTLY_ONCE)
+                .setTransactionalIdPrefix("copy")
+                .setTransactionNamingStrategy(
+                        TransactionNamingStrategy.valueOf(options.getRequired("naming")))
+                .build();
+    }
+
+    private static Configuration settingsOf(ParameterTool options) {
+        Configuration settings = new Configuration();
+        settings.set(
+                CheckpointingOptions.CHECKPOINTING_INTERVAL,
+                Duration.ofMillis(options.getLong("checkpoint-ms")));
+        settings.set(CheckpointingOptions.CHECKPOINT_STORAGE, "filesystem");
+        settings.set(CheckpointingOptions.CHECKPOINTS_DIRECTORY, options.getRequired("checkpoints"));
+        settings.set(
+                CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION,
+                ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION);
+        if (options.has("restore")) {
+            settings.set(StateRecoveryOptions.SAVEPOINT_PATH, options.get("restore"));
+        }
+        settings.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
+        settings.set(
+                RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, options.getInt("failures"));
+        settings.set(
+                RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofMillis(200));
+        keepSmall(settings);
+        return settings;
+    }
+
+    /** Little memory, and loopback only. */
+    private static void keepSmall(Configuration settings) {
+        settings.set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MemorySize.ofMebiBytes(8));
+        settings.set(TaskManagerOptions.NETWORK_MEMORY_MIN, MemorySize.ofMebiBytes(16));
+        settings.set(TaskManagerOptions.NETWORK_MEMORY_MAX, MemorySize.ofMebiBytes(16));
+        settings.set(JobManagerOptions.BIND_HOST, "127.0.0.1");
+        settings.set(TaskManagerOptions.BIND_HOST, "127.0.0.1");
+        settings.set(RestOptions.ADDRESS, "127.0.0.1");
+        settings.set(RestOptions.BIND_ADDRESS, "127.0.0.1");
+        settings.set(RestOptions.BIND_PORT, "0");
+    }
+
+    private static void stopWhenAsked(JobClient job) {
+        try (BufferedReader commands = new BufferedReader(new InputStreamReader(System.in))) {
+            String directory = commands.readLine();
+            if (directory != null) {
+                boolean isForGood = false; // true would tell the operators that the input has ended
+                say("savepoint "
+                        + job.stopWithSavepoint(isForGood, directory, SavepointFormatType.CANONICAL).get());
+            }
+        } catch (Exception error) {
+            fail(error);
+        }
+    }
+
+    /** Flink's threads would keep the process alive. */
+    private static void fail(Exception error) {
+        error.printStackTrace();
+        System.exit(1);
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+}
