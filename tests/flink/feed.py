@@ -9,9 +9,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.flink.job import FlinkJob
 
-AHEAD = 500
+AHEAD = 1500
 """So many messages the job may have before it, in its transactions, or committed and not seen yet."""
 STEP = 50
+"""So many messages are written at a time, rather than all that the last commit allows."""
 PATIENCE_SECONDS = 240.0
 """After so long without a new message in the output, the job is taken to hang."""
 CALL_SECONDS = 60.0  # of one call: it survives a restart of the broker on a busy machine
@@ -43,7 +44,7 @@ class Feed:
     def _until(self, is_reached: Callable[[], bool], messages: int) -> None:
         grown = time.monotonic()
         while not is_reached():
-            self._write(min(self.visible + AHEAD, messages))
+            self._write(min(self.written + STEP, self.visible + AHEAD, messages))
             before, self.visible = self.visible, self._look()
             if self.visible > before:
                 grown = time.monotonic()
@@ -54,14 +55,13 @@ class Feed:
             time.sleep(LOOK_SECONDS)
 
     def _write(self, messages: int) -> None:
-        """Have so many messages in the source, as soon as that is a step."""
-        if messages < self.written + STEP:
-            return
+        """Have so many messages in the source."""
         for number in range(self.written, messages):
-            self._producer.produce(self._job.source, b"%d" % number)
+            partition = number % len(self._targets)  # each of the job's tasks has work
+            self._producer.produce(self._job.source, b"%d" % number, partition=partition)
         left = self._producer.flush(CALL_SECONDS)
         assert left == 0, f"the broker did not take {left} messages within {CALL_SECONDS} s"
-        self.written = messages
+        self.written = max(self.written, messages)
 
     def _look(self) -> int:
         return sum(self._end(each) for each in self._targets)

@@ -12,6 +12,7 @@ from tests.flink.installed import PROGRAM, Installed
 
 PARALLELISM = 2
 CHECKPOINT_MS = 250
+PAUSE_MS = 80
 FAILURES_MAX = 100
 """So often the job may fail and go on within one process. One that can't go on ends sooner than its test."""
 STOP_SECONDS = 120.0
@@ -35,6 +36,7 @@ class FlinkJob:
             "naming": naming,
             "checkpoints": self._checkpoints.as_uri(),
             "checkpoint-ms": str(CHECKPOINT_MS),
+            "pause-ms": str(PAUSE_MS),
             "parallelism": str(PARALLELISM),
             "failures": str(FAILURES_MAX),
         }

@@ -4,7 +4,6 @@ import java.time.Duration;
 
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.serialization.SimpleStringSchema;
-import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.configuration.CheckpointingOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.ExternalizedCheckpointRetention;
@@ -55,8 +54,7 @@ public final class CopyJob {
                         options.getInt("parallelism"), settingsOf(options));
         flink.fromSource(source(options), WatermarkStrategy.noWatermarks(), "source")
                 .uid("source")
-                .map(value -> value + " copied")
-                .returns(Types.STRING)
+                .map(new SlowMap(options.getLong("pause-ms")))
                 .uid("map")
                 .sinkTo(sink(options))
                 .uid("sink");
