@@ -22,3 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Flink, and the program compiled for it."""
     return needed(lambda: compiled(tmp_path_factory.mktemp("classes")))
+
+
+@pytest.fixture(params=["INCREMENTING", "POOLING"])
+def naming(request: pytest.FixtureRequest) -> str:
+    """How Flink names its transactions: by new ids for ever, or by those that are free."""
+    return str(request.param)

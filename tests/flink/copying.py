@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from faircopy.api.list_transactions import SCHEMA as LIST_TRANSACTIONS
+from faircopy.client.connection import BrokerConnection
 from tests.broker_process import BrokerProcess
 from tests.clients.talk import create_topic
 from tests.crash.test_kill import PARTITIONS, read_all
@@ -40,13 +42,20 @@ class Copying:
         self.feed.until_visible(messages)
 
     def check(self) -> None:
-        """Stop the job, and see that each message was copied once, whoever reads."""
+        """Stop the job, and see that each message was copied once, whoever reads, and nothing is open."""
         self.job.stop_with_savepoint()
         with a_finding_if_not():
+            assert self._open_transactions() == []
             for isolation in ("read_committed", "read_uncommitted"):
                 ensure_each_once(self._read("from", isolation), self.feed.written, "")
                 ensure_each_once(self._read("to", isolation), self.feed.written, " copied")
         self.broker.ensure_no_traceback()
+
+    def _open_transactions(self) -> list[str]:
+        with BrokerConnection(self.broker.address) as connection:
+            asked = {"state_filters": ["Ongoing"], "producer_id_filters": []}
+            answer = connection.ask(LIST_TRANSACTIONS, 0, asked)
+        return [each.transactional_id for each in answer.transaction_states]
 
     def _read(self, topic: str, isolation: str) -> list[bytes]:
         partitions = read_all(self.broker.address, topic, isolation)

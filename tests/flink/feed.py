@@ -11,7 +11,7 @@ from tests.flink.job import FlinkJob
 
 AHEAD = 1500
 """So many messages the job may have before it, in its transactions, or committed and not seen yet."""
-STEP = 50
+STEP = 100
 """So many messages are written at a time, rather than all that the last commit allows."""
 PATIENCE_SECONDS = 240.0
 """After so long without a new message in the output, the job is taken to hang."""
@@ -50,7 +50,7 @@ class Feed:
                 grown = time.monotonic()
             self._job.ensure_it_runs()
             assert time.monotonic() < grown + PATIENCE_SECONDS, (
-                f"{self.visible} of {self.written} messages are visible, and no more come; {self._job.end_of_log}"
+                f"{self.visible} of {self.written} messages are visible, no more come; {self._job.end_of_log}"
             )
             time.sleep(LOOK_SECONDS)
 

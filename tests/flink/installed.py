@@ -38,7 +38,15 @@ def compiled(classes: Path) -> Installed:
     installed = Installed(java(), FLINK.find(), classes)
     jars = ":".join(map(str, sorted(installed.jars.glob("*.jar"))))  # the compiler knows no *
     command = [str(installed.java), "-cp", f"{installed.jars}/*", COMPILER, "-source", RELEASE]
-    command += ["-target", RELEASE, "-classpath", jars, "-d", str(classes), *map(str, sorted(JAVA.glob("*.java")))]
+    command += [
+        "-target",
+        RELEASE,
+        "-classpath",
+        jars,
+        "-d",
+        str(classes),
+        *map(str, sorted(JAVA.glob("*.java"))),
+    ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
     if run.returncode:
         raise RuntimeError(f"{PROGRAM} can't be compiled:\n{run.stdout}{run.stderr}")

@@ -58,9 +58,7 @@ class FlinkJob:
         command = [str(self._installed.java), *SMALL, "-cp", self._installed.class_path, PROGRAM]
         command += [word for name, value in options.items() for word in (f"--{name}", value)]
         with self._log_path.open("a") as log:
-            self._process = start_child(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
-            )
+            self._process = start_child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         self._expect("running")
 
     def restart(self) -> None:

@@ -1,28 +1,14 @@
-"""The job, the broker, or both are killed with -9 while Flink copies: each message is there, and once."""
+"""The job or the broker is killed with -9 while Flink copies: each message is there, and once."""
 
 from __future__ import annotations
 
-import random
-import time
 from pathlib import Path
 
-import pytest
-
-from tests.flink.copying import Copying, copying
+from tests.flink.copying import copying
 from tests.flink.installed import Installed
-from tests.seeds import seed_for
 
 KILLS_OF_JOB = 5
 KILLS_OF_BROKER = 8
-KILLS_OF_BOTH = 5
-RECOVERY_SECONDS = 2.0
-"""About so long the job aborts and commits what it finds after a restart."""
-
-
-@pytest.fixture(params=["INCREMENTING", "POOLING"])
-def naming(request: pytest.FixtureRequest) -> str:
-    """How Flink names its transactions: by new ids for ever, or by those that are free."""
-    return str(request.param)
 
 
 def test_the_job_is_killed(flink: Installed, tmp_path: Path, naming: str) -> None:
@@ -38,24 +24,3 @@ def test_the_broker_is_killed(flink: Installed, tmp_path: Path, naming: str) -> 
         work.disturbed(KILLS_OF_BROKER, work.broker.restart)
         work.check()
         assert work.transactions_gone_on > 0
-
-
-def test_both_are_killed(flink: Installed, tmp_path: Path, naming: str) -> None:
-    """The broker is away when the job comes back, or goes while the job commits and aborts."""
-    chance = random.Random(seed_for("Flink and its broker are killed"))
-    with copying(flink, tmp_path, naming) as work:
-        work.disturbed(KILLS_OF_BOTH, lambda: kill_both(work, chance))
-        work.check()
-        assert work.transactions_gone_on > 0
-
-
-def kill_both(work: Copying, chance: random.Random) -> None:
-    """Kill the broker before, or after the job was started again."""
-    if chance.random() < 0.5:
-        work.broker.kill()
-        work.job.restart()
-        work.broker.start()
-    else:
-        work.job.restart()
-        time.sleep(chance.uniform(0, RECOVERY_SECONDS))  # no matter how long: this only varies the moment
-        work.broker.restart()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.flink.copying import MESSAGES, copying
+from tests.flink.copying import copying
 from tests.flink.installed import Installed
 
+MESSAGES = 4_000
 
-@pytest.mark.parametrize("naming", ["INCREMENTING", "POOLING"])
+
 def test_a_job_goes_on_from_its_savepoint(flink: Installed, tmp_path: Path, naming: str) -> None:
     with copying(flink, tmp_path, naming) as work:
         work.feed.until_visible(MESSAGES // 2)
