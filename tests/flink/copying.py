@@ -21,6 +21,7 @@ from tests.flink.job import CHECKPOINT_MS, FlinkJob
 from tests.seeds import seed_for
 
 MESSAGES = 12_000
+SHOWN = 10
 # Flink's sink asks for a timeout of an hour.
 SETTINGS = ("transaction.max.timeout.ms=604800000", "plain.enabled=false")
 
@@ -71,9 +72,13 @@ def ensure_each_once(values: Sequence[bytes], messages: int, suffix: str) -> Non
     """Raise AssertionError unless they are the first numbers, each once, in any order."""
     times = Counter(values)
     expected = {f"{number}{suffix}".encode() for number in range(messages)}
-    missing, more = sorted(expected - times.keys()), sorted(times.keys() - expected)
-    twice = sorted(value for value, count in times.items() if count > 1)
-    assert (missing, more, twice) == ([], [], [])
+    wrong = {
+        "missing": expected - times.keys(),
+        "nobody's": times.keys() - expected,
+        "repeated": {value for value, count in times.items() if count > 1},
+    }
+    said = [f"{len(found)} {name}: {sorted(found)[:SHOWN]}" for name, found in wrong.items() if found]
+    assert not said, "; ".join(said)
 
 
 @contextmanager
