@@ -311,7 +311,7 @@ RULES = {*(f"P{number}" for number in PROMISES), *INVARIANTS}
 
 
 def test_rules_are_numbered_without_gaps() -> None:
-    assert [f"P{number}" for number in PROMISES] == [f"P{number}" for number in range(1, 9)]
+    assert [f"P{number}" for number in PROMISES] == [f"P{number}" for number in range(1, 10)]
     assert [f"I{number}" for number in range(1, 11)] == INVARIANTS
 
 
