@@ -50,6 +50,7 @@ CHECK = Job(
         "tests/proof/test_results.py",
         "tests/soak/test_record.py",
         "tests/backup/test_backup.py",
+        "tests/flink/test_page.py",
         "tests/client_library/test_outgoing.py",
         "tests/client_library/test_protocol.py",
         "tests/client_library/test_whole_batches.py",

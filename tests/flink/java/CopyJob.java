@@ -27,8 +27,9 @@ import org.apache.flink.util.ParameterTool;
 /**
  * Copies all records of the topic `from` to the topic `to`, each exactly once, in a Flink of its own.
  *
- * <p>It prints "running" once the job is submitted. A line on its standard input, the path of a directory, lets
- * it stop the job with a savepoint there; then it prints "savepoint" and where that is, and ends.
+ * <p>It prints "running" once the job is submitted. A line on its standard input, the path of a
+ * directory, lets it stop the job with a savepoint there; then it prints "savepoint" and where that is, and
+ * ends.
  */
 public final class CopyJob {
     private CopyJob() {}
@@ -52,37 +53,43 @@ public final class CopyJob {
         StreamExecutionEnvironment flink =
                 StreamExecutionEnvironment.createLocalEnvironment(
                         options.getInt("parallelism"), settingsOf(options));
-        flink.fromSource(source(options), WatermarkStrategy.noWatermarks(), "source")
+        String broker = options.getRequired("broker");
+        TransactionNamingStrategy naming =
+                TransactionNamingStrategy.valueOf(options.getRequired("naming"));
+        flink.fromSource(
+                        source(broker, options.getRequired("from")),
+                        WatermarkStrategy.noWatermarks(),
+                        "source")
                 .uid("source")
                 .map(new SlowMap(options.getLong("pause-ms")))
                 .uid("map")
-                .sinkTo(sink(options))
+                .sinkTo(sink(broker, options.getRequired("to"), naming))
                 .uid("sink");
         return flink;
     }
 
-    private static KafkaSource<String> source(ParameterTool options) {
+    private static KafkaSource<String> source(String broker, String topic) {
         return KafkaSource.<String>builder()
-                .setBootstrapServers(options.getRequired("broker"))
-                .setTopics(options.getRequired("from"))
+                .setBootstrapServers(broker)
+                .setTopics(topic)
                 .setGroupId("copy")
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setValueOnlyDeserializer(new SimpleStringSchema())
                 .build();
     }
 
-    private static KafkaSink<String> sink(ParameterTool options) {
+    private static KafkaSink<String> sink(
+            String broker, String topic, TransactionNamingStrategy naming) {
         return KafkaSink.<String>builder()
-                .setBootstrapServers(options.getRequired("broker"))
+                .setBootstrapServers(broker)
                 .setRecordSerializer(
                         KafkaRecordSerializationSchema.builder()
-                                .setTopic(options.getRequired("to"))
+                                .setTopic(topic)
                                 .setValueSerializationSchema(new SimpleStringSchema())
                                 .build())
                 .setDeliveryGuarantee(DeliveryGuarantee.EXACTLY_ONCE)
                 .setTransactionalIdPrefix("copy")
-                .setTransactionNamingStrategy(
-                        TransactionNamingStrategy.valueOf(options.getRequired("naming")))
+                .setTransactionNamingStrategy(naming)
                 .build();
     }
 
