@@ -74,14 +74,27 @@ class FlinkJob:
 
     def stop_with_savepoint(self) -> str:
         """Have it commit all that it has read, and end. Returns where the savepoint is."""
-        assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(f"{self._savepoints.as_uri()}\n")
-        self._process.stdin.flush()
+        self._tell(self._savepoints.as_uri())
+        assert self._process is not None
         savepoint = self._expect("savepoint")
         code = self._process.wait(STOP_SECONDS)
         assert code == 0, f"the job ended with {code}; {self.end_of_log}"
         self._close()
         return savepoint
+
+    def fail(self) -> None:
+        """Have a task fail at its next record; the process runs on, and Flink starts the job again in it."""
+        self._tell("fail")
+
+    @property
+    def failures(self) -> int:
+        """How often Flink has started the job again within a process."""
+        return self.log.count("switched from state RUNNING to RESTARTING")
+
+    def _tell(self, command: str) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
 
     def ensure_it_runs(self) -> None:
         """Raise AssertionError if it has failed for good."""

@@ -1,4 +1,4 @@
-"""The job or the broker is killed with -9 while Flink copies: each message is there, and once."""
+"""Job or broker are killed with -9, or a task fails, while Flink copies: each message is there, and once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tests.flink.installed import Installed
 
 KILLS_OF_JOB = 5
 KILLS_OF_BROKER = 8
+FAILURES = 5
 
 
 def test_the_job_is_killed(flink: Installed, tmp_path: Path, naming: str) -> None:
@@ -19,8 +20,17 @@ def test_the_job_is_killed(flink: Installed, tmp_path: Path, naming: str) -> Non
 
 
 def test_the_broker_is_killed(flink: Installed, tmp_path: Path, naming: str) -> None:
-    """The job runs on: what it has flushed before its checkpoint can still be committed after it (P9)."""
+    """The job runs on, and no task fails: what was flushed before a checkpoint is committed after it (P9)."""
     with copying(flink, tmp_path, naming) as work:
         work.disturbed(KILLS_OF_BROKER, work.broker.restart)
         work.check()
         assert work.transactions_gone_on > 0
+        assert work.job.failures == 0
+
+
+def test_a_task_fails(flink: Installed, tmp_path: Path, naming: str) -> None:
+    """It goes on in the same process, where its producers of before may still be."""
+    with copying(flink, tmp_path, naming) as work:
+        work.disturbed(FAILURES, work.job.fail)
+        work.check()
+        assert work.job.failures > 0

@@ -27,9 +27,9 @@ import org.apache.flink.util.ParameterTool;
 /**
  * Copies all records of the topic `from` to the topic `to`, each exactly once, in a Flink of its own.
  *
- * <p>It prints "running" once the job is submitted. A line on its standard input, the path of a
- * directory, lets it stop the job with a savepoint there; then it prints "savepoint" and where that is, and
- * ends.
+ * <p>It prints "running" once the job is submitted. Its standard input takes commands: "fail" lets a task
+ * fail at its next record. Any other line is the path of a directory: the job is stopped with a savepoint
+ * there, "savepoint" and where that is are printed, and the process ends.
  */
 public final class CopyJob {
     private CopyJob() {}
@@ -39,7 +39,7 @@ public final class CopyJob {
         try {
             JobClient job = jobOf(ParameterTool.fromArgs(arguments)).executeAsync("copy");
             say("running");
-            Thread commands = new Thread(() -> stopWhenAsked(job), "commands");
+            Thread commands = new Thread(() -> obey(job), "commands");
             commands.setDaemon(true);
             commands.start();
             job.getJobExecutionResult().get();
@@ -127,13 +127,17 @@ public final class CopyJob {
         settings.set(RestOptions.BIND_PORT, "0");
     }
 
-    private static void stopWhenAsked(JobClient job) {
+    private static void obey(JobClient job) {
         try (BufferedReader commands = new BufferedReader(new InputStreamReader(System.in))) {
-            String directory = commands.readLine();
-            if (directory != null) {
+            String command = commands.readLine();
+            while ("fail".equals(command)) {
+                SlowMap.failOnce();
+                command = commands.readLine();
+            }
+            if (command != null) {
                 boolean isForGood = false; // true would tell the operators that the input has ended
                 say("savepoint "
-                        + job.stopWithSavepoint(isForGood, directory, SavepointFormatType.CANONICAL).get());
+                        + job.stopWithSavepoint(isForGood, command, SavepointFormatType.CANONICAL).get());
             }
         } catch (Exception error) {
             fail(error);

@@ -1,3 +1,5 @@
+import java.util.concurrent.atomic.AtomicBoolean;
+
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.runtime.state.FunctionInitializationContext;
 import org.apache.flink.runtime.state.FunctionSnapshotContext;
@@ -12,6 +14,7 @@ import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 final class SlowMap implements MapFunction<String, String>, CheckpointedFunction {
     private static final long serialVersionUID = 1;
     private static final int RECORDS = 100;
+    private static final AtomicBoolean FAILS = new AtomicBoolean(); // all tasks are in this process
 
     private final long pauseMs;
     private int records;
@@ -20,8 +23,16 @@ final class SlowMap implements MapFunction<String, String>, CheckpointedFunction
         this.pauseMs = pauseMs;
     }
 
+    /** Whichever task has the next record fails. */
+    static void failOnce() {
+        FAILS.set(true);
+    }
+
     @Override
     public String map(String value) throws InterruptedException {
+        if (FAILS.getAndSet(false)) {
+            throw new IllegalStateException("the test wants it");
+        }
         records++;
         if (records % RECORDS == 0) {
             Thread.sleep(pauseMs);
