@@ -47,7 +47,7 @@ proof: $(VENV)/.all-is-installed java fetch  ## For hours: new seeds, all crash 
 
 # Nothing is skipped in silence because a registry was away for a moment: the tests that need it say so.
 .PHONY: fetch
-fetch: $(VENV)/.all-is-installed java  ## Bring what tests need from registries: etcd, Kafka, TLC, jars of Spark
+fetch: $(VENV)/.all-is-installed java  ## Bring what tests need from registries: etcd, Kafka, Flink, TLC, jars of Spark
 	$(BIN)/python -m tests.fetch || echo "Not all could be fetched: the tests that need the rest say so"
 
 .PHONY: hooks

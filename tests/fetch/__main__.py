@@ -12,8 +12,9 @@ from bench.systems.kafka import KAFKA
 from tests.fetch.etcd import ETCD
 from tests.fetch.tlc import TLC
 from tests.fetch.tries import fetch_all
+from tests.flink.installed import FLINK
 
-DEPENDENCIES = {each.name: each for each in (KAFKA, KAFKA_TOOLS, TLC, ETCD)}
+DEPENDENCIES = {each.name: each for each in (KAFKA, KAFKA_TOOLS, FLINK, TLC, ETCD)}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -50,6 +50,7 @@ CHECK = Job(
         "tests/proof/test_results.py",
         "tests/soak/test_record.py",
         "tests/backup/test_backup.py",
+        "tests/flink/test_page.py",
         "tests/client_library/test_outgoing.py",
         "tests/client_library/test_protocol.py",
         "tests/client_library/test_whole_batches.py",
@@ -116,7 +117,20 @@ JOBS = (
         workers=2,
         distribution="loadfile",
     ),
+    Job(
+        "flink",
+        "Flink's source and sink, exactly once: it or the broker is killed",
+        ("tests/flink",),
+        workers=2,
+    ),
     Job("bench", "the benchmark, in small; Apache Kafka", ("tests/bench",)),
+    Job(
+        "flink-both",  # for minutes: a stage of the proof runs it
+        "Flink and the broker are killed",
+        ("tests/flink/test_both_killed.py",),
+        workers=2,
+        is_in_gate=False,
+    ),
     Job("quarantine", "tests that fail by accident", ("tests/quarantine",), is_in_gate=False),
 )
 BY_NAME = {job.name: job for job in JOBS}

@@ -56,6 +56,12 @@ STAGES = (
         "tests.fuzz --minutes 30 --found tests/found/fuzz",
         "--minutes 0.1 --target spark-log",
     ),
+    Stage(
+        "flink",
+        "Flink copies exactly once, while it, the broker, or both are killed",
+        "pytest -q -n 2 tests/flink",
+        "-q -n 0 tests/flink/test_savepoint.py -k POOLING",
+    ),
     Stage("quarantine", "tests that fail by accident", "tests.jobs quarantine", "quarantine"),
 )
 BY_NAME = {stage.name: stage for stage in STAGES}

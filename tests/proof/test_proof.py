@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fetch.needed import needed
+from tests.flink.installed import FLINK
 from tests.models.tlc import find_tlc
 from tests.proof import __main__ as proof
 from tests.proof.results import from_json
@@ -28,6 +29,8 @@ def logs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_stage_says_in_its_last_line_what_was_tried(name: str, tmp_path: Path) -> None:
     if name == "models":
         needed(find_tlc)
+    if name == "flink":
+        needed(FLINK.find)
     done = CliRunner().invoke(proof.main, [name, "--small", "--results", str(tmp_path)])
     assert done.exit_code == 0, done.output
     (result,) = from_json((tmp_path / "proof.json").read_text()).values()

@@ -1,0 +1,1 @@
+"""Apache Flink's KafkaSource and KafkaSink, exactly once, while the job and the broker are killed."""
