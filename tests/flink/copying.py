@@ -22,8 +22,7 @@ from tests.seeds import seed_for
 
 MESSAGES = 12_000
 SHOWN = 10
-# Flink's sink asks for a timeout of an hour.
-SETTINGS = ("transaction.max.timeout.ms=604800000", "plain.enabled=false")
+SETTINGS = ("plain.enabled=false",)
 
 
 class Copying:
