@@ -22,6 +22,7 @@ from faircopy.client import (
 )
 from tests.broker_process import BrokerProcess, eventually
 from tests.joint.asking import TOPIC
+from tests.power_loss import lose_power
 
 Seen = Callable[[], list[bytes]]
 Scenario = Callable[[BrokerProcess, Seen], Awaitable[None]]
@@ -112,12 +113,28 @@ async def test_one_process_has_many_transactions_open(own_broker: BrokerProcess,
 
 
 @asynchronous
-async def test_a_kill_between_writing_and_committing_aborts(own_broker: BrokerProcess, seen: Seen) -> None:
+async def test_a_kill_between_writing_and_committing_is_not_noticed(
+    own_broker: BrokerProcess, seen: Seen
+) -> None:
+    async with Client(own_broker.address) as client:
+        member = await join(client, "r", 0)
+        await member.send(TOPIC, b"before")
+        await member.flush()
+        await asyncio.to_thread(own_broker.restart)
+        await member.send(TOPIC, b"after")
+        await client.commit("job", run="r", key=0, members=[member])
+        assert sorted(seen()) == [b"after", b"before"]
+
+
+@asynchronous
+async def test_a_loss_of_power_between_writing_and_committing_aborts(
+    own_broker: BrokerProcess, seen: Seen
+) -> None:
     async with Client(own_broker.address) as client:
         member = await join(client, "r", 0)
         await member.send(TOPIC, b"lost")
         await member.flush()
-        await asyncio.to_thread(own_broker.restart)
+        await asyncio.to_thread(lose_power, own_broker)
         with pytest.raises(TransactionAborted, match="write it again"):
             await client.commit("job", run="r", key=0, members=[member])
         again = await join(client, "r", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 import threading
@@ -13,10 +12,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from faircopy.cluster.last_end import BOOT_KEY
-from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.storage.data_directory import UNCLEAN_MARK
-from faircopy.storage.state_store import StateStore
 from tests.broker_process import BrokerProcess
 from tests.clients.adapter import Client, ClientFailed
 from tests.clients.conftest import CLIENTS
@@ -29,6 +25,7 @@ from tests.crash.test_kill import (
     await_commits,
     check,
 )
+from tests.power_loss import lose_power
 from tests.rot.test_starts import add_misfit
 from tests.seeds import seed_for
 
@@ -182,20 +179,6 @@ def test_other_losses_abort_an_open_transaction(broker: BrokerProcess, topic: st
         producer.abort()
         commit_values(producer, (topic, 0), [b"after"])
         assert talk.values((topic, 0)) == [b"after"]
-
-
-def lose_power(broker: BrokerProcess) -> None:
-    """Restart a broker that is to believe that power was lost meanwhile."""
-    broker.kill()
-    asyncio.run(forget_boot(broker.data_directory / "state.lmdb"))
-    broker.start()
-
-
-async def forget_boot(path: Path) -> None:
-    """Let the broker think that the machine was started again."""
-    store = StateStore(path, asyncio.get_running_loop())
-    await LmdbStore(store).transact({}, {BOOT_KEY: b"another"})
-    store.close()
 
 
 class StubbornWriter(Writer):

@@ -1,0 +1,25 @@
+"""A loss of power, as a real broker sees it: the machine was started again, and it had not ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from faircopy.cluster.last_end import BOOT_KEY
+from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.storage.state_store import StateStore
+from tests.broker_process import BrokerProcess
+
+
+def lose_power(broker: BrokerProcess) -> None:
+    """Restart a broker that is to believe that power was lost meanwhile. Nothing of its files is."""
+    broker.kill()
+    asyncio.run(note_another_boot(broker.data_directory / "state.lmdb"))
+    broker.start()
+
+
+async def note_another_boot(path: Path) -> None:
+    """Let the next start find that the last one was on another start of the machine."""
+    store = StateStore(path, asyncio.get_running_loop())
+    await LmdbStore(store).transact({}, {BOOT_KEY: b"another"})
+    store.close()
