@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import random
@@ -42,8 +43,10 @@ def published(directory: Path, table: str) -> list[dict[str, Any]]:
     except NoTableError:
         return []
     for path in paths:
+        # pyarrow opens a path twice: a file may be replaced between its footer and its rows.
+        whole = io.BytesIO(path.read_bytes())
         rows += parquet.read_table(
-            path, columns=["value", "topic", "partition", "offset", "txid"]
+            whole, columns=["value", "topic", "partition", "offset", "txid"]
         ).to_pylist()
     return rows
 
