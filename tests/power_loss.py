@@ -14,8 +14,13 @@ from tests.broker_process import BrokerProcess
 def lose_power(broker: BrokerProcess) -> None:
     """Restart a broker that is to believe that power was lost meanwhile. Nothing of its files is."""
     broker.kill()
-    asyncio.run(note_another_boot(broker.data_directory / "state.lmdb"))
+    note_loss_of_power(broker)
     broker.start()
+
+
+def note_loss_of_power(broker: BrokerProcess) -> None:
+    """Let the next start of a broker that was killed believe that power was lost."""
+    asyncio.run(note_another_boot(broker.data_directory / "state.lmdb"))
 
 
 async def note_another_boot(path: Path) -> None:

@@ -48,7 +48,9 @@ class NoCoordinator(TransactionCoordinator):
         fenced: ErrorCode,
     ) -> None:
         for partition in partitions:
-            partition.open_transaction(TransactionId(producer_id, epoch, 0), transactional_id)
+            partition.open_transaction(
+                TransactionId(producer_id, epoch, 0), transactional_id, is_durable=False
+            )
 
     async def end(
         self,

@@ -103,7 +103,7 @@ class Broker:
         self.loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()
         self._background: list[asyncio.Task[None]] = []
-        self._last_end = LastEnd(is_clean=False, is_same_boot=False)
+        self._last_end = LastEnd(is_clean=False, is_same_boot=False, is_synced=False)
         self._first_retention = FirstCheck("all messages of all partitions")
 
     # -- starting --------------------------------------------------------------------------------------------
@@ -147,14 +147,15 @@ class Broker:
         self.incarnation = await raise_incarnation(self.cluster, begins_spans=self.directory.lacks_spans)
         await self._make_parts()
         survival = await self._recover()
-        if survival is Survival.SYNCED:
+        if survival.is_loss:
             # A loss may be forgotten only once its consequences are durable.
             for home in self.shards.metadata_journals():
                 await home.journal.durable()
         self.directory.mark_clean()
-        if survival is not Survival.WRITTEN:
+        is_synced = Durability(self.settings.durability) is Durability.FSYNC
+        if survival is not Survival.WRITTEN or is_synced is not self._last_end.is_synced:
             # Not earlier: if this start is cut short, the next one must find everything as it was.
-            await note_running(self.cluster, self.environment.boot_id())
+            await note_running(self.cluster, self.environment.boot_id(), is_synced=is_synced)
         self._make_front()
         await self.catalog.remove_leftovers()
         # A crash may have come after a topic was deleted and before its offsets were.
@@ -284,7 +285,7 @@ class Broker:
         folded = when_folded(self.shards.partitions(), homes)
         survival = self._survival()
         if self.directory.is_old:
-            if survival is Survival.SYNCED:
+            if survival.is_loss:
                 # Once it is upgraded, nothing else says that an older version wrote it.
                 await forget_last_end(self.cluster)
             self.directory.upgrade()
@@ -295,11 +296,12 @@ class Broker:
 
     def _survival(self) -> Survival:
         """What of the last life is still there, once all journals are folded."""
+        end = self._last_end
         # Before format 7, what a kill took may have been said already.
-        is_doubtful = self.directory.is_unclean or self._passed_over or self._last_end.lost_power
-        if is_doubtful or (self.directory.is_old and not self._last_end.is_clean):
-            return Survival.SYNCED
-        return Survival.EVERYTHING if self._last_end.is_clean else Survival.WRITTEN
+        is_unknown = self._passed_over or (self.directory.is_old and not end.is_clean)
+        if is_unknown or self.directory.is_unclean or end.lost_power:
+            return Survival.SYNCED if end.is_synced and not is_unknown else Survival.UNKNOWN
+        return Survival.EVERYTHING if end.is_clean else Survival.WRITTEN
 
     def _make_front(self) -> None:
         self.checkpoints = Checkpoints(self._checkpointed, self.space, self.clock)

@@ -128,6 +128,10 @@ _ROWS: Sequence[TopicConfig] = (
                 "how far ahead of the broker's clock a message may be", whole_number(0)),
     TopicConfig("message.timestamp.difference.max.ms", ConfigType.LONG, str(INT64_MAX),
                 "both of the above, as Kafka before 4 called them", whole_number(0)),
+    TopicConfig("transactional.ack", ConfigType.STRING, "written",
+                "what the ack of a message in an open transaction means; written: it survives a kill of the "
+                "broker; durable: with durability fsync, also a loss of power",
+                one_of("written", "durable")),
     TopicConfig("transactional.ack.offset", ConfigType.STRING, "none",
                 "offsets in the acks of transactional batches; expected: where they go if nobody else writes "
                 "first, and never lower", one_of("none", "expected")),

@@ -37,10 +37,16 @@ class Participant(Protocol):
     def ensure_writable(self) -> None:
         """Raise the error that keeps it from promising, if there is one."""
 
-    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
-        """Drafts of this producer belong to this transaction from now on."""
+    def open_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
+        """Drafts of this producer belong to this transaction from now on, and are acked when they are
+        fsynced (`is_durable`), or else when they are written.
+        """
 
-    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def resume_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         """An open transaction goes on after a crash. A promise that was not needed is taken back."""
 
     def close_transaction(self, transaction: TransactionId) -> None:
@@ -75,10 +81,14 @@ class Deleted:
     def ensure_writable(self) -> None:
         pass
 
-    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def open_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         pass
 
-    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def resume_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         pass
 
     def close_transaction(self, transaction: TransactionId) -> None:
@@ -113,10 +123,14 @@ class Leaderless:
     def ensure_writable(self) -> None:
         raise NotLed("a partition of this transaction has no leader now: try again")
 
-    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def open_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         pass
 
-    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def resume_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         pass
 
     def close_transaction(self, transaction: TransactionId) -> None:
@@ -152,10 +166,14 @@ class Failed:
     def ensure_writable(self) -> None:
         raise FaircopyError(f"{self._name}: {self._failure}")
 
-    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def open_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         pass
 
-    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def resume_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         pass
 
     def close_transaction(self, transaction: TransactionId) -> None:

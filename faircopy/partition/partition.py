@@ -63,14 +63,20 @@ class InTransaction(RejectedBatch):
 
 
 class Told(NamedTuple):
-    """The transaction that a producer has open here, as told by its coordinator."""
+    """The transaction that a producer has open here, as told by its coordinator. `is_durable`: its drafts are
+    acked when they are fsynced.
+    """
 
     transaction: TransactionId
     transactional_id: str
+    is_durable: bool
 
 
 class Partition:
-    """A partition that this broker leads. `State` is its fold."""
+    """A partition that this broker leads. `State` is its fold.
+
+    `acks_drafts_durably`: what transactions that begin here are told (`transactional.ack`).
+    """
 
     State: ClassVar[type[PartitionState]] = PartitionState
 
@@ -85,6 +91,7 @@ class Partition:
         self.sink = sink
         self.state = self.State()
         self.failure: FaircopyError | None = None
+        self.acks_drafts_durably = False
         self._checkpointing = Checkpointing(self.identity, journal, sink, store, disk)
         self._has_batches = has_batches
         self._told: dict[int, Told] = {}
@@ -240,13 +247,14 @@ class Partition:
         may_begin: bool = False,
     ) -> None:
         """Append a batch of an open transaction. Calls `done(expected base offset)` when it is written to the
-        file, before it is durable: PREPARED makes that safe. If it `may_begin` here, it need not be its
-        producer's first. Raises RejectedBatch, TooManyDrafts.
+        file, before it is durable: PREPARED makes that safe. With `transactional.ack=durable`, `done` waits
+        for the fsync. If it `may_begin` here, it need not be its producer's first. Raises RejectedBatch,
+        TooManyDrafts.
         """
         if header is not None:
             seen = self._producer(header, may_begin).find_duplicate(header)
             if seen is not None:
-                self.journal.when_written(lambda: done(seen.base_offset))
+                self._when_draft_is_safe(transaction, lambda: done(seen.base_offset))
                 return
         known = self.state.transactions.get(transaction)
         if known is not None and known.standing is not Standing.OPEN:
@@ -264,7 +272,15 @@ class Partition:
         )
         if self._has_batches:
             self.journal.keep_draft(entry, batch)
-        self.journal.when_written(lambda: done(expected_offset))
+        self._when_draft_is_safe(transaction, lambda: done(expected_offset))
+
+    def _when_draft_is_safe(self, transaction: TransactionId, done: Done) -> None:
+        """Call `done` when the drafts of a transaction may be acked."""
+        told = self._told.get(transaction.producer_id)
+        if told is not None and told.is_durable:
+            self.journal.when_durable(done)
+        else:
+            self.journal.when_written(done)
 
     def ensure_no_transaction(self, producer_id: int) -> None:
         """Raise InTransaction if this producer has a transaction open here."""
@@ -292,17 +308,23 @@ class Partition:
 
     # -- transactions ----------------------------------------------------------------------------------------
 
-    def open_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
-        """Accept the coordinator's word: drafts of this producer belong to this transaction from now on."""
-        self._told[transaction.producer_id] = Told(transaction, transactional_id)
+    def open_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
+        """Accept the coordinator's word: drafts of this producer belong to this transaction from now on. If
+        it `is_durable`, their acks wait for an fsync.
+        """
+        self._told[transaction.producer_id] = Told(transaction, transactional_id, is_durable)
 
-    def resume_transaction(self, transaction: TransactionId, transactional_id: str) -> None:
+    def resume_transaction(
+        self, transaction: TransactionId, transactional_id: str, *, is_durable: bool
+    ) -> None:
         """An open transaction goes on after a crash. If the crash took the decision to commit it, but not
         the promise here, that is taken back.
         """
         if self.standing(transaction) is Standing.PREPARED:
             self.journal.append(Kind.REOPEN, fold=self.state.fold_reopen, transaction=transaction)
-        self.open_transaction(transaction, transactional_id)
+        self.open_transaction(transaction, transactional_id, is_durable=is_durable)
 
     def close_transaction(self, transaction: TransactionId) -> None:
         """Accept no more drafts of a transaction."""

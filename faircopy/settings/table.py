@@ -111,14 +111,21 @@ class Settings:
     )
     retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)
 
+    transactional_ack: str = setting(
+        "written",
+        "what the ack of a message in an open transaction means, unless its topic has a transactional.ack of "
+        "its own. written: it survives a kill of the broker. durable: with durability fsync, it is fsynced, "
+        "and the transaction also goes on after a loss of power",
+        choices=("written", "durable"),
+    )
     transaction_max_timeout_ms: int = setting(
         604_800_000, "longest transaction timeout that a producer may ask for", least=1
     )
     transaction_drafts_max_bytes: int = setting(
-        16 << 30, "most bytes of messages that one open transaction may have", least=1
+        64 << 30, "most bytes of messages that one open transaction may have", least=1
     )
     drafts_max_bytes: int = setting(
-        64 << 30,
+        1 << 40,
         "most bytes of messages that all open transactions may have; at most half of the disk",
         least=1,
     )
@@ -184,6 +191,10 @@ class Settings:
         least=1_000,
     )
     plain_idle_ms: int = setting(30_000, "idle time after which the publisher's process is ended", least=100)
+
+    def acks_drafts_durably(self, transactional_ack: str) -> bool:
+        """Whether this value of transactional.ack makes acks of drafts wait for an fsync."""
+        return transactional_ack == "durable" and self.durability == "fsync"
 
 
 REMOVED = {

@@ -105,7 +105,11 @@ class Shard:
         return using.coordinator_type(
             self.journals, self._placement.metadata_journal_of, find_participant, using.producer_ids.next,
             self.epoch, using.ranks, using.clock, using.loop,
-            CoordinatorOptions(settings.transaction_max_timeout_ms, settings.transactional_id_expiration_ms),
+            CoordinatorOptions(
+                settings.transaction_max_timeout_ms,
+                settings.transactional_id_expiration_ms,
+                settings.acks_drafts_durably(settings.transactional_ack),
+            ),
             using.connections,
         )  # fmt: skip
 
@@ -154,8 +158,9 @@ class Shard:
 
     async def open(self) -> None:
         """Recover its own journals; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
-        disk = self._resources.disk
+        disk, settings = self._resources.disk, self._resources.settings
         await asyncio.gather(*(disk.run(journal.recover) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))
         for partition in self.offsets.partitions:
+            partition.acks_drafts_durably = settings.acks_drafts_durably(settings.transactional_ack)
             partition.count_drafts()

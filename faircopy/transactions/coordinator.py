@@ -51,10 +51,11 @@ TRY_AGAIN = {
 
 
 class CoordinatorOptions(NamedTuple):
-    """Limits, in milliseconds."""
+    """Limits, in milliseconds; and whether beginnings of transactions are fsynced before the ack."""
 
     max_timeout_ms: int
     transactional_id_expiration_ms: int
+    is_durable: bool = False
 
 
 class TransactionCoordinator:
@@ -98,7 +99,7 @@ class TransactionCoordinator:
         self._timeout_limit = TimeoutLimit(options.max_timeout_ms, clock)
         self.joint = JointTransactions(
             self.journal_of, find_participant, next_producer_id, self._commits, self._endings, clock,
-            self._timeout_limit,
+            self._timeout_limit, is_durable=options.is_durable,
         )  # fmt: skip
         self._connections = connections
         self._timeouts = Timeouts()
@@ -141,7 +142,10 @@ class TransactionCoordinator:
         home = self.journal_of(transactional_id)
         producer = home.table.producers.get(transactional_id)
         now_ms = self._clock.steady_ms()
-        entry = decisions.new_instance(producer, transactional_id, caller, fresh_id, timeout_ms, now_ms)
+        entry = decisions.new_instance(
+            producer, transactional_id, caller, fresh_id, timeout_ms, now_ms,
+            is_durable=self._options.is_durable,
+        )  # fmt: skip
         self._append_fence(home, producer, entry)
         return entry.transaction[:2]
 
@@ -181,9 +185,10 @@ class TransactionCoordinator:
     ) -> None:
         """Add partitions to the producer's transaction, and tell them its TxId. Raises TransactionRefused.
 
-        Returns once that is written. It need not be durable, as PREPARE_COMMIT lists the participants itself.
-        But what a crash of the process forgets must not be acked: the producer's next request would begin
-        another transaction, and its commit would be half of what it means to commit.
+        Returns once that is written. It need not be durable, as PREPARE_COMMIT lists the participants itself,
+        unless the transaction is to survive a loss of power. But what a crash of the process forgets must not
+        be acked: the producer's next request would begin another transaction, and its commit would be half of
+        what it means to commit.
         """
         home = self.journal_of(transactional_id)
         producer = decisions.newest_producer(home.table, transactional_id, producer_id, epoch, fenced)
@@ -192,27 +197,31 @@ class TransactionCoordinator:
         named = {partition.id: partition for partition in partitions}
         if not named:
             return
-        epochs = {partition_id: partition.journal.leader_epoch for partition_id, partition in named.items()}
-        transaction = self._append_added(home, producer, epochs)
+        transaction = self._append_added(home, producer, named)
+        is_durable = transaction.needs_durable
         self._may_have_begun.discard(transactional_id)
-        self._unwritten.note(home, transaction)
-        for partition in named.values():
-            partition.open_transaction(transaction, transactional_id)
-        await home.journal.written()
+        self._unwritten.note(home, transaction.id, is_durable=is_durable)
+        for each, partition in named.items():
+            partition.open_transaction(
+                transaction.id, transactional_id, is_durable=each in transaction.durable_in
+            )
+        await home.safe(is_durable=is_durable)
 
     def _append_added(
-        self, home: MetadataJournal, producer: Producer, epochs: Mapping[TopicIdPartition, int]
-    ) -> TransactionId:
-        """Append the partitions, and begin the transaction if need be. `epochs` are their leader epochs."""
+        self, home: MetadataJournal, producer: Producer, named: Mapping[TopicIdPartition, Partition]
+    ) -> Transaction:
+        """Append the partitions, and begin the transaction if need be."""
         is_new = producer.current is None
         number = self._numbers.take() if is_new else NOBODY
         now_ms = self._clock.steady_ms()
-        for entry in decisions.add(producer, epochs, number, now_ms):
+        epochs = {each: partition.journal.leader_epoch for each, partition in named.items()}
+        durable_in = [each for each, partition in named.items() if partition.acks_drafts_durably]
+        for entry in decisions.add(producer, epochs, number, now_ms, durable_in):
             home.append(entry)
         assert producer.current is not None
         if is_new:
             self._timeouts.note(producer.current)
-        return producer.current.id
+        return producer.current
 
     def _ensure_space(self, home: MetadataJournal, producer: Producer) -> None:
         """Raise TransactionRefused on a full disk: nothing is begun there."""
@@ -292,8 +301,8 @@ class TransactionCoordinator:
         fenced: ErrorCode,
     ) -> None:
         """Commit or abort the open transaction. A commit returns once it can't be lost (I5); an abort once it
-        survives a kill, and every participant has been told: drafts of the next transaction come behind that.
-        Raises TransactionRefused.
+        is as safe as the acks of its drafts, and every participant has been told: drafts of the next
+        transaction come behind that. Raises TransactionRefused.
         """
         home = self.journal_of(transactional_id)
         producer = decisions.newest_producer(home.table, transactional_id, producer_id, epoch, fenced)
@@ -306,14 +315,14 @@ class TransactionCoordinator:
         decided = decisions.end(producer, self._clock.steady_ms(), commit=commit)
         if producer.must_abort and decided is not None:
             home.append(decided)
-            await home.journal.written()
+            await home.safe(is_durable=producer.is_durable)
         elif transaction is None:
             await self._repeated_ack(home, producer)
         elif commit:
             await self._commits.start(home, transaction, decisions.prepare_commit(transaction))
         else:
             self._endings.abort(home, transaction, producer.epoch)
-            await home.journal.written()
+            await home.safe(is_durable=transaction.needs_durable)
 
     def _ensure_promises(self, home: MetadataJournal, transaction: Transaction) -> None:
         """Raise TransactionRefused if a participant can't promise. If one has failed, abort."""
@@ -354,11 +363,13 @@ class TransactionCoordinator:
                 f"whether the last transaction of {producer.transactional_id!r} is committed can't be known "
                 f"until a partition that takes part in it is repaired",
             )
-        for transaction in list(producer.ending):
-            ack = self._commits.ack_of(transaction)
+        ending = list(producer.ending.values())
+        for transaction in ending:
+            ack = self._commits.ack_of(transaction.id)
             if ack is not None:
                 await asyncio.shield(ack)
-        await home.journal.written()
+        needs_durable = producer.is_durable or any(each.needs_durable for each in ending)
+        await home.safe(is_durable=needs_durable)
 
     # -- upkeep ----------------------------------------------------------------------------------------------
 
@@ -408,8 +419,8 @@ class TransactionCoordinator:
         """Settle all transactions, once all journals are folded. Returns the commits that may be applied."""
         for home in self.journals:
             self._finished.recovered(home.table.producers.values())
-            if survival is Survival.SYNCED:
-                note_loss(home)
+            if survival.is_loss:
+                note_loss(home, is_all=survival is Survival.UNKNOWN)
             # Whether an earlier leader has refused a BEGIN, or lost it in a crash, can't be known here.
             self._may_have_begun.update(home.table.producers)
         recovery = Recovery(self._find_participant, self._commits, self._endings, survival)
@@ -429,8 +440,10 @@ class TransactionCoordinator:
         for home in self.journals:
             known = home.table.transactions.get(transaction)
             if known is not None and known.state is TransactionState.ONGOING:
-                home.append(decisions.added(transaction, {partition.id: partition.journal.leader_epoch}))
-                partition.resume_transaction(transaction, known.transactional_id)
+                is_durable = partition.acks_drafts_durably
+                epochs = {partition.id: partition.journal.leader_epoch}
+                home.append(decisions.added(transaction, epochs, [partition.id] if is_durable else ()))
+                partition.resume_transaction(transaction, known.transactional_id, is_durable=is_durable)
                 return True
         return False
 

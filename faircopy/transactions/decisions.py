@@ -5,7 +5,7 @@ Pure. Each function is given what the table knows, and changes nothing: appendin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import Kind, TransactionId
@@ -139,9 +139,12 @@ def new_instance(
     fresh_id: int,
     timeout_ms: int,
     now_ms: int,
+    *,
+    is_durable: bool = False,
 ) -> NewEntry:
     """The entry for InitProducerId, which fences the present instance. `fresh_id` is the producer id for a
-    transactional id that has none, or whose epochs are used up. Raises TransactionRefused.
+    transactional id that has none, or whose epochs are used up. If the instance `is_durable`, its
+    transactions are fsynced before it is told that they have begun. Raises TransactionRefused.
     """
     identity = (fresh_id, 0)
     ensure_no_member(producer, transactional_id)
@@ -152,7 +155,7 @@ def new_instance(
             identity = (producer.producer_id, epoch)
     # The answer may be lost, and then the same instance asks again.
     previous_epoch = caller[1] if caller[0] == identity[0] else NOBODY
-    return fence(transactional_id, *identity, timeout_ms, now_ms, previous_epoch)
+    return fence(transactional_id, *identity, timeout_ms, now_ms, previous_epoch, is_durable=is_durable)
 
 
 def fence(
@@ -162,11 +165,13 @@ def fence(
     timeout_ms: int,
     now_ms: int,
     previous_epoch: int = NOBODY,
+    *,
+    is_durable: bool = False,
 ) -> NewEntry:
     """The entry that gives a transactional id its next producer id and epoch, and aborts what is open."""
     payload = {
         "id": transactional_id, "timeout_ms": timeout_ms, "pardoned": previous_epoch, "at_ms": now_ms,
-        "told": False,
+        "told": False, "durable": is_durable,
     }  # fmt: skip
     return NewEntry(Kind.FENCE, TransactionId(producer_id, epoch, -1), payload)
 
@@ -177,18 +182,24 @@ def expire(producer: Producer, now_ms: int) -> NewEntry:
     """
     epoch = min(producer.epoch + 1, MAX_EPOCH + 1)
     return fence(
-        producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, now_ms, producer.epoch
-    )
+        producer.transactional_id, producer.producer_id, epoch, producer.timeout_ms, now_ms, producer.epoch,
+        is_durable=producer.is_durable,
+    )  # fmt: skip
 
 
 # -- an open transaction -------------------------------------------------------------------------------------
 
 
 def add(
-    producer: Producer, leader_epochs: Mapping[TopicIdPartition, int], number: int, now_ms: int
+    producer: Producer,
+    leader_epochs: Mapping[TopicIdPartition, int],
+    number: int,
+    now_ms: int,
+    durable_in: Collection[TopicIdPartition] = (),
 ) -> list[NewEntry]:
     """The entries that add partitions, each with its leader's epoch; the first ones begin transaction
-    `number`. A partition that takes part already keeps the epoch under which it was added first.
+    `number`. Those in `durable_in` ack drafts once they are fsynced. A partition that takes part already
+    stays as it was added first.
 
     Raises TransactionRefused.
     """
@@ -204,13 +215,20 @@ def add(
         transaction, known = producer.current.id, producer.current.epochs
     missing = {each: epoch for each, epoch in leader_epochs.items() if each not in known}
     if missing:
-        entries.append(added(transaction, missing))
+        entries.append(added(transaction, missing, durable_in))
     return entries
 
 
-def added(transaction: TransactionId, leader_epochs: Mapping[TopicIdPartition, int]) -> NewEntry:
-    """The entry that adds partitions to an open transaction, each with its leader's epoch."""
-    partitions = [[*partition, epoch] for partition, epoch in leader_epochs.items()]
+def added(
+    transaction: TransactionId,
+    leader_epochs: Mapping[TopicIdPartition, int],
+    durable_in: Collection[TopicIdPartition] = (),
+) -> NewEntry:
+    """The entry that adds partitions to an open transaction, each with its leader's epoch. See `add`."""
+    partitions = [
+        [*partition, epoch, True] if partition in durable_in else [*partition, epoch]
+        for partition, epoch in leader_epochs.items()
+    ]
     return NewEntry(Kind.ADD, transaction, {"partitions": partitions})
 
 
@@ -248,7 +266,10 @@ def _tell(producer: Producer, now_ms: int, *, commit: bool) -> NewEntry:
     if commit:
         ensure_told(producer)
     # From now on, another abort is a repetition of this one.
-    entry = fence(producer.transactional_id, *producer.identity, producer.timeout_ms, now_ms)
+    entry = fence(
+        producer.transactional_id, *producer.identity, producer.timeout_ms, now_ms,
+        is_durable=producer.is_durable,
+    )  # fmt: skip
     return entry._replace(payload=entry.payload | {"told": True})
 
 

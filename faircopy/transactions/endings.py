@@ -3,7 +3,7 @@
 An abort closes the transaction at once. But participants are told only once the decision is written, and
 whoever asked waits for that, too (`Journal.written`): what a kill may take must not have been said. Otherwise
 the transaction would go on after a restart, with drafts that are dropped already, or although its client was
-told that it is aborted (P9).
+told that it is aborted (P9). For a transaction that may go on after a loss of power, "written" is "fsynced".
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Endings:
         for each in participants:
             self._find_participant(each).close_transaction(transaction.id)
         self._unwritten.add(transaction.id)
-        home.journal.when_written(partial(self._written, home, transaction))
+        home.when_safe(partial(self._written, home, transaction), is_durable=transaction.needs_durable)
 
     def _written(self, home: MetadataJournal, transaction: Transaction) -> None:
         """The decision to abort survives a kill now."""

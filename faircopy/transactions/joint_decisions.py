@@ -67,9 +67,17 @@ def ensure_was_named(group: JointGroup, key: int, producer_ids: Iterable[int]) -
 
 
 def join(
-    table: TransactionTable, membership: Membership, producer_id: int, timeout_ms: int, now_ms: int
+    table: TransactionTable,
+    membership: Membership,
+    producer_id: int,
+    timeout_ms: int,
+    now_ms: int,
+    *,
+    is_durable: bool = False,
 ) -> NewEntry:
-    """The entry that makes a member. Raises TransactionRefused."""
+    """The entry that makes a member. If it `is_durable`, its transactions are fsynced before it is told that
+    they have begun. Raises TransactionRefused.
+    """
     ensure_run(table.groups.get(membership.group), membership.run)
     transactional_id = member_id(membership.group, producer_id)
     if transactional_id in table.producers:  # a client took it before such names were reserved
@@ -80,6 +88,7 @@ def join(
     payload = {
         "id": transactional_id, "timeout_ms": timeout_ms, "at_ms": now_ms,
         "group": membership.group, "run": membership.run, "key": membership.key, "member": membership.member,
+        "durable": is_durable,
     }  # fmt: skip
     return NewEntry(Kind.JOIN, TransactionId(producer_id, 0, -1), payload)
 

@@ -46,6 +46,8 @@ class JointTransactions:
         endings: Endings,
         clock: Clock,
         timeout_limit: TimeoutLimit,
+        *,
+        is_durable: bool,
     ) -> None:
         self._journal_of = journal_of
         self._find_participant = find_participant
@@ -54,10 +56,12 @@ class JointTransactions:
         self._endings = endings
         self._clock = clock
         self._timeout_limit = timeout_limit
+        self._is_durable = is_durable
 
     async def join(self, membership: Membership, timeout_ms: int) -> Joined | None:
-        """Make a member, once that is written; None if its key is committed already, so that it need not
-        write anything. A run that is new in the group fences the former one. Raises TransactionRefused.
+        """Make a member, once that is written, or fsynced if it must survive a loss of power; None if its key
+        is committed already, so that it need not write anything. A run that is new in the group fences the
+        former one. Raises TransactionRefused.
         """
         group, run, key, member = membership
         joint_decisions.ensure_named(group, run, key, member)
@@ -72,9 +76,11 @@ class JointTransactions:
         if await self._is_committed(home, group, run, key):
             return None
         now_ms = self._clock.steady_ms()
-        entry = joint_decisions.join(home.table, membership, producer_id, timeout_ms, now_ms)
+        entry = joint_decisions.join(
+            home.table, membership, producer_id, timeout_ms, now_ms, is_durable=self._is_durable
+        )
         self._append(home, entry)
-        await home.journal.written()
+        await home.safe(is_durable=self._is_durable)
         return Joined(entry.payload["id"], producer_id, 0)
 
     async def commit(self, group: str, run: str, key: int, producer_ids: list[int]) -> None:
@@ -102,15 +108,17 @@ class JointTransactions:
         await asyncio.shield(ack)
 
     async def abort(self, group: str, run: str, key: int) -> None:
-        """Abort what members have written for a key, or without one (NO_KEY). Returns once that survives a
-        kill. Raises TransactionRefused.
+        """Abort what members have written for a key, or without one (NO_KEY). Returns once that is as safe as
+        the acks of what they wrote. Raises TransactionRefused.
         """
         joint_decisions.ensure_named(group, run, key)
         home = self._journal_of(group)
-        for member in joint_decisions.aborted(home.table, group, run, key):
-            if member.current is not None:
-                self._endings.abort(home, member.current, member.epoch)
-        await home.journal.written()
+        members = joint_decisions.aborted(home.table, group, run, key)
+        needs_durable = any(member.is_durable for member in members)
+        for transaction in open_transactions(members):
+            needs_durable |= transaction.needs_durable
+            self._endings.abort(home, transaction, transaction.id.producer_epoch)
+        await home.safe(is_durable=needs_durable)
 
     async def forget(self, group: str) -> None:
         """Forget a group, and which of its keys are committed. Raises TransactionRefused if it is in use."""

@@ -1,7 +1,8 @@
 """Payloads of a metadata journal's entries: JSON objects, so that a person can read a dump.
 
     BEGIN           {"id": transactional id, "timeout_ms": n, "at_ms": steady clock}
-    ADD             {"partitions": [[topic id, partition, leader epoch], ...]}
+    ADD             {"partitions": [[topic id, partition, leader epoch], ...]}; where drafts are acked once
+                    they are fsynced, a row has a fourth element, true
     PREPARE_COMMIT  {"partitions": [[topic id, partition], ...]}
                     of a joint commit also {"group": joint group, "run": run, "key": key,
                      "members": [producer id of each member that the commit named, ...],
@@ -12,16 +13,20 @@
     COMMITTED, ABORTED   {}
     FENCE           {"id": transactional id, "timeout_ms": n, "pardoned": previous epoch or -1,
                      "at_ms": steady clock,
-                     "told": the instance stays, and knows that its last transaction is aborted}
+                     "told": the instance stays, and knows that its last transaction is aborted,
+                     "durable": its transactions are fsynced before it is told that they have begun}
                     The entry's TxId holds the new producer id and epoch. The entry also aborts what the
                     previous instance has open.
     FORGET          {"id": transactional id}, or {"group": joint group}
     JOIN            {"id": transactional id, "timeout_ms": n, "at_ms": steady clock,
-                     "group": joint group, "run": run, "key": key or -1, "member": its name}
+                     "group": joint group, "run": run, "key": key or -1, "member": its name,
+                     "durable": as in FENCE}
                     The entry's TxId holds the producer id and epoch. If the run is new in the group, the
                     entry also fences the former one.
-    UNCLEAN         {}  transactions of any producer may have been lost in a power failure
+    UNCLEAN         {"all": whether also what was fsynced may be lost}
+                    transactions of producers may have been lost in a power failure
 
+In entries of earlier versions, "durable" is missing, for false, and "all", for true.
 Topic ids are bytes, hexadecimal in JSON. Every entry's header has the TxId; in FENCE, FORGET and JOIN its
 number is -1, and UNCLEAN has none.
 """

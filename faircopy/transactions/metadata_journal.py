@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from faircopy.errors import DoesNotFold, InvariantViolation
@@ -50,6 +50,20 @@ class MetadataJournal:
             fold=lambda appended: self.table.fold(entry, appended.position),
             transaction=entry.transaction,
         )
+
+    def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
+        """Call back when all entries appended so far survive a kill, or, if `is_durable`, a loss of power."""
+        if is_durable:
+            self.journal.when_durable(callback)
+        else:
+            self.journal.when_written(callback)
+
+    async def safe(self, *, is_durable: bool) -> None:
+        """Wait until all entries appended so far survive a kill, or, if `is_durable`, a loss of power."""
+        if is_durable:
+            await self.journal.durable()
+        else:
+            await self.journal.written()
 
     # -- recovery --------------------------------------------------------------------------------------------
 
@@ -190,6 +204,7 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
         "timeout_ms": producer.timeout_ms,
         "pardoned_epoch": producer.previous_epoch,
         "must_abort": producer.must_abort,
+        "durable": producer.is_durable,
         "current": encode_transaction(producer.current) if producer.current else None,
         "ending": [encode_transaction(transaction) for transaction in producer.ending.values()],
         "last_phase": producer.last_state.value if producer.last_state else None,
@@ -203,6 +218,7 @@ def decode_producer(stored: dict[str, Any]) -> Producer:
     """The producer in this JSON."""
     producer = Producer(stored["id"], stored["producer"][0], stored["producer"][1], stored["timeout_ms"])
     producer.previous_epoch, producer.must_abort = stored["pardoned_epoch"], stored["must_abort"]
+    producer.is_durable = stored.get("durable", False)
     if stored["current"]:
         producer.current = decode_transaction(stored["current"], stored["id"])
     ending = [decode_transaction(transaction, stored["id"]) for transaction in stored["ending"]]
@@ -227,6 +243,8 @@ def encode_transaction(transaction: Transaction) -> dict[str, Any]:
         "prepared_position": transaction.prepared_position,
         "fence_epoch": transaction.fence_epoch,
         "joined": [each.id for each in transaction.joined],
+        "begins_durably": transaction.begins_durably,
+        "durable_in": [participant.listed for participant in transaction.durable_in],
     }
 
 
@@ -240,6 +258,10 @@ def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transac
         TopicIdPartition.read(topic_id, partition): leader_epoch
         for topic_id, partition, leader_epoch in stored["partitions"]
     }
+    transaction.begins_durably = stored.get("begins_durably", False)
+    transaction.durable_in = frozenset(
+        TopicIdPartition.read(*participant) for participant in stored.get("durable_in", ())
+    )
     transaction.prepared_position, transaction.fence_epoch = (
         stored["prepared_position"],
         stored["fence_epoch"],

@@ -9,8 +9,10 @@ is open, and aborts what may have lost drafts.
 |                | a participant can't tell                             | wait until it is repaired   |
 | PREPARE_ABORT  |                                                      | discard                     |
 | ONGOING        | everything, after an orderly stop                    | goes on                     |
-|                | what was written, and every participant is sound     | goes on (P9)                |
+|                | all its acked drafts, and participants are sound     | goes on (P9)                |
 |                | otherwise                                            | abort                       |
+
+Acked drafts survive a kill, and, if `Transaction.is_durable`, a loss of power.
 
 A participant that can't tell is not waited for if a later commit of the group is applied somewhere: they are
 applied in order, so that one proves the promises of all before it (`overtaken`).
@@ -69,11 +71,16 @@ class Recovery:
             case TransactionState.PREPARE_ABORT:
                 self._endings.discard(home, transaction)
             case TransactionState.ONGOING if self._goes_on(transaction):
-                for participant in map(self._find_participant, transaction.participants):
-                    participant.resume_transaction(transaction.id, transaction.transactional_id)
+                self._resume(transaction)
             case _:
                 self._abort(home, transaction)
         return None
+
+    def _resume(self, transaction: Transaction) -> None:
+        for each in transaction.participants:
+            self._find_participant(each).resume_transaction(
+                transaction.id, transaction.transactional_id, is_durable=each in transaction.durable_in
+            )
 
     def _abort(self, home: MetadataJournal, transaction: Transaction) -> None:
         self.aborted += transaction.united
@@ -81,8 +88,10 @@ class Recovery:
 
     def _goes_on(self, transaction: Transaction) -> bool:
         """Whether an open transaction has all of its drafts."""
-        if self._survival is not Survival.WRITTEN:
-            return self._survival is Survival.EVERYTHING
+        if self._survival is Survival.EVERYTHING:
+            return True
+        if not self._has_acked_drafts(transaction):
+            return False
         # Where it is discarded, an earlier start has aborted it, and was killed before that was written here.
         promises = promises_of(self._find_participant, transaction).values()
         return not {Promise.UNKNOWN, Promise.LOST}.intersection(promises)
@@ -93,7 +102,7 @@ class Recovery:
         """The commit, if every participant kept its promise."""
         promises = promises_of(self._find_participant, transaction)
         found = is_promised(promises.values(), is_proven=is_proven)
-        if found is False and self._may_lack_drafts(promises):
+        if found is False and self._may_lack_drafts(transaction, promises):
             self._abort(home, transaction)
             return None
         commit = self._commits.found(home, transaction, is_promised=bool(found))
@@ -101,8 +110,14 @@ class Recovery:
             self._commits.ask(commit, not_given(promises))
         return commit if found else None
 
-    def _may_lack_drafts(self, promises: Mapping[BranchId, Promise]) -> bool:
-        return self._survival is Survival.SYNCED or Promise.LOST in promises.values()
+    def _may_lack_drafts(self, transaction: Transaction, promises: Mapping[BranchId, Promise]) -> bool:
+        return not self._has_acked_drafts(transaction) or Promise.LOST in promises.values()
+
+    def _has_acked_drafts(self, transaction: Transaction) -> bool:
+        """Whether no crash took a draft that was acked, as far as its participants are sound."""
+        if self._survival is Survival.SYNCED:
+            return all(each.is_durable for each in transaction.united)
+        return not self._survival.is_loss
 
 
 def overtaken(find_participant: Participants, in_order: Sequence[Transaction]) -> set[TransactionId]:
@@ -151,7 +166,9 @@ def rank_of(find_participant: Participants, transaction: Transaction) -> int:
     return max(ranks, default=NO_RANK)
 
 
-def note_loss(home: MetadataJournal) -> None:
-    """Make every producer abort first: any transaction may have lost its BEGIN, and its drafts."""
+def note_loss(home: MetadataJournal, *, is_all: bool) -> None:
+    """Make producers abort first: a transaction may have lost its BEGIN, and its drafts. Unless it `is_all`,
+    those that have lost nothing go on (`table.is_safe`).
+    """
     if home.table.producers:
-        home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))
+        home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {"all": is_all}))

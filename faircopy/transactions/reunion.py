@@ -62,7 +62,11 @@ class Reunion:
             self._endings.discard_in(transaction, there)
         elif transaction.state is TransactionState.ONGOING:
             for each in there:
-                self._find_participant(each).open_transaction(transaction.id, transaction.transactional_id)
+                self._find_participant(each).open_transaction(
+                    transaction.id,
+                    transaction.transactional_id,
+                    is_durable=each in transaction.durable_in,
+                )
 
     def missed(self) -> list[Missed]:
         """What must be applied there. The caller puts that of all coordinators in order, by rank."""

@@ -11,3 +11,9 @@ class Survival(Enum):
     EVERYTHING = auto()  # the last life ended in order
     WRITTEN = auto()  # the process was killed: all that it had written to files
     SYNCED = auto()  # power was lost, a disk failed, or the files were moved: only what was fsynced
+    UNKNOWN = auto()  # the same, but nothing was fsynced before its ack; an older copy; or damage
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether something that was acked in an open transaction may be lost."""
+        return self in (Survival.SYNCED, Survival.UNKNOWN)

@@ -6,6 +6,7 @@ Running and recovering differ only in where the entries come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
@@ -18,6 +19,13 @@ from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, Tra
 def open_transactions(members: Iterable[Producer]) -> list[Transaction]:
     """The open transactions of some producers."""
     return [member.current for member in members if member.current is not None]
+
+
+def is_safe(producer: Producer) -> bool:
+    """Whether a loss of power takes nothing of what a producer was told: not its open transaction, and not
+    the beginning of a later one.
+    """
+    return producer.is_durable or (producer.current is not None and producer.current.is_durable)
 
 
 class TransactionTable:
@@ -88,7 +96,7 @@ class TransactionTable:
             case Kind.BEGIN:
                 self._fold_begin(entry)
             case Kind.UNCLEAN:
-                self._fold_unclean()
+                self._fold_unclean(is_all=entry.payload.get("all", True))
             case _:
                 self._fold_step(entry, position)
 
@@ -114,6 +122,7 @@ class TransactionTable:
             producer.must_abort = False
         self.producers[transactional_id].previous_epoch = entry.payload["pardoned"]
         self.producers[transactional_id].updated_ms = entry.payload["at_ms"]
+        self.producers[transactional_id].is_durable = entry.payload.get("durable", False)
         if entry.payload["told"]:
             self.producers[transactional_id].last_state = TransactionState.ABORTED
         self.changed.add(transactional_id)
@@ -149,10 +158,11 @@ class TransactionTable:
         producer = self.producers.get(transactional_id)
         invariant(producer is None or not producer.is_busy, "a busy id is not forgotten")
 
-    def _fold_unclean(self) -> None:
+    def _fold_unclean(self, *, is_all: bool) -> None:
         for producer in self.producers.values():
-            producer.must_abort = True
-        self.changed |= set(self.producers)
+            if is_all or not is_safe(producer):
+                producer.must_abort = True
+                self.changed.add(producer.transactional_id)
 
     def _fold_begin(self, entry: NewEntry) -> None:
         producer = self._known_producer(entry.payload["id"])
@@ -164,6 +174,7 @@ class TransactionTable:
             entry.transaction, producer.transactional_id, entry.payload["timeout_ms"], entry.payload["at_ms"]
         )
         transaction.state = state_after(None, entry.kind)
+        transaction.begins_durably = producer.is_durable
         producer.current = self.transactions[entry.transaction] = transaction
         self.changed.add(producer.transactional_id)
 
@@ -175,14 +186,20 @@ class TransactionTable:
         transaction.state = following
         match entry.kind:
             case Kind.ADD:
-                for topic_id, partition, leader_epoch in entry.payload["partitions"]:
-                    transaction.epochs[TopicIdPartition(topic_id, partition)] = leader_epoch
+                self._fold_add(transaction, entry.payload["partitions"])
             case Kind.PREPARE_COMMIT | Kind.PREPARE_ABORT:
                 self._fold_prepare(producer, transaction, entry, position)
             case Kind.COMMITTED | Kind.ABORTED:
                 for each in transaction.united:
                     self._fold_over(each, following)
                 self._fold_decided(transaction, is_committed=entry.kind is Kind.COMMITTED)
+
+    def _fold_add(self, transaction: Transaction, rows: Iterable[list[Any]]) -> None:
+        for topic_id, partition, leader_epoch, *is_durable in rows:
+            participant = TopicIdPartition(topic_id, partition)
+            transaction.epochs[participant] = leader_epoch
+            if is_durable:
+                transaction.durable_in |= {participant}
 
     def _known(self, transaction: TransactionId) -> Transaction:
         known = self.transactions.get(transaction)
@@ -233,6 +250,7 @@ class TransactionTable:
         producer = Producer(transactional_id, *entry.transaction[:2], timeout_ms)
         producer.membership = Membership(*(entry.payload[name] for name in Membership._fields))
         producer.updated_ms = entry.payload["at_ms"]
+        producer.is_durable = entry.payload.get("durable", False)
         self.producers[transactional_id] = producer
         group.members.add(transactional_id)
         self.changed.add(transactional_id)

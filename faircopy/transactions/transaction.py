@@ -12,6 +12,7 @@ from faircopy.transactions.metadata_entry import Payload
 from faircopy.transactions.state import TransactionState
 
 NOBODY = -1
+NO_PARTITIONS: frozenset[TopicIdPartition] = frozenset()
 MEMBER_PREFIX = "__member-"  # as Kafka marks names that are not for clients
 MAX_EPOCH = 32766  # as in Kafka, the last epoch is held back, so that a fence can always be one higher
 
@@ -29,9 +30,14 @@ class Transaction:
     `epochs` has the participants, each with its leader's epoch when it was added. `fence_epoch` is for the
     DISCARDs of an aborted transaction. Transactions that one decision commits together have a *lead*, which
     stands for all of them: it has the others in `joined`, and each of these has `lead`.
+
+    `durable_in` has the participants that ack its drafts once they are fsynced; `begins_durably` says whether
+    its producer `is_durable`.
     """
 
     __slots__ = (
+        "begins_durably",
+        "durable_in",
         "epochs",
         "fence_epoch",
         "id",
@@ -53,6 +59,8 @@ class Transaction:
         self.started_ms = started_ms
         self.state = TransactionState.ONGOING
         self.epochs: dict[TopicIdPartition, int] = {}
+        self.durable_in = NO_PARTITIONS
+        self.begins_durably = False
         self.prepared_position = -1
         self.fence_epoch = transaction.producer_epoch
         self.lead: TransactionId | None = None
@@ -62,6 +70,16 @@ class Transaction:
     def group(self) -> str:
         """The group of its transactional id, see `group_of`."""
         return group_of(self.transactional_id)
+
+    @property
+    def needs_durable(self) -> bool:
+        """Whether its entries must be fsynced before anybody is told of them: acked drafts rest on them."""
+        return self.begins_durably or bool(self.durable_in)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether everything that was acked in it survives a loss of power."""
+        return self.needs_durable and self.durable_in.issuperset(self.epochs)
 
     @property
     def deadline_ms(self) -> int:
@@ -96,6 +114,8 @@ class Producer:
     instance does not know. It must abort before anything else, or it could commit the rest as if it were the
     whole.
 
+    `is_durable`: the beginnings of its transactions are fsynced before it is told of them.
+
     `membership`: the joint group to which it belongs, if it was made by a join.
     """
 
@@ -103,6 +123,7 @@ class Producer:
         "current",
         "ending",
         "epoch",
+        "is_durable",
         "last_number",
         "last_state",
         "membership",
@@ -121,6 +142,7 @@ class Producer:
         self.timeout_ms = timeout_ms
         self.previous_epoch = NOBODY
         self.must_abort = False
+        self.is_durable = False
         self.current: Transaction | None = None
         self.ending: dict[TransactionId, Transaction] = {}
         self.last_state: TransactionState | None = None

@@ -5,36 +5,47 @@ sent, and commit half of what it means to.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
 from faircopy.partition.partition import Appended
 from faircopy.transactions.metadata_journal import MetadataJournal
 
 
+@dataclass(frozen=True, eq=False)
+class LastEntry:
+    """The last entry of a transaction that drafts must wait for, and whether until it is fsynced."""
+
+    home: MetadataJournal
+    is_durable: bool
+
+
 class UnwrittenTransactions:
-    """Which transactions have a BEGIN or an ADD that is not written yet."""
+    """Which transactions have a BEGIN or an ADD that is not written yet; or not fsynced, if acked drafts are
+    to survive a loss of power.
+    """
 
     def __init__(self) -> None:
-        self._positions: dict[TransactionId, tuple[MetadataJournal, int]] = {}
+        self._last: dict[TransactionId, LastEntry] = {}
 
-    def note(self, home: MetadataJournal, transaction: TransactionId) -> None:
+    def note(self, home: MetadataJournal, transaction: TransactionId, *, is_durable: bool) -> None:
         """Note that an entry of this transaction was just appended."""
-        self._positions[transaction] = (home, home.journal.watermarks.appended)
+        last = self._last[transaction] = LastEntry(home, is_durable)
 
-        def written() -> None:
-            _, position = self._positions.get(transaction, (home, -1))
-            if position <= home.journal.watermarks.written:
-                self._positions.pop(transaction, None)
+        def safe() -> None:
+            if self._last.get(transaction) is last:
+                del self._last[transaction]
 
-        home.journal.when_written(written)
+        home.when_safe(safe, is_durable=is_durable)
 
     def once_written(self, transaction: TransactionId, done: Appended) -> Appended:
         """What to call when a draft is safe, so that `done` is called once its transaction is safe too."""
-        unwritten = self._positions.get(transaction)
-        if unwritten is None:
+        last = self._last.get(transaction)
+        if last is None:
             return done
         both = Both(done)
-        unwritten[0].journal.when_written(both.one_is_safe)
+        last.home.when_safe(both.one_is_safe, is_durable=last.is_durable)
         return both.draft_is_safe
 
 

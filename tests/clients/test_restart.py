@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from faircopy.storage.data_directory import UNCLEAN_MARK
 from tests.broker_process import BrokerProcess
@@ -25,7 +32,7 @@ from tests.crash.test_kill import (
     await_commits,
     check,
 )
-from tests.power_loss import lose_power
+from tests.power_loss import lose_power, note_loss_of_power
 from tests.rot.test_starts import add_misfit
 from tests.seeds import seed_for
 
@@ -179,6 +186,137 @@ def test_other_losses_abort_an_open_transaction(broker: BrokerProcess, topic: st
         producer.abort()
         commit_values(producer, (topic, 0), [b"after"])
         assert talk.values((topic, 0)) == [b"after"]
+
+
+DURABLE = "transactional.ack=durable"
+
+
+@pytest.mark.parametrize("whose", ["the broker's", "the topic's"])
+def test_with_durable_acks_an_open_transaction_outlives_a_loss_of_power(
+    tmp_path: Path, client: Client, topic: str, whose: str
+) -> None:
+    """P9, by choice also then: what was acknowledged is there, and the producer goes on."""
+    is_brokers = whose == "the broker's"
+    with BrokerProcess(tmp_path, "plain.enabled=false", *([DURABLE] if is_brokers else [])) as broker:
+        create_topic(broker.address, topic, 2, **({} if is_brokers else {"transactional_ack": "durable"}))
+        with Talk(client, broker.address) as talk:
+            producer = talk.transactional(topic)
+            consumer = talk.consumer(group=topic)
+            producer.begin()
+            producer.send(topic, b"before", partition=0)
+            producer.flush()
+            if is_brokers:
+                producer.send_offsets(consumer, {(topic, 0): 7})
+            lose_power(broker)
+            producer.send(topic, b"after", partition=0)
+            producer.send(topic, b"added", partition=1)
+            producer.commit()
+            assert talk.values((topic, 0)) == [b"before", b"after"]
+            assert talk.values((topic, 1)) == [b"added"]
+            if is_brokers:
+                assert consumer.committed([(topic, 0)]) == {(topic, 0): 7}
+                lose_power(broker)
+                commit_values(producer, (topic, 0), [b"it was idle, and notices nothing"])
+        broker.ensure_no_traceback()
+
+
+def test_a_transaction_that_also_wrote_where_acks_are_not_durable_is_aborted(
+    broker: BrokerProcess, topic: str
+) -> None:
+    durable = f"{topic}-durable"
+    create_topic(broker.address, topic)
+    create_topic(broker.address, durable, transactional_ack="durable")
+    with Talk(CLIENTS[0], broker.address) as talk:
+        producer = talk.transactional(topic)
+        producer.begin()
+        producer.send(durable, b"safe", partition=0)
+        producer.send(topic, b"not safe", partition=0)
+        producer.flush()
+        lose_power(broker)
+        assert failure(producer.commit).code == TRANSACTION_ABORTABLE
+        producer.abort()
+        assert talk.values((topic, 0)) == talk.values((durable, 0)) == []
+
+
+def test_what_a_transaction_began_with_stays(broker: BrokerProcess, topic: str) -> None:
+    """If its topic is changed meanwhile, its acks mean what they meant before."""
+    create_topic(broker.address, topic, transactional_ack="durable")
+    with Talk(CLIENTS[0], broker.address) as talk:
+        producer = talk.transactional(topic)
+        producer.begin()
+        producer.send(topic, b"before", partition=0)
+        producer.flush()
+        set_config(broker.address, topic, "transactional.ack", "written")
+        producer.send(topic, b"after", partition=0)
+        producer.flush()
+        lose_power(broker)
+        producer.commit()
+        producer.begin()
+        producer.send(topic, b"of the next", partition=0)
+        producer.flush()
+        lose_power(broker)
+        assert failure(producer.commit).code == TRANSACTION_ABORTABLE
+        producer.abort()
+        assert talk.values((topic, 0)) == [b"before", b"after"]
+
+
+def set_config(address: str, topic: str, name: str, value: str) -> None:
+    """Change a setting of a topic."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": address})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(60)
+
+
+@pytest.mark.parametrize("case", ["durability=os", "entries are passed over", "a kill, then passed over"])
+def test_durable_acks_do_not_help_if_nothing_was_fsynced_or_more_is_lost(
+    tmp_path: Path, topic: str, case: str
+) -> None:
+    settings = ["durability=os"] if case == "durability=os" else []
+    with BrokerProcess(tmp_path, "plain.enabled=false", DURABLE, *settings) as broker:
+        create_topic(broker.address, topic)
+        with Talk(CLIENTS[0], broker.address) as talk:
+            producer = talk.transactional(topic)
+            producer.begin()
+            producer.send(topic, b"perhaps the first half", partition=0)
+            producer.flush()
+            if case == "durability=os":
+                lose_power(broker)
+            else:
+                broker.kill()
+                (journal,) = (broker.data_directory / "journal").glob(f"{topic}.*/0/*.journal")
+                add_misfit(journal)
+                broker.arguments = ("--repair",)
+                if case == "entries are passed over":
+                    note_loss_of_power(broker)
+                broker.start()
+            assert failure(producer.commit).code == TRANSACTION_ABORTABLE
+            producer.abort()
+            commit_values(producer, (topic, 0), [b"after"])
+            assert talk.values((topic, 0)) == [b"after"]
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_what_was_fsynced_is_known_from_the_last_life(tmp_path: Path, topic: str, durability: str) -> None:
+    """The broker was restarted with another durability, on the same start of the machine."""
+    other = {"os": "fsync", "fsync": "os"}[durability]
+    with BrokerProcess(tmp_path, "plain.enabled=false", DURABLE, f"durability={other}") as broker:
+        create_topic(broker.address, topic)
+        broker.settings = (*broker.settings[:-1], f"durability={durability}")
+        broker.restart()
+        with Talk(CLIENTS[0], broker.address) as talk:
+            producer = talk.transactional(topic)
+            producer.begin()
+            producer.send(topic, b"open", partition=0)
+            producer.flush()
+            lose_power(broker)
+            if durability == "os":
+                assert failure(producer.commit).code == TRANSACTION_ABORTABLE
+                producer.abort()
+            else:
+                producer.commit()
+            assert talk.values((topic, 0)) == ([] if durability == "os" else [b"open"])
 
 
 class StubbornWriter(Writer):

@@ -11,15 +11,17 @@ from faircopy.copier.producers import ProducerState
 from faircopy.journal.entry import NOWHERE, Kind
 from faircopy.journal.journal import Journal
 from faircopy.partition import partition
-from faircopy.transactions import decisions, order, settlement
+from faircopy.transactions import decisions, order, settlement, table, transaction
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.answers import Answers
 from faircopy.transactions.commits import Commits
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.endings import Endings
+from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
 from faircopy.transactions.table import TransactionTable
+from faircopy.transactions.unwritten import UnwrittenTransactions
 from tests.mutants.registry import mutant, replaced
 
 
@@ -272,7 +274,64 @@ def discard_what_an_open_transaction_does_not_list() -> Iterator[Any]:
 @mutant
 def abort_what_lacks_a_promise() -> Iterator[Any]:
     """P9: a commit is aborted after a kill if a promise is missing, although no draft is."""
-    with replaced(transaction_recovery.Recovery, "_may_lack_drafts", lambda self, promises: True):
+    with replaced(
+        transaction_recovery.Recovery, "_may_lack_drafts", lambda self, transaction, promises: True
+    ):
+        yield
+
+
+@mutant
+def ack_before_the_fsync() -> Iterator[Any]:
+    """P9: with durable acks, a draft is acked when it is written."""
+
+    def when_written(self: Any, transaction: Any, done: Any) -> None:
+        self.journal.when_written(done)
+
+    with replaced(partition.Partition, "_when_draft_is_safe", when_written):
+        yield
+
+
+@mutant
+def ack_a_beginning_before_the_fsync() -> Iterator[Any]:
+    """P9: with durable acks, drafts do not wait until their transaction is fsynced."""
+    real = UnwrittenTransactions.note
+
+    def note(self: Any, home: Any, transaction: Any, *, is_durable: bool) -> None:
+        real(self, home, transaction, is_durable=False)
+
+    with replaced(UnwrittenTransactions, "note", note):
+        yield
+
+
+@mutant
+def discard_before_the_fsync() -> Iterator[Any]:
+    """P9: participants of a durable transaction are told of an abort that a loss of power takes back."""
+
+    def when_written(self: Any, callback: Any, *, is_durable: bool) -> None:
+        self.journal.when_written(callback)
+
+    with replaced(MetadataJournal, "when_safe", when_written):
+        yield
+
+
+@mutant
+def go_on_although_some_acks_were_not_durable() -> Iterator[Any]:
+    """P9: after a loss of power, a transaction goes on if any of its partitions acks durably."""
+    with replaced(transaction.Transaction, "is_durable", transaction.Transaction.needs_durable):
+        yield
+
+
+@mutant
+def abort_what_is_durable() -> Iterator[Any]:
+    """P9: a loss of power aborts all open transactions, whatever their acks meant."""
+    with replaced(transaction_recovery.Recovery, "_has_acked_drafts", lambda self, transaction: False):
+        yield
+
+
+@mutant
+def make_durable_producers_abort() -> Iterator[Any]:
+    """P9: a loss of power makes producers abort that have lost nothing."""
+    with replaced(table, "is_safe", lambda producer: False):
         yield
 
 

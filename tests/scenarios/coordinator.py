@@ -14,6 +14,8 @@
     lose power                         likewise, and what was not durable is lost, too
     stop                               an orderly stop, and a start
     pass SECONDS                       time passes: transactions time out, idle ids are forgotten
+    ack durable [PARTITION ...]        an orderly stop, and a start with transactional.ack=durable for these
+                                       topics, or for the broker
     fail PARTITION                     it turns out to be damaged
     unlead PARTITION                   nobody leads it any more
     delete PARTITION                   its topic is deleted
@@ -60,6 +62,7 @@ class CoordinatorScript:
             name: ScriptedJournal(partial(self._appended, name)) for name in (METADATA, *PARTITIONS)
         }
         self._logs = {name: ScriptedLog(partial(self._tell, name), self._labels) for name in PARTITIONS}
+        self._acks_durably: tuple[str, ...] = ()
         self._broker = self._loop.run_until_complete(self._started())
 
     def close(self) -> None:
@@ -89,6 +92,9 @@ class CoordinatorScript:
             case ["lose", "power"]:
                 await self._start_anew(Survival.SYNCED)
             case ["stop"]:
+                await self._stop()
+            case ["ack", "durable", *names]:
+                self._acks_durably = tuple(names) or PARTITIONS
                 await self._stop()
             case ["pass", seconds]:
                 self._clock.now_ms += int(seconds) * 1000
@@ -166,7 +172,9 @@ class CoordinatorScript:
     # -- processes -------------------------------------------------------------------------------------------
 
     async def _started(self) -> ScriptedBroker:
-        return ScriptedBroker(self._journals, self._logs, self._clock, self._next_producer_id)
+        return ScriptedBroker(
+            self._journals, self._logs, self._clock, self._next_producer_id, self._acks_durably
+        )
 
     def _next_producer_id(self) -> int:
         self._last_producer_id += 1

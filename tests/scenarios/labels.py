@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from faircopy.copier.fold import DISCARD_PAYLOAD, FORGET_PAYLOAD
 from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
@@ -53,7 +55,8 @@ class Labels:
         match kind:
             case Kind.FENCE:
                 producer_id, epoch, _ = entry.transaction
-                return f"FENCE {told['id']}: producer {producer_id}, epoch {epoch}"
+                durable = ", durable" if told["durable"] else ""
+                return f"FENCE {told['id']}: producer {producer_id}, epoch {epoch}{durable}"
             case Kind.BEGIN:
                 return f"BEGIN {self.of(entry.transaction)} of {told['id']}"
             case Kind.FORGET:
@@ -64,8 +67,13 @@ class Labels:
                 return f"{kind.name} {self.of(entry.transaction)}{listed(told)}"
 
 
+def named_in(row: list[Any]) -> str:
+    """The partition in a row, and whether its drafts are acked once they are fsynced."""
+    return word_of(TopicIdPartition(*row[:2])) + (" (durable)" if row[3:] else "")
+
+
 def listed(payload: Payload) -> str:
     """The partitions in an entry, and what else it says."""
-    named = ", ".join(word_of(TopicIdPartition(*row[:2])) for row in payload.get("partitions", ()))
+    named = ", ".join(map(named_in, payload.get("partitions", ())))
     untold = ", its producer does not know" if payload.get("untold") else ""
     return f": {named}{untold}" if named else ""

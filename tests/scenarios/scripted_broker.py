@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 from faircopy.copier.fold import CopyBatch, CopyTransaction, Effect
@@ -75,7 +75,9 @@ class ScriptedLog:
 
 
 class ScriptedBroker:
-    """Folds what the journals hold. Call `settle` next."""
+    """Folds what the journals hold. Call `settle` next. `acks_durably` has the partitions whose drafts are
+    acked once they are fsynced; if it has all, the broker says so, else their topics do.
+    """
 
     def __init__(
         self,
@@ -83,6 +85,7 @@ class ScriptedBroker:
         logs: Mapping[str, ScriptedLog],
         clock: ScriptedClock,
         producer_ids: Callable[[], int],
+        acks_durably: Collection[str],
     ) -> None:
         self._producer_ids = producer_ids
         self._partitions: dict[TopicIdPartition, Partition] = {}
@@ -90,6 +93,7 @@ class ScriptedBroker:
         self._draft_space = DraftSpace(DRAFTS_MAX_BYTES)
         for name, log in logs.items():
             self._open(name, journals[name], log)
+            self.partition(name).acks_drafts_durably = name in acks_durably
         epoch = journals[METADATA].leader_epoch
         self.coordinator = TransactionCoordinator(
             {0: self.home},
@@ -100,7 +104,7 @@ class ScriptedBroker:
             Numbers(epoch),
             cast(Any, clock),
             asyncio.get_event_loop(),
-            CoordinatorOptions(MAX_TIMEOUT_MS, EXPIRATION_MS),
+            CoordinatorOptions(MAX_TIMEOUT_MS, EXPIRATION_MS, is_durable=set(acks_durably) == set(logs)),
             ProducerConnections(),
         )
         for entry, payload in journals[METADATA].entries:

@@ -390,7 +390,7 @@ def killed_once_upgraded(found: Found) -> None:
 async def note_this_boot(path: Path) -> None:
     """Let the broker know that the machine was not started again."""
     store = StateStore(path, asyncio.get_running_loop())
-    await note_running(LmdbStore(store), boot_id())
+    await note_running(LmdbStore(store), boot_id(), is_synced=True)
     store.close()
 
 

@@ -161,7 +161,7 @@ def test_a_draft_needs_an_open_transaction(tmp_path: Path) -> None:
         partition = bench.partition
         with pytest.raises(NoOpenTransaction):
             partition.open_transaction_of("a", 7, 0)
-        partition.open_transaction(T1, "a")
+        partition.open_transaction(T1, "a", is_durable=False)
         assert partition.open_transaction_of("a", 7, 0) == T1
         with pytest.raises(NoOpenTransaction):
             partition.open_transaction_of("a", 7, 1)
@@ -179,7 +179,7 @@ def test_a_promise_that_is_taken_back_is_given_again(tmp_path: Path) -> None:
         await bench.draft(T1, 0, b"before")
         await bench.prepare(T1)
         bench.restart()
-        bench.partition.resume_transaction(T1, "a")
+        bench.partition.resume_transaction(T1, "a", is_durable=False)
         assert bench.partition.standing(T1) is Standing.OPEN
         assert bench.partition.state.prepared == set()
         assert bench.partition.open_transaction_of("a", T1.producer_id, T1.producer_epoch) == T1
@@ -200,7 +200,7 @@ def test_what_is_open_goes_on_without_an_entry(tmp_path: Path) -> None:
         bench.restart()
         end = bench.journal.watermarks.appended
         for transaction in (T1, T2):
-            bench.partition.resume_transaction(transaction, "a")
+            bench.partition.resume_transaction(transaction, "a", is_durable=False)
         assert bench.journal.watermarks.appended == end
 
     run(tmp_path, test)
@@ -216,7 +216,7 @@ def test_a_transaction_that_has_ended_takes_no_drafts(tmp_path: Path, end: str) 
             await bench.prepare(T1)
         await getattr(bench, end)(T1)
         bench.restart()
-        bench.partition.open_transaction(T1, "a")
+        bench.partition.open_transaction(T1, "a", is_durable=False)
         appended = bench.journal.watermarks.appended
         with pytest.raises(NoOpenTransaction, match="takes no more batches"):
             await bench.draft(T1, 1, b"after")

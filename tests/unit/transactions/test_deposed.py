@@ -49,7 +49,10 @@ class StubHome:
 
     when_durable_without_sync = when_written = when_durable
 
-    async def written(self) -> None:
+    def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
+        callback()
+
+    async def safe(self, *, is_durable: bool) -> None:
         pass
 
 

@@ -64,6 +64,9 @@ class StubHome:
         self.table.fold(entry, self._position)
         self._position += 64
 
+    def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
+        callback()
+
 
 class StubPartition:
     def __init__(

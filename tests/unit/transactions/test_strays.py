@@ -52,6 +52,9 @@ class StubHome:
         self.table.fold(entry, self._position)
         self._position += 64
 
+    def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
+        callback()
+
 
 class StubPartition:
     """A partition with one open transaction."""
@@ -60,12 +63,15 @@ class StubPartition:
 
     def __init__(self, number: int) -> None:
         self.id = participant(number)
+        self.acks_drafts_durably = False
         self.state = self
         self.journal = SimpleNamespace(leader_epoch=1)
         self.resumed: list[TransactionId] = []
         self.transactions = {OPEN: Branch(Standing.OPEN, head=0, first=0, drafts=1)}
 
-    def resume_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
+    def resume_transaction(
+        self, transaction: TransactionId, _transactional_id: str, *, is_durable: bool
+    ) -> None:
         self.resumed.append(transaction)
 
     def close_transaction(self, transaction: TransactionId) -> None:
@@ -99,7 +105,7 @@ def test_a_partition_whose_add_was_lost(survival: Survival) -> None:
     )  # fmt: skip
     partitions = [cast(Partition, listed), cast(Partition, lost)]
     settle([coordinator], partitions, survival)
-    if survival is Survival.SYNCED:
+    if survival.is_loss:
         assert not lost.transactions and not listed.transactions
         return
     assert listed.resumed == lost.resumed == [OPEN]

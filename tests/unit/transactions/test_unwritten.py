@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +13,7 @@ import pytest
 from faircopy.copier.producers import UNKNOWN_OFFSET
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import JournalFull
+from faircopy.journal.group_commit import release
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.watermarks import Watermarks
 from faircopy.partition.participant import Participant
@@ -27,6 +29,8 @@ from faircopy.transactions.table import TransactionTable
 from faircopy.wire.error_codes import ErrorCode
 from tests.unit.transactions.names import participant
 
+Waiter = tuple[int, Callable[[], None]]
+
 
 class StubJournal:
     """A journal that writes when it is told to."""
@@ -34,27 +38,24 @@ class StubJournal:
     def __init__(self) -> None:
         self.watermarks = Watermarks(is_synced_first=True)
         self.is_full = False
-        self._waiting: list[tuple[int, Callable[[], None]]] = []
+        self._for_writes: deque[Waiter] = deque()
+        self._for_syncs: deque[Waiter] = deque()
 
     def ensure_space(self) -> None:
         if self.is_full:
             raise JournalFull("no space is left")
 
-    def when_written(self, callback: Callable[[], None]) -> None:
-        self._waiting.append((self.watermarks.appended, callback))
-
-    async def written(self) -> None:
-        done = asyncio.get_running_loop().create_future()
-        self.when_written(lambda: done.set_result(None))
-        await done
+    def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
+        waiting = self._for_syncs if is_durable else self._for_writes
+        waiting.append((self.watermarks.appended, callback))
 
     def write(self, up_to: int | None = None) -> None:
-        written = self.watermarks.appended if up_to is None else up_to
-        self.watermarks.note_written(written)
-        due = [callback for position, callback in self._waiting if position <= written]
-        self._waiting = [each for each in self._waiting if each[0] > written]
-        for callback in due:
-            callback()
+        self.watermarks.note_written(self.watermarks.appended if up_to is None else up_to)
+        release(self._for_writes, self.watermarks.written)
+
+    def sync(self) -> None:
+        self.watermarks.note_synced(self.watermarks.written)
+        release(self._for_syncs, self.watermarks.synced)
 
 
 class StubHome:
@@ -67,16 +68,27 @@ class StubHome:
         self.table.fold(entry, self.journal.watermarks.appended)
         self.journal.watermarks.appended += 64
 
+    def when_safe(self, callback: Callable[[], None], *, is_durable: bool) -> None:
+        self.journal.when_safe(callback, is_durable=is_durable)
+
+    async def safe(self, *, is_durable: bool) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self.when_safe(lambda: done.set_result(None), is_durable=is_durable)
+        await done
+
 
 class StubPartition:
     """A partition that remembers which transaction it was told."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, is_durable: bool = False) -> None:
         self.id = participant(number)
+        self.acks_drafts_durably = is_durable
         self.journal = SimpleNamespace(leader_epoch=1)
         self.told: TransactionId | None = None
 
-    def open_transaction(self, transaction: TransactionId, _transactional_id: str) -> None:
+    def open_transaction(
+        self, transaction: TransactionId, _transactional_id: str, *, is_durable: bool
+    ) -> None:
         self.told = transaction
 
 
@@ -142,6 +154,36 @@ async def test_a_draft_is_acked_when_its_transaction_is_written(
     draft(first, "three")
     assert acked == ["one", "two", "three"]
     await asyncio.gather(*adding)
+
+
+@run
+async def test_a_draft_that_is_to_survive_a_loss_of_power_waits_for_the_fsync(
+    home: StubHome, coordinator: TransactionCoordinator
+) -> None:
+    durable, plain = StubPartition(0, is_durable=True), StubPartition(1)
+    acked: list[str] = []
+
+    def draft(partition: StubPartition, name: str) -> None:
+        assert partition.told is not None
+        coordinator.once_written(partition.told, lambda _base_offset: acked.append(name))(UNKNOWN_OFFSET)
+
+    first = await add(coordinator, durable)
+    draft(durable, "one")
+    home.journal.write()
+    await asyncio.sleep(0)
+    assert acked == [] and not first.done()
+    home.journal.sync()
+    assert acked == ["one"]
+    await first
+    # If this ADD were lost, and the transaction went on, these drafts would be missing from its commit.
+    second = await add(coordinator, plain)
+    draft(plain, "two")
+    home.journal.write()
+    await asyncio.sleep(0)
+    assert acked == ["one"] and not second.done()
+    home.journal.sync()
+    assert acked == ["one", "two"]
+    await second
 
 
 @run
