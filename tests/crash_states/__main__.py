@@ -26,6 +26,7 @@ TOLD_EACH = 50
 @click.option("--shards", default=1, show_default=True, help="Number of shards of the broker.")
 @click.option("--part", default="1/1", show_default=True, metavar="K/N", help="Only part K of N.")
 @click.option("--slow", "is_slow", is_flag=True, help="The disk is slower than the network.")
+@click.option("--durable", "is_durable", is_flag=True, help="With transactional.ack=durable.")
 @click.option("--processes", default=2, show_default=True, help="How many workloads to try in parallel.")
 def main(
     states: int | None,
@@ -34,6 +35,7 @@ def main(
     shards: int,
     part: str,
     is_slow: bool,
+    is_durable: bool,
     processes: int,
 ) -> None:
     """Crash at each I/O of short workloads, in each state that the disk may be left in; recover, and check.
@@ -46,7 +48,8 @@ def main(
     number, parts = map(int, part.split("/"))
     wanted = [steps for steps in scenarios() if len(steps) <= length][number - 1 :: parts]
     tried, done, wrong = 0, 0, []
-    try_one = partial(outcome_of, seed=seed, bounds=Bounds(states, is_slow=is_slow), shards=shards)
+    bounds = Bounds(states, is_slow=is_slow, is_durable=is_durable)
+    try_one = partial(outcome_of, seed=seed, bounds=bounds, shards=shards)
     with progress_on(console) as progress, Pool(processes) as pool:
         task = progress.add_task("workloads", total=len(wanted))
         for count, found in pool.imap_unordered(try_one, wanted):

@@ -75,13 +75,14 @@ class Bounds(NamedTuple):
     `states`: how many states of each crash point. `second`: how many first crashes, of either kind, are
     followed by a second one at each I/O of the recovery. `second_states`: how many states of each second
     crash. `is_slow`: the disk is slower than the network, so that requests come between an entry and its
-    write.
+    write. `is_durable`: with transactional.ack=durable, so that a loss of power takes nothing that was acked.
     """
 
     states: int | None = None
     second: int = 2
     second_states: int = 3
     is_slow: bool = False
+    is_durable: bool = False
 
 
 def sweep(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int = 1) -> Iterator[Wrong | None]:
@@ -98,9 +99,11 @@ def sweep_on_this_disk(
 ) -> Iterator[Wrong | None]:
     """See `sweep`."""
     chosen = random.Random(seed)
-    name, settings = (
-        name_of(steps),
-        replace(TABLES_SETTINGS if has_tables(steps) else SETTINGS, shards=shards),
+    name = name_of(steps)
+    settings = replace(
+        TABLES_SETTINGS if has_tables(steps) else SETTINGS,
+        shards=shards,
+        transactional_ack="durable" if bounds.is_durable else "written",
     )
     moments = play(steps, settings, seed)[-1]
     met = Met()
@@ -112,7 +115,7 @@ def sweep_on_this_disk(
     for moment in whole:
         new = list(met.new("loss of power", moment, states_of(moment.disk, chosen)))
         for number, disk in enumerate(sample(new, bounds.states, chosen)):
-            why = what_is_wrong(settings, without_power(moment, disk), chosen.getrandbits(64))
+            why = what_is_wrong(settings, without_power(settings, moment, disk), chosen.getrandbits(64))
             yield Wrong(name, f"a loss of power before {place_of(moment)}", number, why) if why else None
     for moment in sample(whole, bounds.second, chosen):
         yield from second_crashes(name, settings, moment, bounds.second_states, chosen)
@@ -122,11 +125,12 @@ def second_crashes(
     name: str, settings: Settings, moment: Moment, states: int | None, chosen: random.Random
 ) -> Iterator[Wrong | None]:
     """Crash again at each I/O of the recovery from a loss of power, and of that from a kill."""
-    lost = without_power(moment, chosen.choice(list(states_of(moment.disk, chosen))))
+    lost = without_power(settings, moment, chosen.choice(list(states_of(moment.disk, chosen))))
     for crash, left in (("loss of power", lost), ("kill", killed(moment))):
         for again in recovery_of(settings, left, chosen):
             for number, disk in enumerate(sample(list(states_of(again.disk, chosen)), states, chosen)):
-                why = what_is_wrong(settings, without_power(again, disk), chosen.getrandbits(64))
+                lost_again = without_power(settings, again, disk)
+                why = what_is_wrong(settings, lost_again, chosen.getrandbits(64))
                 where = f"a {crash} before {place_of(moment)}, and in recovery before {place_of(again)}"
                 yield Wrong(name, where, number, why) if why else None
 
@@ -136,9 +140,10 @@ def killed(moment: Moment) -> Moment:
     return replace(moment, disk=moment.disk.with_root(copy.deepcopy(moment.disk.root)))
 
 
-def without_power(moment: Moment, disk: LyingDisk) -> Moment:
+def without_power(settings: Settings, moment: Moment, disk: LyingDisk) -> Moment:
     """The moment after a loss of power that left this disk."""
-    history = [*moment.history, Loss(moment.time)]
+    is_durable = settings.acks_drafts_durably(settings.transactional_ack)
+    history = moment.history if is_durable else [*moment.history, Loss(moment.time)]
     return replace(moment, disk=disk, boots=moment.boots + 1, history=history)
 
 

@@ -40,6 +40,13 @@ def test_each_crash_state_comes_back(steps: tuple[Step, ...], shards: int) -> No
     assert not wrong, (SEED, list(map(str, wrong)))
 
 
+@pytest.mark.parametrize("steps", [(step,) for step in STEPS], ids=name_of)
+def test_with_durable_acks_a_loss_of_power_takes_nothing_that_was_acked(steps: tuple[Step, ...]) -> None:
+    bounds = BOUNDS._replace(is_durable=True)
+    wrong = [outcome for outcome in sweep(steps, SEED, bounds) if outcome is not None]
+    assert not wrong, (SEED, list(map(str, wrong)))
+
+
 @pytest.mark.parametrize(
     "steps", CHOSEN.sample(list(itertools.product(STEPS, repeat=STEPS_MAX)), 10), ids=name_of
 )

@@ -85,7 +85,9 @@ def test_a_start_copies_nothing_that_may_be_lost() -> None:
     for again in sweep.recovery_of(SETTINGS, killed, random.Random(1)):
         again.disk.sync_everything(DIRECTORY / "log")
         left = again.disk.crash(Fate.LOST, random.Random(1))
-        assert not sweep.what_is_wrong(SETTINGS, sweep.without_power(again, left), 1), again.operation
+        assert not sweep.what_is_wrong(SETTINGS, sweep.without_power(SETTINGS, again, left), 1), (
+            again.operation
+        )
 
 
 def test_a_topic_is_made_whole_or_the_broker_ends() -> None:

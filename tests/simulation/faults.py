@@ -191,7 +191,7 @@ class Faults:
             if operation.name == name:
                 disk.before = lambda _: None
                 self._coverage.hit(failed(name))
-                self._machine.losses.append(self._machine.loop.now)
+                self._machine.note_loss()
                 raise OSError(errno.EIO, "the device has an error")
 
         disk.before = before

@@ -66,7 +66,7 @@ class VirtualClock:
 class Machine:
     """`failures` are errors of brokers that could not start; no simulated fault may cause them. `differences`
     are the places where a broker's state was not what its journals say. `losses` are the times at which what
-    was written, and not synced, may have been lost.
+    was acked in open transactions may have been lost.
 
     A context manager: while its broker runs, all files of this process are on the machine's disk.
     """
@@ -214,8 +214,13 @@ class Machine:
         self._end_life()
         self.disk = self.disk.crash(fate, self._chosen)
         self.boots += 1
-        self.losses.append(self.loop.now)
+        self.note_loss()
         self.clock.move()
+
+    def note_loss(self) -> None:
+        """What was written, and not synced, may be lost. Nothing of that was acked if acks are durable."""
+        if not self._settings.acks_drafts_durably(self._settings.transactional_ack):
+            self.losses.append(self.loop.now)
 
     def _compare(self) -> None:
         """Note where the broker's state differs from what its journals say."""

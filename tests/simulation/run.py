@@ -36,6 +36,7 @@ LIMIT_SECONDS = 600.0  # a run takes some 100
 PUBLISH_TRIES = 120
 MERGED_FILES = 4  # instead of 64, which would take hours
 SLOW_DISK_CHANCE = 0.25
+DURABLE_ACKS_CHANCE = 0.3
 TABLES_CHANCE = 0.25  # they take more time than everything else
 
 
@@ -87,9 +88,15 @@ def listening(complaints: Complaints) -> Iterator[None]:
         logger.removeHandler(complaints)
 
 
-def settings_of(chosen: random.Random) -> Settings:
+def transactional_ack_of(seed: int) -> str:
+    """What the ack of a draft means in the run of this seed."""
+    return "durable" if random.Random(-1 - seed).random() < DURABLE_ACKS_CHANCE else "written"
+
+
+def settings_of(chosen: random.Random, transactional_ack: str) -> Settings:
     """Settings of a broker with small segments, so that rare events happen often."""
     return Settings(
+        transactional_ack=transactional_ack,
         durability=chosen.choice(["fsync", "fsync", "os"]),
         metadata_journals=3,
         offsets_partitions=3,
@@ -144,7 +151,7 @@ async def _simulate(
     seed: int, loop: VirtualLoop, coverage: Coverage, complaints: Complaints
 ) -> tuple[Machine, Outcome]:
     chosen = random.Random(seed)
-    settings = settings_of(chosen)
+    settings = settings_of(chosen, transactional_ack_of(seed))
     failures: list[str] = []
     with Machine(loop, settings, chosen, coverage) as machine:
         workload = Workload(loop, machine, random.Random(chosen.getrandbits(64)), coverage)
