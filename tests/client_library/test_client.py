@@ -146,6 +146,30 @@ async def test_a_loss_of_power_between_writing_and_committing_aborts(
         assert seen() == [b"again"]
 
 
+@asynchronous
+async def test_with_durable_acks_members_outlive_a_loss_of_power(
+    own_broker: BrokerProcess, seen: Seen
+) -> None:
+    own_broker.settings = (*own_broker.settings, "transactional.ack=durable")
+    await asyncio.to_thread(own_broker.restart)
+    async with Client(own_broker.address) as client:
+        first, second = await join(client, "r", 0), await join(client, "r", 0)
+        await first.send(TOPIC, b"before")
+        await first.flush()
+        await asyncio.to_thread(lose_power, own_broker)
+        await first.send(TOPIC, b"after")
+        await second.send(TOPIC, b"of the other")
+        await client.commit("job", run="r", key=0, members=[first, second])
+        aborted = await join(client, "r", 1)
+        await aborted.send(TOPIC, b"aborted")
+        await aborted.flush()
+        await client.abort("job", run="r", key=1)
+        await asyncio.to_thread(lose_power, own_broker)
+        with pytest.raises(TransactionAborted):
+            await client.commit("job", run="r", key=1, members=[aborted])
+        assert sorted(seen()) == [b"after", b"before", b"of the other"]
+
+
 @contextlib.asynccontextmanager
 async def refused_connection() -> AsyncIterator[None]:
     """Go on, after the block, when a connection was refused."""

@@ -81,9 +81,11 @@ def ensure_each_once(values: Sequence[bytes], messages: int, suffix: str) -> Non
 
 
 @contextmanager
-def copying(installed: Installed, directory: Path, naming: str) -> Iterator[Copying]:
-    """A job that runs. `naming` is the name of a TransactionNamingStrategy of Flink's."""
-    with BrokerProcess(directory, *SETTINGS) as broker:
+def copying(installed: Installed, directory: Path, naming: str, *settings: str) -> Iterator[Copying]:
+    """A job that runs. `naming` is the name of a TransactionNamingStrategy of Flink's; the broker has more
+    `settings`.
+    """
+    with BrokerProcess(directory, *SETTINGS, *settings) as broker:
         for topic in ("from", "to"):
             create_topic(broker.address, topic, PARTITIONS)
         with FlinkJob(installed, directory, broker.address, naming) as job:

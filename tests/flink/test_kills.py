@@ -6,9 +6,11 @@ from pathlib import Path
 
 from tests.flink.copying import copying
 from tests.flink.installed import Installed
+from tests.power_loss import lose_power
 
 KILLS_OF_JOB = 5
 KILLS_OF_BROKER = 8
+LOSSES_OF_POWER = 4
 FAILURES = 5
 
 
@@ -23,6 +25,15 @@ def test_the_broker_is_killed(flink: Installed, tmp_path: Path, naming: str) -> 
     """The job runs on, and no task fails: what was flushed before a checkpoint is committed after it (P9)."""
     with copying(flink, tmp_path, naming) as work:
         work.disturbed(KILLS_OF_BROKER, work.broker.restart)
+        work.check()
+        assert work.transactions_gone_on > 0
+        assert work.job.failures == 0
+
+
+def test_the_power_of_the_broker_fails(flink: Installed, tmp_path: Path, naming: str) -> None:
+    """With durable acks, the job runs on then, too."""
+    with copying(flink, tmp_path, naming, "transactional.ack=durable") as work:
+        work.disturbed(LOSSES_OF_POWER, lambda: lose_power(work.broker))
         work.check()
         assert work.transactions_gone_on > 0
         assert work.job.failures == 0

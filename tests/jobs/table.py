@@ -122,7 +122,6 @@ JOBS = (
         "Flink's source and sink, exactly once: it or the broker is killed",
         ("tests/flink",),
         workers=2,
-        is_in_gate=False,  # until it was seen to be calm there
     ),
     Job("bench", "the benchmark, in small; Apache Kafka", ("tests/bench",)),
     Job(
