@@ -98,7 +98,7 @@ class TransactionCoordinator:
         self._timeout_limit = TimeoutLimit(options.max_timeout_ms, clock)
         self.joint = JointTransactions(
             self.journal_of, find_participant, next_producer_id, self._commits, self._endings, clock,
-            self._timeout_limit,
+            self._timeout_limit, connections,
         )  # fmt: skip
         self._connections = connections
         self._timeouts = Timeouts()
@@ -116,11 +116,12 @@ class TransactionCoordinator:
     # -- InitProducerId --------------------------------------------------------------------------------------
 
     async def init_producer(
-        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
+        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int, connection: int
     ) -> tuple[int, int]:
         """A (producer id, epoch) that fences all earlier instances, once their transactions have ended.
 
-        `producer_id` and `epoch` are what the caller had before (KIP-360), or -1. Raises TransactionRefused.
+        `producer_id` and `epoch` are what the caller had before (KIP-360), or -1; `connection` is the one
+        that it asks over. Raises TransactionRefused.
         """
         self._timeout_limit.ensure(transactional_id, timeout_ms)
         home = self.journal_of(transactional_id)
@@ -129,6 +130,7 @@ class TransactionCoordinator:
         if existing is None or decisions.next_epoch(existing) is None:
             fresh_id = await self._next_producer_id()
         identity = self._fence(transactional_id, timeout_ms, (producer_id, epoch), fresh_id)
+        self._connections.begin(identity, connection)
         await home.journal.durable()
         await self._wait_for_endings(home, transactional_id)
         return identity

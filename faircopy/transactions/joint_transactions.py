@@ -16,6 +16,7 @@ from faircopy.partition.participant import NotLed, Participants
 from faircopy.storage.clock import Clock
 from faircopy.transactions import joint_decisions
 from faircopy.transactions.commits import Commits
+from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
@@ -46,6 +47,7 @@ class JointTransactions:
         endings: Endings,
         clock: Clock,
         timeout_limit: TimeoutLimit,
+        connections: ProducerConnections,
     ) -> None:
         self._journal_of = journal_of
         self._find_participant = find_participant
@@ -54,10 +56,12 @@ class JointTransactions:
         self._endings = endings
         self._clock = clock
         self._timeout_limit = timeout_limit
+        self._connections = connections
 
-    async def join(self, membership: Membership, timeout_ms: int) -> Joined | None:
+    async def join(self, membership: Membership, timeout_ms: int, connection: int) -> Joined | None:
         """Make a member, once that is written; None if its key is committed already, so that it need not
-        write anything. A run that is new in the group fences the former one. Raises TransactionRefused.
+        write anything. A run that is new in the group fences the former one. `connection` is the one that the
+        member asks over. Raises TransactionRefused.
         """
         group, run, key, member = membership
         joint_decisions.ensure_named(group, run, key, member)
@@ -74,6 +78,7 @@ class JointTransactions:
         now_ms = self._clock.steady_ms()
         entry = joint_decisions.join(home.table, membership, producer_id, timeout_ms, now_ms)
         self._append(home, entry)
+        self._connections.begin((producer_id, 0), connection)
         await home.journal.written()
         return Joined(entry.payload["id"], producer_id, 0)
 

@@ -163,7 +163,7 @@ def test_who_comes_is_sent_to_the_next() -> None:
         coordinator = coordinator_of(StubHome(), SlowParticipant())
         await coordinator.finish()
         coordinator.depose()
-        for asked in (end(coordinator, commit=True), coordinator.init_producer("a", 1_000, -1, -1)):
+        for asked in (end(coordinator, commit=True), coordinator.init_producer("a", 1_000, -1, -1, 1)):
             with pytest.raises(TransactionRefused) as caught:
                 await asked
             assert caught.value.code is ErrorCode.NOT_COORDINATOR
