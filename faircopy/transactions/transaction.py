@@ -100,6 +100,7 @@ class Producer:
     """
 
     __slots__ = (
+        "__weakref__",
         "current",
         "ending",
         "epoch",
