@@ -85,6 +85,7 @@ PURE = [
     "transactions/joint_group.py",
     "transactions/numbers.py",
     "transactions/order.py",
+    "transactions/producers.py",
     "shard/placement.py",
     "transactions/state.py",
     "transactions/table.py",

@@ -44,6 +44,7 @@ async def init_producer_id(request: Message, context: Context) -> Body:
                 request.transaction_timeout_ms,
                 request.producer_id,
                 request.producer_epoch,
+                context.connection,
             )
     except TransactionRefused as error:
         log_reason(error)

@@ -37,7 +37,7 @@ async def join_transaction(request: Message, context: Context) -> Body:
     membership = Membership(request.group, request.run, request.key, request.member)
     coordinator = context.parts.shards.coordinator_of(request.group)
     try:
-        joined = await coordinator.joint.join(membership, request.timeout_ms)
+        joined = await coordinator.joint.join(membership, request.timeout_ms, context.connection)
     except TransactionRefused as error:
         return NOBODY | {"error_code": error.code, "error_message": message_of(error)}
     if joined is None:

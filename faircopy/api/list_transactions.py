@@ -5,6 +5,8 @@ Version 2 has a regular expression (KIP-1152): one of Python's could hold up eve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from faircopy.serving.parts import Parts
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.transactions.state import TransactionState
@@ -48,11 +50,10 @@ async def list_transactions(request: Message, context: Context) -> Body:
     }
 
 
-def producers(parts: Parts) -> list[Producer]:
-    """The producers of all transactional ids."""
-    return [
-        producer for home in parts.shards.metadata_journals() for producer in home.table.producers.values()
-    ]
+def producers(parts: Parts) -> Iterator[Producer]:
+    """The producers of all transactional ids. There may be many: keep none of those that sleep."""
+    for home in parts.shards.metadata_journals():
+        yield from home.table.producers.values()
 
 
 def is_wanted(producer: Producer, request: Message, now_ms: int) -> bool:

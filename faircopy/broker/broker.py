@@ -241,6 +241,7 @@ class Broker:
             self.producer_ids,
         )
         self.dynamic_settings.on_change = self.catalog.settings_changed
+        self.producer_connections = ProducerConnections()
         self.shards = Shards(placement, epochs, self._resources(options, stopping))
 
     def _partition_resources(self, options: JournalOptions, stopping: Stopping) -> PartitionResources:
@@ -269,7 +270,7 @@ class Broker:
             self.catalog,
             self.producer_ids,
             Numbers(self.incarnation),
-            ProducerConnections(),
+            self.producer_connections,
             HeldMemory(),
             lambda: self.environment.new_id().hex,
             self.coordinator_type,
@@ -310,7 +311,14 @@ class Broker:
         self.time_searches = asyncio.Semaphore(TIME_SEARCHES_AT_ONCE)
         self.advertised = advertised(self.routes)
         self.dispatcher = Dispatcher(self.routes, FLEXIBLE_FROM, self)
-        self.server = Server(self.settings, self.clock, self.loop, self.disk, self.dispatcher.handle)
+        self.server = Server(
+            self.settings,
+            self.clock,
+            self.loop,
+            self.disk,
+            self.dispatcher.handle,
+            self.producer_connections.over,
+        )
         self.stalls = StallWatch(self.loop, self.clock)
         self.cuts = Cuts(self.disk, self.clock, self.is_whole)
         self.plain_tables = PlainTables(

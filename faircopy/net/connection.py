@@ -41,6 +41,9 @@ class Host(Protocol):
     def closed(self, connection: Connection) -> None:
         """The client has disconnected."""
 
+    def over(self, connection: Connection) -> None:
+        """The client has disconnected, and none of its requests is in progress any more. May come twice."""
+
     def room_is_made(self) -> None:
         """Some memory is free again: let the connections that wait for room try again soon."""
 
@@ -119,6 +122,8 @@ class Connection(asyncio.BufferedProtocol):
         for exchange in list(self._pending):
             if exchange.when_lost is not None and not exchange.is_answered:
                 exchange.when_lost()
+        if not self._pending:
+            self._host.over(self)
 
     def pause_writing(self) -> None:
         self._is_write_paused = True
@@ -238,6 +243,8 @@ class Connection(asyncio.BufferedProtocol):
             self.proceed()
         if self._admission.waiting:
             self._host.room_is_made()
+        if self._transport is None and not self._pending:
+            self._host.over(self)
 
     def _send_from_files(self, pieces: FromFiles) -> None:
         """Send once the transport has nothing left to send, since a sender bypasses it."""

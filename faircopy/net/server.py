@@ -35,8 +35,11 @@ class Server:
         loop: asyncio.AbstractEventLoop,
         disk: DiskPool,
         handle: Callable[[Exchange, memoryview], None],
+        forget: Callable[[int], None],
     ) -> None:
-        """`handle(exchange, frame)` handles one request."""
+        """`handle(exchange, frame)` handles one request. `forget(number)` is called for a connection that is
+        over, perhaps twice.
+        """
         self.settings = settings
         self.clock = clock
         self.admission: Admission[Connection] = Admission(settings)
@@ -44,6 +47,7 @@ class Server:
         self._loop = loop
         self._disk = disk
         self._handle = handle
+        self._forget = forget
         self._numbers = 0
         self._complaints = 0
         self._accepting: list[asyncio.Server] = []
@@ -81,6 +85,10 @@ class Server:
         """A client has disconnected."""
         self.admission.close(connection)
         log.debug("connection %d of %s closed", connection.number, connection.peer)
+
+    def over(self, connection: Connection) -> None:
+        """Nothing more comes of a connection."""
+        self._forget(connection.number)
 
     def room_is_made(self) -> None:
         """Some memory is free again: in the next tick, let the connections that wait for room try again."""

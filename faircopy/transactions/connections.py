@@ -19,12 +19,18 @@ Not covered: a Produce that arrives late on a connection that carried nothing bu
 has sent any other Produce. Clients with such connections (librdkafka) renew their epoch when they give up a
 Produce.
 
+A connection that is over can deliver nothing late, so nothing is kept of it. Once all connections of a
+producer are over, nothing is kept of the producer either: many clients take an id for each transaction. There
+may still be an older connection that it has replaced. So of all producers together one number is kept, that
+of their newest connection. Should a producer come back of which nothing is kept, all older connections count
+as replaced. A live one is asked once to send its request again, which is harmless.
+
 Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from enum import IntEnum, auto
 from typing import NamedTuple
 
@@ -32,6 +38,10 @@ from faircopy.errors import FaircopyError
 
 CONNECTIONS_MAX = 16
 """How many connections of one producer are remembered. A producer uses two or three, a pool a few more."""
+PRODUCERS_MAX = 256
+"""How many producers of one connection are remembered: far more than a client has at work at a time. Flink
+goes from one transactional id to the next on the same connection.
+"""
 
 ProducerIdAndEpoch = tuple[int, int]
 
@@ -39,7 +49,7 @@ ProducerIdAndEpoch = tuple[int, int]
 class RequestKind(IntEnum):
     """Requests that a client sends over one connection."""
 
-    PRODUCE = auto()
+    PRODUCE = 0
     TRANSACTION = auto()  # AddPartitionsToTxn, AddOffsetsToTxn, EndTxn: to the coordinator of transactions
     OFFSETS = auto()  # TxnOffsetCommit: to the coordinator of the group
 
@@ -65,7 +75,10 @@ class Refusals(NamedTuple):
     last: Sent
 
 
-NO_REFUSALS = Refusals(0, Sent(-1, -(1 << 31) - 1, object()))
+NO_CONNECTION = -1
+NO_REFUSALS = Refusals(0, Sent(NO_CONNECTION, -(1 << 31) - 1, object()))
+NEVER_CARRIED = (NO_CONNECTION,) * len(RequestKind)
+NONE_REPLACED = frozenset[int]()
 
 
 class LateRequest(FaircopyError):
@@ -73,48 +86,66 @@ class LateRequest(FaircopyError):
 
 
 class Connections:
-    """The connections of one producer's instance."""
+    """The connections of one producer's instance. They replace what is older than `floor`, for all kinds.
+
+    `_carried` has for each connection the kinds that came over it, as bits; `_newest` has for each kind its
+    newest connection. There are many of these objects, so they are small.
+    """
 
     __slots__ = ("_carried", "_newest", "_refused", "_replaced")
 
-    def __init__(self) -> None:
-        self._carried: dict[int, set[RequestKind]] = {}
-        self._newest: dict[RequestKind, int] = {}
-        self._replaced: set[int] = set()
+    def __init__(self, floor: int = NO_CONNECTION) -> None:
+        self._carried: dict[int, int] = {}
+        self._newest = NEVER_CARRIED if floor == NO_CONNECTION else (floor,) * len(NEVER_CARRIED)
+        self._replaced: frozenset[int] = NONE_REPLACED
         self._refused: dict[int, dict[RequestKind, Refusals]] = {}
+
+    @property
+    def known(self) -> Set[int]:
+        """The connections that are remembered."""
+        return self._carried.keys()
+
+    @property
+    def newest(self) -> int:
+        """The newest connection that has carried something, or NO_CONNECTION."""
+        return max(self._newest)
+
+    def note(self, connection: int) -> None:
+        """Remember a connection that has carried nothing of these kinds so far."""
+        self._carried.setdefault(connection, 0)
 
     def admit(self, kind: RequestKind, sent: Sent) -> None:
         """Admit a request. Raises LateRequest."""
         connection = sent.connection
-        if kind not in self._carried.get(connection, ()):
+        if not self._carried.get(connection, 0) & (1 << kind):
             self._note(kind, connection)
         if connection in self._replaced:
             self._ensure_live(kind, sent)
 
     def _note(self, kind: RequestKind, connection: int) -> None:
         """Note that a connection carries a kind of request for the first time."""
-        if connection < self._newest.get(kind, connection):
-            self._replaced.add(connection)
+        if connection < self._newest[kind]:
+            self._replaced |= {connection}
         else:
-            self._newest[kind] = connection
-            self._replaced |= {older for older, kinds in self._carried.items() if kind in kinds}
+            self._newest = (*self._newest[:kind], connection, *self._newest[kind + 1 :])
+            self._replaced |= {older for older, kinds in self._carried.items() if kinds & (1 << kind)}
         if connection not in self._carried and len(self._carried) >= CONNECTIONS_MAX:
-            self._forget_one()
-        self._carried.setdefault(connection, set()).add(kind)
+            # Newer ones carry what it carried.
+            self.forget(min(self._replaced & self._carried.keys(), default=min(self._carried)))
+        self._carried[connection] = self._carried.get(connection, 0) | (1 << kind)
 
-    def _forget_one(self) -> None:
-        """Forget the oldest replaced connection, or else the oldest. Newer ones carry what it carried."""
-        oldest = min(self._replaced & self._carried.keys(), default=min(self._carried))
-        del self._carried[oldest]
-        self._replaced.discard(oldest)
-        self._refused.pop(oldest, None)
+    def forget(self, connection: int) -> None:
+        """Forget a connection. It stays older, or newer, than others."""
+        self._carried.pop(connection, None)
+        self._replaced -= {connection}
+        self._refused.pop(connection, None)
 
     def _ensure_live(self, kind: RequestKind, sent: Sent) -> None:
         refused = self._refused.setdefault(sent.connection, {})
         refusals = refused.get(kind, NO_REFUSALS)
         if sent.correlation_id > refusals.last.correlation_id:  # otherwise the network has repeated it
             if sent.content == refusals.last.content or refusals.number == IN_FLIGHT_MAX[kind]:
-                self._replaced.discard(sent.connection)
+                self._replaced -= {sent.connection}
                 del self._refused[sent.connection]
                 return
             refused[kind] = Refusals(refusals.number + 1, sent)
@@ -125,18 +156,72 @@ class Connections:
 
 
 class ProducerConnections:
-    """The connections of all producers with a transactional id. Ask only for those that exist."""
+    """The connections of all producers with a transactional id. Ask only for those that exist.
+
+    `_producers` has for each connection the producers that know it, the latest last. `_floor` is the newest
+    connection of all producers of which nothing is kept.
+    """
 
     def __init__(self) -> None:
         self._connections: dict[ProducerIdAndEpoch, Connections] = {}
+        self._producers: dict[int, dict[ProducerIdAndEpoch, None]] = {}
+        self._floor = NO_CONNECTION
+
+    @property
+    def known(self) -> Set[int]:
+        """The connections of which something is kept."""
+        return self._producers.keys()
+
+    def begin(self, producer: ProducerIdAndEpoch, connection: int) -> None:
+        """There is a new instance, and `connection` asked for it: nothing of it can be late."""
+        self.forget(producer)
+        connections = self._connections[producer] = Connections()
+        connections.note(connection)
+        self._link(producer, connection)
 
     def admit(self, producer: ProducerIdAndEpoch, kind: RequestKind, sent: Sent) -> None:
         """Admit a request of a producer. Raises LateRequest."""
         connections = self._connections.get(producer)
         if connections is None:
-            connections = self._connections[producer] = Connections()
-        connections.admit(kind, sent)
+            connections = self._connections[producer] = Connections(self._floor)
+        if sent.connection in connections.known:
+            connections.admit(kind, sent)
+            return
+        before = set(connections.known)
+        try:
+            connections.admit(kind, sent)
+        finally:
+            for forgotten in before - connections.known:
+                self._unlink(producer, forgotten)
+            self._link(producer, sent.connection)
+
+    def over(self, connection: int) -> None:
+        """Forget a connection: it is closed, and none of its requests is still to be admitted."""
+        for producer in self._producers.pop(connection, ()):
+            connections = self._connections[producer]
+            connections.forget(connection)
+            if not connections.known:
+                self._floor = max(self._floor, connections.newest)
+                del self._connections[producer]
 
     def forget(self, producer: ProducerIdAndEpoch) -> None:
         """Forget the connections of an instance that is fenced, or forgotten."""
-        self._connections.pop(producer, None)
+        connections = self._connections.pop(producer, None)
+        if connections is not None:
+            for connection in connections.known:
+                self._unlink(producer, connection)
+
+    def _link(self, producer: ProducerIdAndEpoch, connection: int) -> None:
+        """Note that a producer knows a connection. If too many do, the one that came first is dropped."""
+        producers = self._producers.setdefault(connection, {})
+        producers[producer] = None
+        if len(producers) > PRODUCERS_MAX:
+            first = next(iter(producers))
+            self._floor = max(self._floor, self._connections[first].newest)
+            self.forget(first)
+
+    def _unlink(self, producer: ProducerIdAndEpoch, connection: int) -> None:
+        producers = self._producers[connection]
+        del producers[producer]
+        if not producers:
+            del self._producers[connection]

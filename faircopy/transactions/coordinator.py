@@ -99,7 +99,7 @@ class TransactionCoordinator:
         self._timeout_limit = TimeoutLimit(options.max_timeout_ms, clock)
         self.joint = JointTransactions(
             self.journal_of, find_participant, next_producer_id, self._commits, self._endings, clock,
-            self._timeout_limit, is_durable=options.is_durable,
+            self._timeout_limit, connections, is_durable=options.is_durable,
         )  # fmt: skip
         self._connections = connections
         self._timeouts = Timeouts()
@@ -107,6 +107,10 @@ class TransactionCoordinator:
         self.once_written = self._unwritten.once_written
         self._may_have_begun: set[str] = set()
         self._is_led = True
+        for home in self.journals:
+            # All that those which sleep have begun is durably over.
+            home.table.producers.on_sleep = self._finished.falls_asleep
+            home.table.producers.on_wake = self._finished.wakes
 
     def journal_of(self, transactional_id: str) -> MetadataJournal:
         """The journal J-fn(G) of a transactional id. Raises TransactionRefused if somebody else leads it."""
@@ -117,11 +121,12 @@ class TransactionCoordinator:
     # -- InitProducerId --------------------------------------------------------------------------------------
 
     async def init_producer(
-        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int
+        self, transactional_id: str, timeout_ms: int, producer_id: int, epoch: int, connection: int
     ) -> tuple[int, int]:
         """A (producer id, epoch) that fences all earlier instances, once their transactions have ended.
 
-        `producer_id` and `epoch` are what the caller had before (KIP-360), or -1. Raises TransactionRefused.
+        `producer_id` and `epoch` are what the caller had before (KIP-360), or -1; `connection` is the one
+        that it asks over. Raises TransactionRefused.
         """
         self._timeout_limit.ensure(transactional_id, timeout_ms)
         home = self.journal_of(transactional_id)
@@ -130,6 +135,7 @@ class TransactionCoordinator:
         if existing is None or decisions.next_epoch(existing) is None:
             fresh_id = await self._next_producer_id()
         identity = self._fence(transactional_id, timeout_ms, (producer_id, epoch), fresh_id)
+        self._connections.begin(identity, connection)
         await home.journal.durable()
         await self._wait_for_endings(home, transactional_id)
         return identity
@@ -311,7 +317,7 @@ class TransactionCoordinator:
         if commit and transaction is not None:
             self._ensure_promises(home, transaction)
         if not commit and transaction is None:
-            self._ensure_none_forgotten(producer)
+            self._ensure_none_forgotten(home, producer)
         decided = decisions.end(producer, self._clock.steady_ms(), commit=commit)
         if producer.must_abort and decided is not None:
             home.append(decided)
@@ -340,7 +346,7 @@ class TransactionCoordinator:
                     f"transaction {transaction.id} of {transaction.transactional_id!r} is aborted: {error}",
                 ) from error
 
-    def _ensure_none_forgotten(self, producer: Producer) -> None:
+    def _ensure_none_forgotten(self, home: MetadataJournal, producer: Producer) -> None:
         """Refuse an abort that finds nothing open, if it may be meant for a transaction whose BEGIN was
         refused, here or by an earlier leader, or was lost in a crash before it was acknowledged. If the
         producer's last transaction is committed, "aborted" could be a lie, and INVALID_TXN_STATE is fatal.
@@ -348,12 +354,15 @@ class TransactionCoordinator:
         Raises TransactionRefused.
         """
         is_abort_of_the_last = producer.must_abort or producer.last_state in ABORT_STATES
-        if producer.transactional_id in self._may_have_begun and not is_abort_of_the_last:
+        if self._may_have_one(home, producer.transactional_id) and not is_abort_of_the_last:
             raise TransactionRefused(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 f"no transaction of {producer.transactional_id!r} is known to have begun since its last one, "
                 f"which is {producer.state_name}: call InitProducerId, which aborts whatever there is",
             )
+
+    def _may_have_one(self, home: MetadataJournal, transactional_id: str) -> bool:
+        return transactional_id in self._may_have_begun or home.table.producers.is_untouched(transactional_id)
 
     async def _repeated_ack(self, home: MetadataJournal, producer: Producer) -> None:
         """Answer a repeated request when the first one is answered. Raises TransactionRefused."""
@@ -418,11 +427,11 @@ class TransactionCoordinator:
     def settle(self, survival: Survival) -> list[Commit]:
         """Settle all transactions, once all journals are folded. Returns the commits that may be applied."""
         for home in self.journals:
-            self._finished.recovered(home.table.producers.values())
+            self._finished.recovered(home.table.producers.awake.values())
             if survival.is_loss:
                 note_loss(home, is_all=survival is Survival.UNKNOWN)
             # Whether an earlier leader has refused a BEGIN, or lost it in a crash, can't be known here.
-            self._may_have_begun.update(home.table.producers)
+            self._may_have_begun.update(home.table.producers.awake)
         recovery = Recovery(self._find_participant, self._commits, self._endings, survival)
         promised = recovery.settle(self.journals)
         if recovery.aborted:

@@ -14,7 +14,10 @@ NOTHING_FINISHED = -1
 
 
 class FinishedNumbers:
-    """For each producer id, the number up to which all its transactions are durably over."""
+    """For each producer id, the number up to which all its transactions are durably over.
+
+    Nothing is kept of producers that sleep (`Producers`): all of theirs are over, and nobody asks.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -26,6 +29,14 @@ class FinishedNumbers:
     def recovered(self, producers: Iterable[Producer]) -> None:
         """Take over what an earlier leader knew. Call it when the journal is read, before it goes on."""
         self._numbers |= {producer.producer_id: all_over_up_to(producer) for producer in producers}
+
+    def wakes(self, producer: Producer) -> None:
+        """A producer that has slept is about to change."""
+        self._numbers[producer.producer_id] = all_over_up_to(producer)
+
+    def falls_asleep(self, producer: Producer) -> None:
+        """A producer sleeps from now on."""
+        self.forget(producer.producer_id)
 
     def once_durable(self, producer: Producer) -> Callable[[], None]:
         """What to call once everything that the journal holds now is durable."""

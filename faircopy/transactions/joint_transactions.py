@@ -16,6 +16,7 @@ from faircopy.partition.participant import NotLed, Participants
 from faircopy.storage.clock import Clock
 from faircopy.transactions import joint_decisions
 from faircopy.transactions.commits import Commits
+from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
@@ -46,6 +47,7 @@ class JointTransactions:
         endings: Endings,
         clock: Clock,
         timeout_limit: TimeoutLimit,
+        connections: ProducerConnections,
         *,
         is_durable: bool,
     ) -> None:
@@ -56,12 +58,13 @@ class JointTransactions:
         self._endings = endings
         self._clock = clock
         self._timeout_limit = timeout_limit
+        self._connections = connections
         self._is_durable = is_durable
 
-    async def join(self, membership: Membership, timeout_ms: int) -> Joined | None:
+    async def join(self, membership: Membership, timeout_ms: int, connection: int) -> Joined | None:
         """Make a member, once that is written, or fsynced if it must survive a loss of power; None if its key
         is committed already, so that it need not write anything. A run that is new in the group fences the
-        former one. Raises TransactionRefused.
+        former one. `connection` is the one that the member asks over. Raises TransactionRefused.
         """
         group, run, key, member = membership
         joint_decisions.ensure_named(group, run, key, member)
@@ -80,6 +83,7 @@ class JointTransactions:
             home.table, membership, producer_id, timeout_ms, now_ms, is_durable=self._is_durable
         )
         self._append(home, entry)
+        self._connections.begin((producer_id, 0), connection)
         await home.safe(is_durable=self._is_durable)
         return Joined(entry.payload["id"], producer_id, 0)
 

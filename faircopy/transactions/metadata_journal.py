@@ -21,6 +21,7 @@ from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.transactions.joint_group import JointGroup, Membership
 from faircopy.transactions.metadata_entry import decode, encode
+from faircopy.transactions.producers import UNTOUCHED, flags_of, pack
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry, Producer, Transaction
@@ -75,13 +76,25 @@ class MetadataJournal:
             for _, stored in self._store.scan("groups", self.identity):
                 group = decode_group(json.loads(stored))
                 self.table.groups[group.name] = group
-            rows = [json.loads(stored) for _, stored in self._store.scan("transactional_ids", self.identity)]
-            for row in rows:
-                self._restore(row)
-            for transaction_id, joined in joined_of(rows):
-                self._unite(transaction_id, joined)
+            self._restore_all()
         self.journal.open()
         self.journal.recover(self._checkpoint_position, self._fold)
+        # What is read is durable.
+        self.table.producers.sleep(undurable=(), flags=UNTOUCHED)
+
+    def _restore_all(self) -> None:
+        """Restore the producers. Of a hundred thousand, all but a few are idle."""
+        producers, not_idle = self.table.producers, list[dict[str, Any]]()
+        for _, stored in self._store.scan("transactional_ids", self.identity):
+            row = json.loads(stored)
+            packed = packed_row(row)
+            if packed is None:
+                self._restore(row)
+                not_idle.append(row)
+            else:
+                producers.restore(row["id"], packed)
+        for transaction_id, joined in joined_of(not_idle):
+            self._unite(transaction_id, joined)
 
     def _restore(self, stored: dict[str, Any]) -> None:
         producer = decode_producer(stored)
@@ -140,6 +153,7 @@ class MetadataJournal:
                 self.table.changed_groups |= changed_groups
                 raise
             self._checkpoint_position = position
+            self.table.producers.sleep(undurable=self.table.changed)
             for segment in self.journal.reclaim(position):
                 await self._disk.run(segment.discard)
         finally:
@@ -212,6 +226,24 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
         "updated_ms": producer.updated_ms,
         "membership": producer.membership,
     }
+
+
+def packed_row(stored: dict[str, Any]) -> bytes | None:
+    """The producer in this JSON as one that sleeps; None if it is not idle."""
+    if stored["current"] or stored["ending"] or stored.get("membership"):
+        return None
+    producer_id, epoch = stored["producer"]
+    last_state = stored["last_phase"]
+    return pack(
+        producer_id,
+        epoch,
+        stored["timeout_ms"],
+        stored["pardoned_epoch"],
+        TransactionState(last_state) if last_state else None,
+        stored["last_number"],
+        stored["updated_ms"],
+        UNTOUCHED | flags_of(must_abort=stored["must_abort"], is_durable=stored.get("durable", False)),
+    )
 
 
 def decode_producer(stored: dict[str, Any]) -> Producer:

@@ -168,7 +168,7 @@ def rank_of(find_participant: Participants, transaction: Transaction) -> int:
 
 def note_loss(home: MetadataJournal, *, is_all: bool) -> None:
     """Make producers abort first: a transaction may have lost its BEGIN, and its drafts. Unless it `is_all`,
-    those that have lost nothing go on (`table.is_safe`).
+    those that have lost nothing go on (`Producer.is_safe`).
     """
     if home.table.producers:
         home.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {"all": is_all}))

@@ -80,9 +80,12 @@ def forget_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Par
     """Forget the producers of transactions whose transactional ids are forgotten. Partitions were told when
     that happened, but not those that a crash came before, that had failed, or that had no leader.
     """
-    tables = [home.table for home in journals]
-    known = {producer.producer_id for table in tables for producer in table.producers.values()}
-    known |= {transaction_id.producer_id for table in tables for transaction_id in table.transactions}
-    for partition in partitions:
-        decided = (txid.producer_id for txid in partition.state.transactions)
-        partition.forget_producers(set(decided) - known)
+    decided = [
+        (partition, {txid.producer_id for txid in partition.state.transactions}) for partition in partitions
+    ]
+    unknown = set[int]().union(*(producer_ids for _, producer_ids in decided))
+    for table in (home.table for home in journals) if unknown else ():
+        unknown.difference_update(table.producers.producer_ids())
+        unknown.difference_update(transaction_id.producer_id for transaction_id in table.transactions)
+    for partition, producer_ids in decided:
+        partition.forget_producers(producer_ids & unknown)

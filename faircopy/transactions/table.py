@@ -12,6 +12,7 @@ from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.transactions.joint_group import NO_KEY, JointGroup, Membership
+from faircopy.transactions.producers import Producers
 from faircopy.transactions.state import TransactionState, state_after
 from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, Transaction
 
@@ -19,13 +20,6 @@ from faircopy.transactions.transaction import MAX_EPOCH, NewEntry, Producer, Tra
 def open_transactions(members: Iterable[Producer]) -> list[Transaction]:
     """The open transactions of some producers."""
     return [member.current for member in members if member.current is not None]
-
-
-def is_safe(producer: Producer) -> bool:
-    """Whether a loss of power takes nothing of what a producer was told: not its open transaction, and not
-    the beginning of a later one.
-    """
-    return producer.is_durable or (producer.current is not None and producer.current.is_durable)
 
 
 class TransactionTable:
@@ -36,7 +30,7 @@ class TransactionTable:
     """
 
     def __init__(self) -> None:
-        self.producers: dict[str, Producer] = {}
+        self.producers = Producers()
         self.transactions: dict[TransactionId, Transaction] = {}
         self.groups: dict[str, JointGroup] = {}
         self.changed: set[str] = set()
@@ -102,7 +96,7 @@ class TransactionTable:
 
     def _fold_fence(self, entry: NewEntry, position: int) -> None:
         transactional_id = entry.payload["id"]
-        producer = self.producers.get(transactional_id)
+        producer = self.producers.wake(transactional_id)
         producer_id, epoch, _ = entry.transaction
         is_same = producer is not None and producer.producer_id == producer_id
         if producer is not None:
@@ -115,16 +109,16 @@ class TransactionTable:
             if producer is not None:
                 fresh.ending, fresh.last_state = producer.ending, producer.last_state
                 fresh.last_number = producer.last_number
-            self.producers[transactional_id] = fresh
+            self.producers[transactional_id] = producer = fresh
         else:
             producer.epoch = epoch
             producer.timeout_ms = entry.payload["timeout_ms"]
             producer.must_abort = False
-        self.producers[transactional_id].previous_epoch = entry.payload["pardoned"]
-        self.producers[transactional_id].updated_ms = entry.payload["at_ms"]
-        self.producers[transactional_id].is_durable = entry.payload.get("durable", False)
+        producer.previous_epoch = entry.payload["pardoned"]
+        producer.updated_ms = entry.payload["at_ms"]
+        producer.is_durable = entry.payload.get("durable", False)
         if entry.payload["told"]:
-            self.producers[transactional_id].last_state = TransactionState.ABORTED
+            producer.last_state = TransactionState.ABORTED
         self.changed.add(transactional_id)
 
     def _fence_off(
@@ -159,10 +153,7 @@ class TransactionTable:
         invariant(producer is None or not producer.is_busy, "a busy id is not forgotten")
 
     def _fold_unclean(self, *, is_all: bool) -> None:
-        for producer in self.producers.values():
-            if is_all or not is_safe(producer):
-                producer.must_abort = True
-                self.changed.add(producer.transactional_id)
+        self.changed |= self.producers.make_abort(is_all=is_all)
 
     def _fold_begin(self, entry: NewEntry) -> None:
         producer = self._known_producer(entry.payload["id"])
@@ -208,7 +199,7 @@ class TransactionTable:
         return known
 
     def _known_producer(self, transactional_id: str) -> Producer:
-        known = self.producers.get(transactional_id)
+        known = self.producers.wake(transactional_id)
         if known is None:
             raise InvariantViolation(f"transactional id {transactional_id!r} is not known")
         return known

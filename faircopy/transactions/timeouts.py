@@ -30,7 +30,7 @@ class Timeouts:
         busy = [
             producer
             for table in tables
-            for producer in table.producers.values()
+            for producer in table.producers.awake.values()
             if producer.current is not None
         ]
         # Expired transactions are looked at again until they are ended.
@@ -46,8 +46,4 @@ def deadline_ms(producer: Producer) -> int:
 
 def idle(table: TransactionTable, now_ms: int, idle_ms: int) -> list[Producer]:
     """The producers whose transactional ids nobody has used for `idle_ms`."""
-    return [
-        producer
-        for producer in table.producers.values()
-        if not producer.current and not producer.ending and now_ms - producer.updated_ms > idle_ms
-    ]
+    return table.producers.last_used_before(now_ms - idle_ms)

@@ -120,6 +120,7 @@ class Producer:
     """
 
     __slots__ = (
+        "__weakref__",
         "current",
         "ending",
         "epoch",
@@ -154,6 +155,13 @@ class Producer:
     def is_busy(self) -> bool:
         """Whether a transaction of it is not over."""
         return self.current is not None or bool(self.ending)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether a loss of power takes nothing of what it was told: not its open transaction, and not the
+        beginning of a later one.
+        """
+        return self.is_durable or (self.current is not None and self.current.is_durable)
 
     @property
     def group(self) -> str:

@@ -11,7 +11,7 @@ from faircopy.copier.producers import ProducerState
 from faircopy.journal.entry import NOWHERE, Kind
 from faircopy.journal.journal import Journal
 from faircopy.partition import partition
-from faircopy.transactions import decisions, order, settlement, table, transaction
+from faircopy.transactions import decisions, order, settlement, transaction
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.answers import Answers
 from faircopy.transactions.commits import Commits
@@ -331,7 +331,7 @@ def abort_what_is_durable() -> Iterator[Any]:
 @mutant
 def make_durable_producers_abort() -> Iterator[Any]:
     """P9: a loss of power makes producers abort that have lost nothing."""
-    with replaced(table, "is_safe", lambda producer: False):
+    with replaced(transaction.Producer, "is_safe", property(lambda producer: False)):
         yield
 
 

@@ -25,11 +25,11 @@ class Client:
         self._producer_id, self._epoch = -1, -1
         self._sequences: Counter[str] = Counter()
 
-    async def init(self, broker: ScriptedBroker, transactional_id: str) -> str:
+    async def init(self, broker: ScriptedBroker, transactional_id: str, sent: Sent) -> str:
         """InitProducerId. A client that has an identity names it (KIP-360)."""
         self._transactional_id = transactional_id
         self._producer_id, self._epoch = await broker.coordinator.init_producer(
-            transactional_id, TIMEOUT_MS, self._producer_id, self._epoch
+            transactional_id, TIMEOUT_MS, self._producer_id, self._epoch, sent.connection
         )
         self._sequences.clear()
         return f"producer {self._producer_id}, epoch {self._epoch}"

@@ -147,7 +147,7 @@ class CoordinatorScript:
         sent = Sent(given.get("over", 1), self._last_correlation_id, " ".join((request, *arguments)))
         match request:
             case "init":
-                return await client.init(self._broker, arguments[0])
+                return await client.init(self._broker, arguments[0], sent)
             case "add":
                 return await client.add(self._broker, arguments, sent)
             case "send":

@@ -31,6 +31,9 @@ def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
             yield f"journal {home.number} has no checkpoint"
     yield from remembered_in_vain(broker)
     yield from miscounted(broker)
+    open_connections = {connection.number for connection in broker.server.admission.connections}
+    for number in broker.producer_connections.known - open_connections:
+        yield f"connection {number} is over, and remembered"
     for partition in broker.shards.partitions():
         for txid, known in partition.state.transactions.items():
             if known.is_undecided:

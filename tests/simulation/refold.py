@@ -22,6 +22,7 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.partition import Partition
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.transactions.metadata_journal import MetadataJournal
+from faircopy.transactions.producers import Producers
 from faircopy.transactions.transaction import Transaction
 from faircopy.verify.journal_files import JournalFiles, open_journal
 
@@ -30,6 +31,7 @@ NOT_FOLDED = {
     "changed_producers",
     "changed_transactions",
     "changed_groups",
+    "__weakref__",
     "gone",  # what partitions are yet to forget, and a start settles
 }
 
@@ -158,5 +160,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, list):
         return sorted(value)
+    if isinstance(value, Producers):  # whether they sleep does not count
+        return dict(value)
     names = getattr(type(value), "__slots__", None) or getattr(value, "__dict__", {})
     return {name: getattr(value, name) for name in names if name not in NOT_FOLDED} if names else value

@@ -10,6 +10,7 @@ from faircopy.api.offset_fetch import SCHEMA as OFFSET_FETCH
 from faircopy.api.txn_offset_commit import SCHEMA as TXN_OFFSET_COMMIT
 from faircopy.client.connection import BrokerConnection
 from faircopy.wire.error_codes import ErrorCode
+from tests.broker_process import BrokerProcess
 from tests.wire_abuse.instance import TOPIC, Instance, visible
 
 
@@ -30,6 +31,27 @@ def test_a_late_end_never_ends_a_later_transaction(connections: list[BrokerConne
     assert producer.produce(b"late: other half") == ErrorCode.NONE
     assert producer.end() == ErrorCode.NONE
     assert visible(new)[-3:] == [b"late: first", b"late: half", b"late: other half"]
+
+
+def test_a_late_request_is_refused_though_all_that_its_producer_used_is_closed(
+    connections: list[BrokerConnection], broker: BrokerProcess
+) -> None:
+    """What the broker keeps of connections goes with them, but not that there were newer ones."""
+    old, other, _ = connections
+    with BrokerConnection(broker.address) as first:
+        producer = Instance(first, "late-closed/1")
+        assert producer.add() == ErrorCode.NONE
+        assert producer.produce(b"late-closed: half") == ErrorCode.NONE
+    with BrokerConnection(broker.address) as producer.connection:
+        assert producer.end() == ErrorCode.NONE
+        assert producer.add() == ErrorCode.NONE
+    assert producer.produce(b"late-closed: late", on=other) == ErrorCode.NOT_ENOUGH_REPLICAS
+    for commit in (True, False):
+        assert producer.end(commit=commit, on=old) == ErrorCode.CONCURRENT_TRANSACTIONS
+    with BrokerConnection(broker.address) as producer.connection:
+        assert producer.produce(b"late-closed: other half") == ErrorCode.NONE
+        assert producer.end() == ErrorCode.NONE
+    assert visible(old)[-2:] == [b"late-closed: half", b"late-closed: other half"]
 
 
 def test_a_late_draft_never_joins_a_later_transaction(connections: list[BrokerConnection]) -> None:

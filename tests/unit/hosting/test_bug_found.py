@@ -41,7 +41,7 @@ def close(broker: Broker) -> None:
 
 async def init(broker: Broker, transactional_id: str) -> tuple[int, int]:
     coordinator = broker.shards.coordinator_of(transactional_id)
-    return await coordinator.init_producer(transactional_id, 60_000, -1, -1)
+    return await coordinator.init_producer(transactional_id, 60_000, -1, -1, 1)
 
 
 def test_a_bug_in_a_fold_ends_the_broker_and_no_later_start_meets_it(

@@ -42,6 +42,7 @@ class FakeHost:
         self.exchanges: list[Exchange] = []
         self.responses: list[bytes] = []
         self.complaints: list[str] = []
+        self.is_over = False
         self.senders: list[Sender] = []
         self.is_room_due = False
         self.is_reading = True
@@ -62,6 +63,9 @@ class FakeHost:
 
     def closed(self, connection: Connection) -> None:
         self.admission.close(connection)
+
+    def over(self, connection: Connection) -> None:
+        self.is_over = True
 
     def room_is_made(self) -> None:
         self.is_room_due = True
@@ -207,6 +211,23 @@ def test_who_answers_is_told_that_the_client_has_gone(host: FakeHost) -> None:
     host.exchanges[0].answer(b"nobody hears it")
     assert host.responses == []
     assert host.admission.in_flight_bytes == host.exchanges[2].size
+
+
+def test_a_connection_is_over_once_nobody_is_at_work_for_it(host: FakeHost) -> None:
+    host.send(request(PRODUCE), request(PRODUCE))
+    host.exchanges[1].answer(b"answered")
+    host.hang_up()
+    assert not host.is_over, "the first request may still be admitted"
+    host.exchanges[0].answer(b"nobody hears it")
+    assert host.is_over
+
+
+def test_a_connection_without_requests_is_over_when_it_is_closed(host: FakeHost) -> None:
+    host.send(request(PRODUCE))
+    host.exchanges[0].answer(b"answered")
+    assert not host.is_over
+    host.hang_up()
+    assert host.is_over
 
 
 def test_a_client_that_does_not_read_is_not_read_from(host: FakeHost) -> None:

@@ -53,7 +53,9 @@ class Stage:
         self.now_ms = 0.0
         self.handled: list[Exchange] = []
         settings = Settings(requests_in_flight_max_bytes=MIB, connections_idle_ms=10**9)
-        self.server = Server(settings, cast(Any, self), loop, cast(Any, None), self._handle)
+        self.server = Server(
+            settings, cast(Any, self), loop, cast(Any, None), self._handle, lambda _number: None
+        )
 
     def monotonic_ms(self) -> float:
         return self.now_ms

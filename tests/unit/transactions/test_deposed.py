@@ -17,8 +17,10 @@ from faircopy.transactions import decisions
 from faircopy.transactions.connections import ProducerConnections, Sent
 from faircopy.transactions.coordinator import CoordinatorOptions, TransactionCoordinator
 from faircopy.transactions.decisions import TransactionRefused
+from faircopy.transactions.finished import NOTHING_FINISHED
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
+from faircopy.transactions.producers import UNTOUCHED
 from faircopy.transactions.survival import Survival
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
@@ -166,7 +168,7 @@ def test_who_comes_is_sent_to_the_next() -> None:
         coordinator = coordinator_of(StubHome(), SlowParticipant())
         await coordinator.finish()
         coordinator.depose()
-        for asked in (end(coordinator, commit=True), coordinator.init_producer("a", 1_000, -1, -1)):
+        for asked in (end(coordinator, commit=True), coordinator.init_producer("a", 1_000, -1, -1, 1)):
             with pytest.raises(TransactionRefused) as caught:
                 await asked
             assert caught.value.code is ErrorCode.NOT_COORDINATOR
@@ -175,7 +177,8 @@ def test_who_comes_is_sent_to_the_next() -> None:
     asyncio.run(test())
 
 
-def test_the_next_answers_no_abort_that_it_cannot_know_of() -> None:
+@pytest.mark.parametrize("is_asleep", [False, True])
+def test_the_next_answers_no_abort_that_it_cannot_know_of(*, is_asleep: bool) -> None:
     """Its predecessor may have refused a BEGIN: "aborted" could be a lie, and INVALID_TXN_STATE is fatal."""
 
     async def test() -> None:
@@ -187,9 +190,30 @@ def test_the_next_answers_no_abort_that_it_cannot_know_of() -> None:
             participant.answer()
         coordinator.depose()
         successor = coordinator_of(home, participant)
+        if is_asleep:
+            home.table.producers.sleep(undurable=(), flags=UNTOUCHED)
         assert successor.settle(Survival.EVERYTHING) == []
+        assert bool(home.table.producers.awake) is not is_asleep
         with pytest.raises(TransactionRefused) as caught:
             await end(successor, commit=False)
         assert caught.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    asyncio.run(test())
+
+
+def test_the_next_knows_what_is_over_of_a_producer_that_has_slept() -> None:
+    """So it can tell partitions, once the producer goes on, what they may forget."""
+
+    async def test() -> None:
+        home, participant = StubHome(), SlowParticipant()
+        coordinator = coordinator_of(home, participant)
+        ending = asyncio.ensure_future(end(coordinator, commit=True))
+        while not ending.done() or home.table.transactions:
+            await asyncio.sleep(0)
+            participant.answer()
+        home.table.producers.sleep(undurable=())
+        assert coordinator._finished.of(1) == NOTHING_FINISHED, "nothing is kept, and nobody asks"
+        home.append(decisions.fence("a", 1, 1, 1_000, 0))
+        assert coordinator._finished.of(1) == OPEN.number
 
     asyncio.run(test())

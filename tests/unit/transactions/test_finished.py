@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from faircopy.journal.entry import Kind
 from faircopy.transactions import decisions
-from faircopy.transactions.finished import FinishedNumbers
+from faircopy.transactions.finished import NOTHING_FINISHED, FinishedNumbers
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry
@@ -24,6 +24,7 @@ STEPS = many(st.integers(0, 2), 40)
 @given(STEPS)
 def test_what_is_not_over_durably_is_never_finished(steps: list[int]) -> None:
     table, finished = TransactionTable(), FinishedNumbers()
+    table.producers.on_wake, table.producers.on_sleep = finished.wakes, finished.falls_asleep
     table.fold(decisions.fence("orders/a", 1, 0, 60_000, 0), 0)
     producer = table.producers["orders/a"]
     number, waiting, needed = 10, list[Callable[[], None]](), set[int]()
@@ -56,6 +57,10 @@ def test_what_is_not_over_durably_is_never_finished(steps: list[int]) -> None:
             for durable in waiting:
                 durable()
             waiting.clear()
+            table.producers.sleep(undurable=())
+        if "orders/a" not in table.producers.awake:
+            assert finished.of(1) == NOTHING_FINISHED, "nothing is kept, and nobody asks"
         assert all(finished.of(1) < each for each in needed)
     if not needed:
+        table.producers.wake("orders/a")
         assert finished.of(1) >= producer.last_number, "and in the end all is forgotten"

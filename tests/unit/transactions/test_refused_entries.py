@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import NO_TRANSACTION, Kind, TransactionId
 from faircopy.transactions.joint_group import JointGroup
+from faircopy.transactions.producers import Producers
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry, Producer, Transaction
 from tests.many import many
@@ -62,18 +63,21 @@ def content(value: Any) -> Any:
     """All that is in a table, in a form that can be compared."""
     if isinstance(value, (Producer, Transaction, JointGroup)):
         names = type(value).__slots__
-        shown = {name: getattr(value, name) for name in names}
+        shown = {name: getattr(value, name) for name in names if name != "__weakref__"}
         shown |= {"joined": [each.id for each in value.joined]} if isinstance(value, Transaction) else {}
         return {name: content(each) for name, each in shown.items()}
-    if isinstance(value, dict):
+    if isinstance(value, (dict, Producers)):
         return {key: content(each) for key, each in value.items()}
     return pickle.loads(pickle.dumps(value))
 
 
-@given(many(entries(), 40, least=1))
-def test_what_is_refused_changes_nothing(found: list[NewEntry]) -> None:
+@given(many(entries(), 40, least=1), st.integers(1, 5))
+def test_what_is_refused_changes_nothing(found: list[NewEntry], awake_for: int) -> None:
+    """Whether it is about producers that sleep or not."""
     table = TransactionTable()
     for position, entry in enumerate(found):
+        if position % awake_for == 0:
+            table.producers.sleep(undurable=())
         before = content(vars(table))
         with contextlib.suppress(InvariantViolation):
             table.fold(entry, position)

@@ -64,7 +64,8 @@ class Bench:
 
 
 STEPS = many(
-    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish"]), st.sampled_from(IDS)), 60
+    st.tuples(st.sampled_from(["init", "add", "commit", "abort", "finish", "sleep"]), st.sampled_from(IDS)),
+    60,
 )
 
 
@@ -77,7 +78,9 @@ def test_the_table_does_what_a_dumb_model_does(steps: list[tuple[str, str]]) -> 
     outcome: dict[str, str] = {}
     for step, name in steps:
         producer = bench.table.producers.get(name)
-        if step == "init":
+        if step == "sleep":
+            bench.table.producers.sleep(undurable=())
+        elif step == "init":
             if is_open.get(name):
                 assert producer is not None
                 assert producer.current is not None
