@@ -108,7 +108,7 @@ BY_SEEDS = {
     "leave_drafts_of_the_unknown": 1,
     "leave_the_log_after_its_checkpoint": 5,
     "let_zombies_in": 5,
-    "promise_for_the_lead_only": 15,
+    "promise_for_the_lead_only": 127,
     "publish_in_the_middle": 8,
     "reclaim_too_much": 0,
     "release_before_durable": 0,
