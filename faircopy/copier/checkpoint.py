@@ -162,9 +162,10 @@ def restore(
         if transaction.standing is Standing.PREPARED:
             state.prepared.add(transaction_id)
         if not transaction.is_undecided:
-            producer = state.producers.setdefault(
-                transaction_id.producer_id, ProducerState(transaction_id.producer_epoch)
-            )
+            producer = state.producers.get(transaction_id.producer_id)
+            if producer is None:
+                producer = ProducerState(transaction_id.producer_epoch)
+                state.producers[transaction_id.producer_id] = producer
             producer.decided.append(transaction_id)
     return state
 

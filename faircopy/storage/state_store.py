@@ -196,10 +196,12 @@ class StateStore:
     def scan(self, table: str, prefix: bytes, first: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys begin with `prefix`, in order, from key `first` on."""
         with self._environment.begin(db=self._tables[table]) as transaction, transaction.cursor() as cursor:
-            found = cursor.set_range(first if first is not None else prefix)
-            while found and cursor.key().startswith(prefix):
-                yield self._unsealed(table, *cursor.item())
-                found = cursor.next()
+            if not cursor.set_range(first if first is not None else prefix):
+                return
+            for key, sealed in cursor.iternext():
+                if not key.startswith(prefix):
+                    return
+                yield self._unsealed(table, key, sealed)
 
     def floor(self, table: str, prefix: bytes, key: bytes) -> tuple[bytes, bytes] | None:
         """The entry with the greatest key that is at most `key` and begins with `prefix`."""

@@ -88,22 +88,17 @@ class LateRequest(FaircopyError):
 class Connections:
     """The connections of one producer's instance. They replace what is older than `floor`, for all kinds.
 
-    `_carried` has for each connection the kinds that came over it, as bits; `_newest` has for each kind its
-    newest connection. There are many of these objects, so they are small.
+    `carried` has for each connection that is remembered the kinds that came over it, as bits; `_newest` has
+    for each kind its newest connection. There are many of these objects, so they are small.
     """
 
-    __slots__ = ("_carried", "_newest", "_refused", "_replaced")
+    __slots__ = ("_newest", "_refused", "_replaced", "carried")
 
     def __init__(self, floor: int = NO_CONNECTION) -> None:
-        self._carried: dict[int, int] = {}
+        self.carried: dict[int, int] = {}
         self._newest = NEVER_CARRIED if floor == NO_CONNECTION else (floor,) * len(NEVER_CARRIED)
         self._replaced: frozenset[int] = NONE_REPLACED
         self._refused: dict[int, dict[RequestKind, Refusals]] = {}
-
-    @property
-    def known(self) -> Set[int]:
-        """The connections that are remembered."""
-        return self._carried.keys()
 
     @property
     def newest(self) -> int:
@@ -112,12 +107,12 @@ class Connections:
 
     def note(self, connection: int) -> None:
         """Remember a connection that has carried nothing of these kinds so far."""
-        self._carried.setdefault(connection, 0)
+        self.carried.setdefault(connection, 0)
 
     def admit(self, kind: RequestKind, sent: Sent) -> None:
         """Admit a request. Raises LateRequest."""
         connection = sent.connection
-        if not self._carried.get(connection, 0) & (1 << kind):
+        if not self.carried.get(connection, 0) & (1 << kind):
             self._note(kind, connection)
         if connection in self._replaced:
             self._ensure_live(kind, sent)
@@ -128,15 +123,15 @@ class Connections:
             self._replaced |= {connection}
         else:
             self._newest = (*self._newest[:kind], connection, *self._newest[kind + 1 :])
-            self._replaced |= {older for older, kinds in self._carried.items() if kinds & (1 << kind)}
-        if connection not in self._carried and len(self._carried) >= CONNECTIONS_MAX:
+            self._replaced |= {older for older, kinds in self.carried.items() if kinds & (1 << kind)}
+        if connection not in self.carried and len(self.carried) >= CONNECTIONS_MAX:
             # Newer ones carry what it carried.
-            self.forget(min(self._replaced & self._carried.keys(), default=min(self._carried)))
-        self._carried[connection] = self._carried.get(connection, 0) | (1 << kind)
+            self.forget(min(self._replaced & self.carried.keys(), default=min(self.carried)))
+        self.carried[connection] = self.carried.get(connection, 0) | (1 << kind)
 
     def forget(self, connection: int) -> None:
         """Forget a connection. It stays older, or newer, than others."""
-        self._carried.pop(connection, None)
+        self.carried.pop(connection, None)
         self._replaced -= {connection}
         self._refused.pop(connection, None)
 
@@ -184,14 +179,14 @@ class ProducerConnections:
         connections = self._connections.get(producer)
         if connections is None:
             connections = self._connections[producer] = Connections(self._floor)
-        if sent.connection in connections.known:
+        if sent.connection in connections.carried:
             connections.admit(kind, sent)
             return
-        before = set(connections.known)
+        before = set(connections.carried)
         try:
             connections.admit(kind, sent)
         finally:
-            for forgotten in before - connections.known:
+            for forgotten in before - connections.carried.keys():
                 self._unlink(producer, forgotten)
             self._link(producer, sent.connection)
 
@@ -200,7 +195,7 @@ class ProducerConnections:
         for producer in self._producers.pop(connection, ()):
             connections = self._connections[producer]
             connections.forget(connection)
-            if not connections.known:
+            if not connections.carried:
                 self._floor = max(self._floor, connections.newest)
                 del self._connections[producer]
 
@@ -208,7 +203,7 @@ class ProducerConnections:
         """Forget the connections of an instance that is fenced, or forgotten."""
         connections = self._connections.pop(producer, None)
         if connections is not None:
-            for connection in connections.known:
+            for connection in connections.carried:
                 self._unlink(producer, connection)
 
     def _link(self, producer: ProducerIdAndEpoch, connection: int) -> None:

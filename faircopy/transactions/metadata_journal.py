@@ -27,6 +27,10 @@ from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry, Producer, Transaction
 
 RETIRE_POLL_SECONDS = 0.002
+STATE_OF: dict[str | None, TransactionState | None] = {
+    None: None,
+    **{state.value: state for state in TransactionState},
+}
 
 
 class MetadataJournal:
@@ -86,7 +90,7 @@ class MetadataJournal:
         """Restore the producers. Of a hundred thousand, all but a few are idle."""
         producers, not_idle = self.table.producers, list[dict[str, Any]]()
         for _, stored in self._store.scan("transactional_ids", self.identity):
-            row = json.loads(stored)
+            row = json.loads(stored.decode())  # of bytes, json would guess the encoding
             packed = packed_row(row)
             if packed is None:
                 self._restore(row)
@@ -233,13 +237,12 @@ def packed_row(stored: dict[str, Any]) -> bytes | None:
     if stored["current"] or stored["ending"] or stored.get("membership"):
         return None
     producer_id, epoch = stored["producer"]
-    last_state = stored["last_phase"]
     return pack(
         producer_id,
         epoch,
         stored["timeout_ms"],
         stored["pardoned_epoch"],
-        TransactionState(last_state) if last_state else None,
+        STATE_OF[stored["last_phase"]],
         stored["last_number"],
         stored["updated_ms"],
         UNTOUCHED | flags_of(must_abort=stored["must_abort"], is_durable=stored.get("durable", False)),

@@ -51,6 +51,9 @@ BY_CRASH_STATES: dict[str, tuple[tuple[Step, ...], int]] = {
 """The workload whose crash states find each, and the sweep (below 10) that is tried first."""
 
 BY_TESTS = {
+    "forget_that_a_connection_was_replaced": "tests/unit/transactions/test_connections.py",
+    "sleep_before_it_is_durable": "tests/unit/transactions/test_producers.py",
+    "let_those_that_sleep_go_on": "tests/unit/transactions/test_producers.py",
     "cut_damage_like_a_torn_tail": "tests/unit/journal/test_damage.py",
     "leave_the_torn_tail": "tests/unit/journal/test_torn_tails.py",
     "apply_in_any_order": "tests/unit/transactions/test_failed_participant.py",

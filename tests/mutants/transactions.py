@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,11 +15,13 @@ from faircopy.transactions import decisions, order, settlement, transaction
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.answers import Answers
 from faircopy.transactions.commits import Commits
+from faircopy.transactions.connections import NO_CONNECTION, ProducerConnections
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.endings import Endings
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.order import GroupOrder
+from faircopy.transactions.producers import Producers
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.unwritten import UnwrittenTransactions
 from tests.mutants.registry import mutant, replaced
@@ -173,6 +175,43 @@ def let_zombies_in() -> Iterator[Any]:
 def take_late_requests() -> Iterator[Any]:
     """KAFKA-17754: a request on a connection that its client has replaced ends a later transaction."""
     with replaced(TransactionCoordinator, "_admit", lambda self, *arguments: None):
+        yield
+
+
+@mutant
+def forget_that_a_connection_was_replaced() -> Iterator[Any]:
+    """KAFKA-17754: once a producer's connections are closed, a request on an older one is taken."""
+    real = ProducerConnections.over
+
+    def over(self: ProducerConnections, connection: int) -> None:
+        real(self, connection)
+        self._floor = NO_CONNECTION
+
+    with replaced(ProducerConnections, "over", over):
+        yield
+
+
+@mutant
+def sleep_before_it_is_durable() -> Iterator[Any]:
+    """What became of a transaction is forgotten in partitions, although a crash may take its end."""
+    real = Producers.sleep
+
+    def sleep(self: Producers, undurable: Container[str], flags: int = 0) -> None:
+        real(self, (), flags)
+
+    with replaced(Producers, "sleep", sleep):
+        yield
+
+
+@mutant
+def let_those_that_sleep_go_on() -> Iterator[Any]:
+    """P9: after a loss of power, an id that slept may commit the rest of a transaction."""
+
+    def make_abort(self: Producers) -> None:
+        for producer in self.awake.values():
+            producer.must_abort = True
+
+    with replaced(Producers, "make_abort", make_abort):
         yield
 
 

@@ -108,7 +108,7 @@ def test_so_many_connections_are_remembered_and_no_more() -> None:
     connections.admit(RequestKind.PRODUCE, Sent(1, 1, "a"))
     for number in range(2, 10 * CONNECTIONS_MAX):
         assert not late(connections, RequestKind.TRANSACTION, Sent(number, 1, number))
-    assert len(connections._carried) == CONNECTIONS_MAX
+    assert len(connections.carried) == CONNECTIONS_MAX
     assert late(connections, RequestKind.TRANSACTION, Sent(3, 2, "b")), (
         "forgotten, and older than the newest all the same"
     )
