@@ -24,7 +24,7 @@ from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
 from faircopy.transactions.order import by_rank
-from faircopy.transactions.settlement import settle, settle_unknown
+from faircopy.transactions.settlement import settle, settle_strays, unknown_producers
 from faircopy.transactions.survival import Survival
 from faircopy.transactions.transaction import Transaction
 
@@ -46,6 +46,7 @@ class Shards:
         self._catalog: Catalog = resources.catalog
         self._changing = asyncio.Lock()
         self._half_applied: dict[int, list[Commit]] = {}
+        self._may_have_unknown = False
         self._shards = [self._shard(number) for number in range(placement.shards)]
         self._first_look_at_ids = FirstCheck("all transactional ids")
         self._first_look_at_groups = FirstCheck("all offsets of all groups")
@@ -125,6 +126,7 @@ class Shards:
     def settle(self, survival: Survival) -> None:
         """After `open`: finish what was decided, and settle the rest. See `TransactionCoordinator.settle`."""
         settle(self.coordinators(), self.partitions(), survival)
+        self._may_have_unknown = True
 
     def restore_groups(self) -> None:
         """Restore the groups that have members: their session timeouts start now."""
@@ -142,15 +144,29 @@ class Shards:
 
     async def forget_idle(self) -> None:
         """Forget transactional ids that have been idle for too long. Partitions that can't be told now are
-        told by their next leader, see `forget_unknown`.
+        told by their next leader, see `forget_gone`.
         """
         known = sum(len(home.table.producers) for home in self.metadata_journals())
         forgotten = await self._forget(each.forget_idle() for each in self.coordinators())
         self._first_look_at_ids.note(Expired(forgotten, known))
 
     async def forget_gone(self) -> None:
-        """Forget members of joint groups that have done their work, as `forget_idle` does."""
+        """Forget members of joint groups that have done their work, as `forget_idle` does. After a start, or
+        after other leaders, forget whatever else no coordinator knows.
+        """
         await self._forget(each.forget_gone() for each in self.coordinators())
+        if self._may_have_unknown and self.are_all_led:
+            self._may_have_unknown = False
+            await self._forget([self._unknown()])
+
+    async def _unknown(self) -> set[int]:
+        """The producer ids that partitions remember, and no coordinator knows, once that is durable."""
+        homes = self.metadata_journals()
+        sound = (partition for partition in self.partitions() if partition.failure is None)
+        unknown = unknown_producers(homes, sound)
+        if unknown:
+            await asyncio.gather(*(home.journal.durable() for home in homes))
+        return unknown
 
     async def _forget(self, forgetting: Iterable[Awaitable[set[int]]]) -> int:
         """Forget producers in all partitions. Returns how many there were."""
@@ -273,6 +289,7 @@ class Shards:
             commit.rank = rank
             go_on()
         if self.are_all_led:
-            settle_unknown(self.coordinators(), self.partitions())
+            settle_strays(self.coordinators(), self.partitions())
+            self._may_have_unknown = True
         self._half_applied.pop(shard.number, None)  # its coordinator knows them again
         shard.groups.restore()

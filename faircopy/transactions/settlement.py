@@ -1,7 +1,7 @@
 """All coordinators of a process after a restart: each settles what it knows, and commits go on in one order.
 
-What no coordinator knows is over: its drafts are discarded, and its producers are forgotten. Each coordinator
-knows only its own, so all must be asked.
+What no coordinator knows is over: its drafts are discarded, and its producers are forgotten, in the end. Each
+coordinator knows only its own, so all must be asked.
 """
 
 from __future__ import annotations
@@ -34,34 +34,23 @@ def settle(
     for rank, (coordinator, commit) in by_rank(promised):
         commit.rank = rank
         coordinator.go_on(commit)
-    settle_unknown(coordinators, list(partitions))
+    settle_strays(coordinators, partitions)
 
 
-def settle_unknown(coordinators: Sequence[TransactionCoordinator], partitions: Sequence[Partition]) -> None:
-    """Settle what no coordinator knows. Call it only when all journals are folded."""
-    # A failed partition does not know the end of its journal, where it would write.
-    sound = [partition for partition in partitions if partition.failure is None]
-    journals = [home for coordinator in coordinators for home in coordinator.journals]
-    settle_strays(coordinators, journals, sound)
-    forget_unknown(journals, sound)
-
-
-def settle_strays(
-    coordinators: Sequence[TransactionCoordinator],
-    journals: Iterable[MetadataJournal],
-    partitions: Iterable[Partition],
-) -> None:
+def settle_strays(coordinators: Sequence[TransactionCoordinator], partitions: Iterable[Partition]) -> None:
     """Settle the drafts of a transaction that no coordinator knows to have written in their partition: a
     crash may have taken only the ADD of that partition. If the transaction goes on, it is added again.
-    Otherwise they are discarded.
+    Otherwise they are discarded. Call it only when all journals are folded.
     """
+    journals = [home for coordinator in coordinators for home in coordinator.journals]
     known = {
         (transaction_id, participant)
         for home in journals
         for transaction_id, transaction in home.table.transactions.items()
         for participant in transaction.participants
     }
-    for partition in partitions:
+    # A failed partition does not know the end of its journal, where it would write.
+    for partition in (each for each in partitions if each.failure is None):
         for transaction_id in strays(partition, known):
             if not any(coordinator.adopt(transaction_id, partition) for coordinator in coordinators):
                 partition.discard(transaction_id, NO_FENCE, NOTHING_FINISHED, lambda: None)
@@ -76,16 +65,16 @@ def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartitio
     ]
 
 
-def forget_unknown(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> None:
-    """Forget the producers of transactions whose transactional ids are forgotten. Partitions were told when
-    that happened, but not those that a crash came before, that had failed, or that had no leader.
+def unknown_producers(journals: Iterable[MetadataJournal], partitions: Iterable[Partition]) -> set[int]:
+    """The producer ids of transactions in these partitions whose transactional ids are forgotten. Partitions
+    were told when that happened, but not those that a crash came before, that had failed, or that had no
+    leader.
+
+    They may be told once the journals, as they are now, are durable: who lost the end of a journal in a crash
+    would ask for its promises again.
     """
-    decided = [
-        (partition, {txid.producer_id for txid in partition.state.transactions}) for partition in partitions
-    ]
-    unknown = set[int]().union(*(producer_ids for _, producer_ids in decided))
+    unknown = {txid.producer_id for partition in partitions for txid in partition.state.transactions}
     for table in (home.table for home in journals) if unknown else ():
         unknown.difference_update(table.producers.producer_ids())
         unknown.difference_update(transaction_id.producer_id for transaction_id in table.transactions)
-    for partition, producer_ids in decided:
-        partition.forget_producers(producer_ids & unknown)
+    return unknown

@@ -215,6 +215,7 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
             if complaints.found:
                 return str(complaints.found)
             if broker := machine.broker:
+                await loop.create_task(broker.shards.forget_gone(), context=machine.life.context)
                 wrong = [*remembered_in_vain(broker), *miscounted(broker)]
                 if wrong:
                     return "; ".join(wrong)

@@ -11,6 +11,7 @@ from faircopy.copier.producers import ProducerState
 from faircopy.journal.entry import NOWHERE, Kind
 from faircopy.journal.journal import Journal
 from faircopy.partition import partition
+from faircopy.shard import shards
 from faircopy.transactions import decisions, order, settlement, transaction
 from faircopy.transactions import recovery as transaction_recovery
 from faircopy.transactions.answers import Answers
@@ -131,7 +132,7 @@ def commit_what_was_lost() -> Iterator[Any]:
 @mutant
 def leave_drafts_of_the_unknown() -> Iterator[Any]:
     """Drafts of transactions that a crash made the coordinator forget stay open for ever."""
-    with replaced(settlement, "settle_strays", lambda coordinators, journals, partitions: None):
+    with replaced(settlement, "settle_strays", lambda coordinators, partitions: None):
         yield
 
 
@@ -145,7 +146,7 @@ def remember_the_forgotten() -> Iterator[Any]:
 @mutant
 def remember_the_forgotten_after_a_crash() -> Iterator[Any]:
     """The same, if a crash comes before partitions are told."""
-    with replaced(settlement, "forget_unknown", lambda journals, partitions: None):
+    with replaced(shards, "unknown_producers", lambda journals, partitions: set()):
         yield
 
 

@@ -55,6 +55,7 @@ def test_a_partition_without_a_leader_is_told_by_its_next_one() -> None:
         with forgetting_all():
             await stage.in_broker(stage.broker.shards.forget_idle())
         await stage.in_broker(stage.broker.shards.lead(shard))
+        await stage.in_broker(stage.broker.shards.forget_gone())
         assert remembered(stage) > 0, "the ids that the closed shard coordinates are still known"
         assert list(remembered_in_vain(stage.broker)) == []
 

@@ -8,7 +8,7 @@ did not know.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -80,7 +80,6 @@ class StubPartition:
         self.failure = failure
         self.decisions: list[tuple[str, TransactionId]] = []
         self.ranks: list[int] = []
-        self.forgotten: set[int] = set()
 
     def standing(self, transaction: TransactionId) -> Standing | None:
         known = self.transactions.get(transaction)
@@ -98,9 +97,6 @@ class StubPartition:
     def prepare(self, transaction: TransactionId, _finished: int, done: Callable[[], None]) -> None:
         self.decisions.append(("prepare", transaction))
         done()
-
-    def forget_producers(self, producer_ids: Iterable[int]) -> None:
-        self.forgotten.update(producer_ids)
 
     def apply(self, transaction: TransactionId, order: ApplyOrder, done: Callable[[], None]) -> None:
         self.decisions.append(("apply", transaction))
@@ -137,9 +133,7 @@ def test_nothing_is_written_to_a_partition_that_has_failed() -> None:
     sound = StubPartition(1, {stray: Standing.OPEN})
     recovered(StubHome(), failed, sound)
     assert failed.decisions == []
-    assert failed.forgotten == set()
     assert ("discard", stray) in sound.decisions
-    assert sound.forgotten == {stray.producer_id}
 
 
 def test_what_only_a_failed_partition_knows_is_not_guessed() -> None:
