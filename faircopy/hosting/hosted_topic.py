@@ -39,13 +39,10 @@ class HostedTopic:
         self.has_timestamp_limits = has_limits and not self.has_log_append_time
         self.has_limit_before = self.has_timestamp_limits and self.timestamp_before_max_ms < INT64_MAX
         self.acks_expected_offsets = self.config("transactional.ack.offset") == "expected"
+        acks_durably = self._settings.acks_drafts_durably(self.config("transactional.ack"))
         for partition in self.partitions:
-            self.apply_to(partition)
-
-    def apply_to(self, partition: HostedPartition) -> None:
-        """Apply the settings to one of its partitions."""
-        partition.log.segment_bytes = int(self.config("segment.bytes"))
-        partition.acks_drafts_durably = self._settings.acks_drafts_durably(self.config("transactional.ack"))
+            partition.log.segment_bytes = int(self.config("segment.bytes"))
+            partition.acks_drafts_durably = acks_durably
 
     def config(self, name: str) -> str:
         """The value of a setting: the topic's own, or the broker's default, or the built-in default."""

@@ -321,7 +321,7 @@ class TransactionCoordinator:
         decided = decisions.end(producer, self._clock.steady_ms(), commit=commit)
         if producer.must_abort and decided is not None:
             home.append(decided)
-            await home.safe(is_durable=producer.is_durable)
+            await home.safe(is_durable=producer.needs_durable)
         elif transaction is None:
             await self._repeated_ack(home, producer)
         elif commit:
@@ -372,12 +372,11 @@ class TransactionCoordinator:
                 f"whether the last transaction of {producer.transactional_id!r} is committed can't be known "
                 f"until a partition that takes part in it is repaired",
             )
-        ending = list(producer.ending.values())
-        for transaction in ending:
-            ack = self._commits.ack_of(transaction.id)
+        needs_durable = producer.needs_durable
+        for transaction in list(producer.ending):
+            ack = self._commits.ack_of(transaction)
             if ack is not None:
                 await asyncio.shield(ack)
-        needs_durable = producer.is_durable or any(each.needs_durable for each in ending)
         await home.safe(is_durable=needs_durable)
 
     # -- upkeep ----------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """The producers of a metadata journal: many are idle for ever, and these take little room.
 
 Flink takes a new transactional id for each checkpoint and subtask. So a producer that is idle, and whose last
-change is durable, *sleeps*: it is kept as a few bytes. It wakes when an entry changes it. Whoever only looks
-at it is given an object for as long as he keeps it, and there is never a second one: who still has it sees
-what becomes of it.
+change is durable, *sleeps*: it is kept as a few bytes. It wakes when an entry changes it. Callers that only
+look at it borrow an object. While one of them holds it, all others get the same object, so nobody has an old
+copy.
 
 What a producer is does not depend on whether it sleeps, and the fold does not know. Pure.
 """

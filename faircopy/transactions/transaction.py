@@ -157,6 +157,13 @@ class Producer:
         return self.current is not None or bool(self.ending)
 
     @property
+    def needs_durable(self) -> bool:
+        """Whether it may be told that its transactions are over only once that is fsynced. Otherwise a loss
+        of power could bring one back, and what it sends next would become a part of that.
+        """
+        return self.is_durable or any(each.needs_durable for each in self.ending.values())
+
+    @property
     def is_safe(self) -> bool:
         """Whether a loss of power takes nothing of what it was told: not its open transaction, and not the
         beginning of a later one.

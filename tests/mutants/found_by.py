@@ -17,6 +17,9 @@ BY_SCENARIOS = {
     "ack_before_the_fsync": "coordinator/power_lost_with_durable_acks",
     "discard_before_the_fsync": "coordinator/power_lost_with_durable_acks",
     "go_on_although_some_acks_were_not_durable": "coordinator/power_lost_with_some_durable_acks",
+    "tell_of_the_brokers_own_aborts_before_the_fsync": (
+        "coordinator/power_lost_after_a_durable_transaction_grew"
+    ),
     "make_durable_producers_abort": "coordinator/power_lost_with_durable_acks",
     "abort_and_fence_in_two_entries": "coordinator/zombies",
     "ack_a_repeated_commit_at_once": "coordinator/repeated_commit",

@@ -351,6 +351,13 @@ def discard_before_the_fsync() -> Iterator[Any]:
 
 
 @mutant
+def tell_of_the_brokers_own_aborts_before_the_fsync() -> Iterator[Any]:
+    """P9: a producer goes on after an abort that a loss of power takes back."""
+    with replaced(transaction.Producer, "needs_durable", property(lambda producer: producer.is_durable)):
+        yield
+
+
+@mutant
 def go_on_although_some_acks_were_not_durable() -> Iterator[Any]:
     """P9: after a loss of power, a transaction goes on if any of its partitions acks durably."""
     with replaced(transaction.Transaction, "is_durable", transaction.Transaction.needs_durable):

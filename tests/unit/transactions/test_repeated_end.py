@@ -17,8 +17,7 @@ def test_it_is_answered_when_the_first_one_is() -> None:
         first, second = TransactionId(1, 0, 1), TransactionId(1, 0, 2)
         acks: dict[TransactionId, asyncio.Future[None]] = {first: asyncio.get_running_loop().create_future()}
         commits = SimpleNamespace(ack_of=acks.get, is_undecided=lambda _transactions: False)
-        ending = {each: SimpleNamespace(id=each, needs_durable=False) for each in (first, second)}
-        producer: Any = SimpleNamespace(ending=ending, is_durable=False)
+        producer: Any = SimpleNamespace(ending={first: None, second: None}, needs_durable=False)
         coordinator: Any = SimpleNamespace(_commits=commits)
         home: Any = SimpleNamespace(safe=lambda *, is_durable: asyncio.sleep(0))
         repeated = asyncio.create_task(TransactionCoordinator._repeated_ack(coordinator, home, producer))
