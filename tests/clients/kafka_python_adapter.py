@@ -132,6 +132,11 @@ class KafkaPythonConsumer:
 
     def subscribe(self, topics: Sequence[str], when_assigned: Callable[[], None] | None = None) -> None:
         self.consumer.subscribe(list(topics), listener=Listener(when_assigned) if when_assigned else None)
+        # If it learns of the partitions after it has joined, it joins again. If a call of poll ends between
+        # the answers to JoinGroup and SyncGroup then, it drops the latter, and sends no heartbeats any more
+        # (3.0.12).
+        for topic in topics:
+            self.consumer.partitions_for_topic(topic)
 
     def poll(self, seconds: float) -> list[Got]:
         with translated():
