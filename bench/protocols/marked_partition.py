@@ -15,12 +15,13 @@ from bench.protocols.aborted_transactions import AbortedTransaction
 from faircopy.copier.fold import (
     DISCARD_PAYLOAD,
     NO_FENCE,
+    NO_RANK,
     ApplyOrder,
     Branch,
     CopyBatch,
     PartitionState,
-    Standing,
 )
+from faircopy.copier.producers import BranchOutcome
 from faircopy.datalog.index import Place
 from faircopy.datalog.read import ReadPlan
 from faircopy.journal.entry import Entry, Kind, TransactionId
@@ -66,24 +67,26 @@ class MarkedState(PartitionState):
     """The fold that copies drafts at once. It holds nothing back, so the journal can drop them."""
 
     def fold_draft(self, entry: Entry, header: BatchHeader | None) -> CopyBatch:  # type: ignore[override]
-        self.transactions.setdefault(entry.transaction, Branch())
+        self.undecided.setdefault(entry.transaction, Branch())
         return self.fold_plain(entry, header)
 
     def fold_apply(self, entry: Entry, order: ApplyOrder) -> CopyBatch | None:  # type: ignore[override]
-        return self._end(entry, order.finished, Standing.APPLIED)
+        return self._end(
+            entry, order.finished, BranchOutcome(entry.transaction, is_applied=True, rank=NO_RANK)
+        )
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> CopyBatch | None:  # type: ignore[override]
-        effect = self._end(entry, finished, Standing.DISCARDED)
+        effect = self._end(entry, finished, BranchOutcome(entry.transaction, is_applied=False, rank=NO_RANK))
         if fence_epoch != NO_FENCE:
             self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch).fence(fence_epoch)
         return effect
 
-    def _end(self, entry: Entry, finished: int, standing: Standing) -> CopyBatch | None:
-        known = self.transactions.get(entry.transaction)
+    def _end(self, entry: Entry, finished: int, outcome: BranchOutcome) -> CopyBatch | None:
+        known = self.branch(entry.transaction)
         self._advance(entry, finished)
         if known is not None and not known.is_undecided:
             return None
-        self._decide(entry.transaction, Branch(standing))
+        self._decide(outcome)
         self.next_offset += 1
         return CopyBatch(entry, self.next_offset - 1)
 
@@ -118,7 +121,7 @@ class MarkedPartition(HostedPartition):
         if seen is not None:
             self._when_acked(lambda: done(seen.base_offset))
             return
-        is_first = transaction not in self.state.transactions
+        is_first = self.state.branch(transaction) is None
         effect = self.journal.append(
             Kind.DRAFT,
             batch,

@@ -80,7 +80,7 @@ def partitions(parts: Parts) -> list[dict[str, Any]]:
             "start_offset": partition.log.start_offset,
             "end_offset": partition.log.end_offset,
             "decided_offset": partition.state.next_offset,
-            "open_transactions": sum(each.is_undecided for each in partition.state.transactions.values()),
+            "open_transactions": len(partition.state.undecided),
             "journal_bytes": partition.journal.watermarks.appended - partition.journal.start_position,
             "failure": str(partition.failure) if partition.failure else None,
         }
@@ -114,7 +114,7 @@ def transactions(parts: Parts) -> list[dict[str, Any]]:
     for home in parts.shards.metadata_journals():
         for transaction in home.table.transactions.values():
             there = [each for one in transaction.participants if (each := partitions.get(one)) is not None]
-            here = [partition.state.transactions.get(transaction.id) for partition in there]
+            here = [partition.state.branch(transaction.id) for partition in there]
             found.append(
                 {
                     "id": str(transaction.id),

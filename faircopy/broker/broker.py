@@ -286,7 +286,7 @@ class Broker:
         folded = when_folded(self.shards.partitions(), homes)
         survival = self._survival()
         if self.directory.is_old:
-            if survival.is_loss:
+            if survival.is_loss and self.directory.is_told_early:
                 # Once it is upgraded, nothing else says that an older version wrote it.
                 await forget_last_end(self.cluster)
             self.directory.upgrade()
@@ -298,8 +298,7 @@ class Broker:
     def _survival(self) -> Survival:
         """What of the last life is still there, once all journals are folded."""
         end = self._last_end
-        # Before format 7, what a kill took may have been said already.
-        is_unknown = self._passed_over or (self.directory.is_old and not end.is_clean)
+        is_unknown = self._passed_over or (self.directory.is_told_early and not end.is_clean)
         if is_unknown or self.directory.is_unclean or end.lost_power:
             return Survival.SYNCED if end.is_synced and not is_unknown else Survival.UNKNOWN
         return Survival.EVERYTHING if end.is_clean else Survival.WRITTEN

@@ -1,14 +1,13 @@
 """What a checkpoint stores, byte for byte (I6). Pure: state to store changes, and back.
 
     checkpoints   identity                                   -> JSON of `Checkpoint`
-    producers     identity, producer id i64                  -> epoch i16, is forgotten u8, last position u64;
-                                                                first i32, last i32, base offset i64 each
+    producers     identity, producer id i64                  -> see `producer_row`
     transactions  identity, pid i64, epoch i16, number i64   -> standing u8, head i64, first i64,
                                                                 drafts u32, records u64, size u64, rank i64
     spans         identity, first offset u64                 -> see `span_chunk`
 
-Integers are big-endian, so that keys sort as numbers. A checkpoint stores only the producers and transactions
-that changed since the last one.
+Integers are big-endian, so that keys sort as numbers. A checkpoint stores only the producers and undecided
+transactions that changed since the last one. Before format 8, decided transactions had rows of their own.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
-from faircopy.copier.producers import ProducerState, SeenBatch
+from faircopy.copier.producers import BranchOutcome, ProducerState
 from faircopy.datalog.epochs import Epochs
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
 
 _PRODUCER_KEY = struct.Struct(">q")
-_PRODUCER = struct.Struct(">hBQ")
-_SEEN = struct.Struct(">iiq")
 _TRANSACTION_KEY = struct.Struct(">qhq")
 _TRANSACTION = struct.Struct(">BqqIQQq")
 
@@ -97,36 +94,20 @@ def changes_of(identity: bytes, state: PartitionState, changed: Changed) -> list
 
 def _producer_change(identity: bytes, producer_id: int, state: PartitionState) -> Change:
     key = identity + _PRODUCER_KEY.pack(producer_id)
-    producer = state.producers.get(producer_id)
-    return (
-        Put("producers", key, encode_producer(producer)) if producer is not None else Delete("producers", key)
-    )
+    row = state.producers.row(producer_id)
+    return Put("producers", key, row) if row is not None else Delete("producers", key)
 
 
 def _transaction_change(identity: bytes, transaction_id: TransactionId, state: PartitionState) -> Change:
     key = identity + _TRANSACTION_KEY.pack(*transaction_id)
-    transaction = state.transactions.get(transaction_id)
+    transaction = state.undecided.get(transaction_id)
     if transaction is None:
         return Delete("transactions", key)
     return Put("transactions", key, encode_transaction(transaction))
 
 
-def encode_producer(producer: ProducerState) -> bytes:
-    """Encode a producer, with the last batches, by which duplicates are recognised."""
-    return _PRODUCER.pack(producer.epoch, producer.is_forgotten, producer.last_position) + b"".join(
-        _SEEN.pack(*batch) for batch in producer.seen
-    )
-
-
-def decode_producer(value: bytes) -> ProducerState:
-    """The producer in a stored value."""
-    seen = tuple(SeenBatch(*fields) for fields in _SEEN.iter_unpack(value[_PRODUCER.size :]))
-    epoch, is_forgotten, last_position = _PRODUCER.unpack_from(value)
-    return ProducerState(epoch, seen, last_position, is_forgotten=bool(is_forgotten))
-
-
 def encode_transaction(transaction: Branch) -> bytes:
-    """Encode a transaction's branch in this partition. Its drafts are in the journal."""
+    """Encode an undecided transaction's branch in this partition. Its drafts are in the journal."""
     return _TRANSACTION.pack(
         transaction.standing,
         transaction.head,
@@ -154,20 +135,31 @@ def restore(
     state.position, state.start_offset, state.next_offset = checkpoint[:3]
     state.forgotten_producer_id = checkpoint.forgotten_producer_id
     state.epochs = checkpoint.epochs
-    for key, value in producers:
-        state.producers[_PRODUCER_KEY.unpack(key[-_PRODUCER_KEY.size :])[0]] = decode_producer(value)
+    for key, row in producers:
+        producer_id = _PRODUCER_KEY.unpack(key[-_PRODUCER_KEY.size :])[0]
+        state.outcomes += state.producers.restore(producer_id, row)
     for key, value in transactions:
         transaction_id = TransactionId._make(_TRANSACTION_KEY.unpack(key[-_TRANSACTION_KEY.size :]))
-        state.transactions[transaction_id] = transaction = decode_transaction(value)
+        transaction = decode_transaction(value)
+        if transaction.is_undecided:
+            state.undecided[transaction_id] = transaction
+        else:
+            _restore_outcome(state, transaction_id, transaction)
         if transaction.standing is Standing.PREPARED:
             state.prepared.add(transaction_id)
-        if not transaction.is_undecided:
-            producer = state.producers.get(transaction_id.producer_id)
-            if producer is None:
-                producer = ProducerState(transaction_id.producer_epoch)
-                state.producers[transaction_id.producer_id] = producer
-            producer.decided.append(transaction_id)
     return state
+
+
+def _restore_outcome(state: PartitionState, transaction_id: TransactionId, decided: Branch) -> None:
+    """Let its producer know how a transaction ended that was stored before format 8."""
+    producer = state.producers.get(transaction_id.producer_id)
+    if producer is None:
+        producer = ProducerState(transaction_id.producer_epoch)
+        state.producers.add(transaction_id.producer_id, producer)
+    producer.outcomes += (BranchOutcome(transaction_id, decided.standing is Standing.APPLIED, decided.rank),)
+    state.outcomes += 1
+    state.changed_producers.add(transaction_id.producer_id)
+    state.changed_transactions.add(transaction_id)
 
 
 def delete_partition(identity: bytes) -> list[Change]:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
-from faircopy.copier.producers import ProducerState, SeenBatch
+from faircopy.copier.producer_table import ProducerTable
+from faircopy.copier.producers import BranchOutcome, ProducerState, SeenBatch
 from faircopy.datalog.epochs import Epochs
 from faircopy.errors import InvariantViolation, invariant
 from faircopy.journal.entry import NOWHERE, Entry, Kind, TransactionId
@@ -137,8 +138,10 @@ Effect = CopyBatch | CopyTransaction | MoveStart
 class PartitionState:
     """The state of one partition's journal.
 
-    `forgotten_producer_id`: producers up to this id may have been forgotten, to make room for newer ones.
-    `epochs`: the leader epochs of its entries, each with the offset that was next when it began.
+    `undecided`: the transactions that may still be applied or discarded. Their producers know how the others
+    ended; `outcomes` counts those. `forgotten_producer_id`: producers up to this id may have been forgotten,
+    to make room for newer ones. `epochs`: the leader epochs of its entries, each with the offset that was
+    next when it began. `changed_...`: what the next checkpoint has to store.
     """
 
     def __init__(self) -> None:
@@ -146,9 +149,10 @@ class PartitionState:
         self.start_offset = 0
         self.next_offset = 0
         self.epochs = Epochs()
-        self.producers: dict[int, ProducerState] = {}
+        self.producers = ProducerTable()
         self.forgotten_producer_id = NOBODY
-        self.transactions: dict[TransactionId, Branch] = {}
+        self.undecided: dict[TransactionId, Branch] = {}
+        self.outcomes = 0
         self.prepared: set[TransactionId] = set()
         self.changed_producers: set[int] = set()
         self.changed_transactions: set[TransactionId] = set()
@@ -196,14 +200,14 @@ class PartitionState:
         """Put a draft on its transaction's list, and return its expected base offset: the one it gets if
         nobody else writes to this partition before the commit. It never gets a lower one.
         """
-        transaction = self.transactions.get(entry.transaction) or Branch(first=entry.position)
+        transaction = self._undecided(entry)
         invariant(transaction.standing is Standing.OPEN, "a draft joins only an open transaction")
         invariant(
             entry.previous == transaction.head < entry.position, "I3: each hop goes to the draft before"
         )
         if entry.leader_epoch != self.epochs.starts[-1].epoch:
             self._note_epoch(entry)
-        self.transactions[entry.transaction] = transaction
+        self.undecided[entry.transaction] = transaction
         expected_offset = self.next_offset + transaction.records
         transaction.head = entry.position
         transaction.drafts += 1
@@ -217,16 +221,15 @@ class PartitionState:
 
     def fold_prepared(self, entry: Entry, finished: int) -> None:
         """Note the promise to apply a transaction. The producer's transactions up to `finished` are over."""
-        transaction = self.transactions.get(entry.transaction) or Branch(first=entry.position)
-        invariant(transaction.is_undecided, "only an undecided transaction is prepared")
+        transaction = self._undecided(entry)
         self._advance(entry, finished)
-        self.transactions[entry.transaction] = transaction
+        self.undecided[entry.transaction] = transaction
         transaction.standing = Standing.PREPARED
         self.prepared.add(entry.transaction)
 
     def fold_reopen(self, entry: Entry) -> None:
         """Take a promise back: its transaction goes on."""
-        transaction = self.transactions.get(entry.transaction)
+        transaction = self.undecided.get(entry.transaction)
         if transaction is None or transaction.standing is not Standing.PREPARED:
             raise InvariantViolation("only a promise is taken back")
         self._advance(entry, NOTHING_FINISHED)
@@ -237,13 +240,11 @@ class PartitionState:
         """Give a transaction its offsets, and return the effect that copies it. None if there is nothing to
         copy: the transaction is unknown, is applied already, or has no drafts.
         """
-        transaction = self.transactions.get(entry.transaction)
-        invariant(
-            transaction is None or transaction.standing is not Standing.DISCARDED,
-            "I4: what was discarded is never applied",
-        )
+        outcome = self._outcome_of(entry.transaction)
+        invariant(outcome is None or outcome.is_applied, "I4: what was discarded is never applied")
         self._advance(entry, order.finished)
-        if transaction is None or transaction.standing is Standing.APPLIED:
+        transaction = self.undecided.get(entry.transaction)
+        if transaction is None:
             return None
         effect = CopyTransaction(
             entry.transaction,
@@ -257,24 +258,19 @@ class PartitionState:
             order.lead,
         )
         self.next_offset += transaction.records
-        self._decide(entry.transaction, Branch(Standing.APPLIED, rank=order.rank))
+        self._decide(BranchOutcome(entry.transaction, is_applied=True, rank=order.rank))
         return effect if effect.drafts else None
 
     def fold_discard(self, entry: Entry, fence_epoch: int, finished: int) -> None:
         """Drop a transaction, and fence its producer below `fence_epoch`, unless that is NO_FENCE."""
-        transaction = self.transactions.get(entry.transaction)
-        invariant(
-            transaction is None or transaction.standing is not Standing.APPLIED,
-            "I4: what was applied is never discarded",
-        )
+        outcome = self._outcome_of(entry.transaction)
+        invariant(outcome is None or not outcome.is_applied, "I4: what was applied is never discarded")
         self._advance(entry, finished)
-        self._decide(entry.transaction, Branch(Standing.DISCARDED))
-        producer = self._producer(entry.transaction.producer_id, entry.transaction.producer_epoch)
+        producer = self._decide(BranchOutcome(entry.transaction, is_applied=False, rank=NO_RANK))
         if fence_epoch == NO_FENCE:
             producer.forget_sequences()
         else:
             producer.fence(fence_epoch)
-        self.changed_producers.add(entry.transaction.producer_id)
 
     def fold_trim(self, entry: Entry, start_offset: int) -> MoveStart:
         """Move the start of the log up to `start_offset`: never down, and never past the next offset."""
@@ -291,10 +287,10 @@ class PartitionState:
             self._note_epoch(entry)
         self.position = entry.end
         for producer_id in producer_ids:
-            producer = self.producers.pop(producer_id, None)
+            producer = self.producers.pop(producer_id)
             if producer is not None:
                 self.changed_producers.add(producer_id)
-                self._forget_transactions(producer.decided)
+                self.outcomes -= len(producer.outcomes)
 
     def _note_epoch(self, entry: Entry) -> None:
         """Note that another leader has written. Call only then, before its entry moves the next offset."""
@@ -307,27 +303,57 @@ class PartitionState:
         self.changed_transactions.add(entry.transaction)
         self._forget_finished(entry.transaction.producer_id, finished)
 
-    def _decide(self, transaction: TransactionId, outcome: Branch) -> None:
-        """Keep the outcome until the coordinator has stored it: until then it may ask or decide again."""
-        self.transactions[transaction] = outcome
+    def branch(self, transaction: TransactionId) -> Branch | None:
+        """A transaction as known here: its drafts, or only how it ended. None if it is not known."""
+        undecided = self.undecided.get(transaction)
+        if undecided is not None:
+            return undecided
+        outcome = self._outcome_of(transaction)
+        if outcome is None:
+            return None
+        return Branch(Standing.APPLIED if outcome.is_applied else Standing.DISCARDED, rank=outcome.rank)
+
+    def producers_with_transactions(self) -> set[int]:
+        """The ids of the producers of all transactions of which at least the outcome is known."""
+        return {each.producer_id for each in self.undecided} | self.producers.with_outcomes()
+
+    def _undecided(self, entry: Entry) -> Branch:
+        """The transaction of an entry that only an undecided one may have; it may be new."""
+        transaction = self.undecided.get(entry.transaction)
+        if transaction is None:
+            invariant(self._outcome_of(entry.transaction) is None, "what is decided stays as it is")
+            return Branch(first=entry.position)
+        return transaction
+
+    def _outcome_of(self, transaction: TransactionId) -> BranchOutcome | None:
+        producer = self.producers.get(transaction.producer_id)
+        return producer.outcome_of(transaction) if producer is not None else None
+
+    def _decide(self, outcome: BranchOutcome) -> ProducerState:
+        """Keep the outcome until the coordinator has stored it: until then it may ask or decide again.
+        Returns the producer, which counts as changed.
+        """
+        producer_id, epoch, _ = transaction = outcome.transaction
+        self.undecided.pop(transaction, None)
         self.prepared.discard(transaction)
-        producer = self._producer(transaction.producer_id, transaction.producer_epoch)
-        if transaction not in producer.decided:
-            producer.decided.append(transaction)
+        self.outcomes += 1
+        producer = self._producer(producer_id, epoch)
+        if producer.outcome_of(transaction) is None:
+            producer.outcomes += (outcome,)
+        else:
+            self.outcomes -= 1
+        self.changed_producers.add(producer_id)
+        return producer
 
     def _forget_finished(self, producer_id: int, finished: int) -> None:
         producer = self.producers.get(producer_id)
-        if producer is None or not producer.decided:
+        if producer is None or not producer.outcomes:
             return
-        over = [each for each in producer.decided if each.number <= finished]
-        if over:
-            self._forget_transactions(over)
-            producer.decided = [each for each in producer.decided if each.number > finished]
-
-    def _forget_transactions(self, transactions: Iterable[TransactionId]) -> None:
-        for transaction in transactions:
-            self.transactions.pop(transaction, None)
-            self.changed_transactions.add(transaction)
+        kept = tuple(each for each in producer.outcomes if each.transaction.number > finished)
+        if len(kept) < len(producer.outcomes):
+            self.outcomes -= len(producer.outcomes) - len(kept)
+            producer.outcomes = kept
+            self.changed_producers.add(producer_id)
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
         producer = self._producer(header.producer_id, header.producer_epoch)
@@ -347,26 +373,26 @@ class PartitionState:
     def _producer(self, producer_id: int, epoch: int) -> ProducerState:
         producer = self.producers.get(producer_id)
         if producer is None:
-            # Producers with transactions here stay. Each has at least one transaction, so `len(transactions)`
-            # covers them.
-            if len(self.producers) >= PRODUCERS_MAX + len(self.transactions):
+            # Producers with transactions here stay. Each has at least one, so the numbers of transactions
+            # cover them.
+            if len(self.producers) >= PRODUCERS_MAX + len(self.undecided) + self.outcomes:
                 self._forget_oldest_producers()
-            producer = self.producers[producer_id] = self.producer(producer_id, epoch)
+            producer = self.producer(producer_id, epoch)
+            self.producers.add(producer_id, producer)
             self.changed_producers.add(producer_id)
         return producer
 
     def _forget_oldest_producers(self) -> None:
         """Keep sequences for the newest producers only. Every fold of these entries forgets the same ones."""
-        busy = {transaction.producer_id for transaction in self.transactions}
-        idle = [producer_id for producer_id in self.producers if producer_id not in busy]
-        idle.sort(key=lambda producer_id: self.producers[producer_id].last_position)
-        for producer_id in idle[: PRODUCERS_MAX // 10]:
-            del self.producers[producer_id]
+        busy = self.producers_with_transactions()
+        idle = sorted(each for each in self.producers.last_positions() if each[1] not in busy)
+        for _, producer_id in idle[: PRODUCERS_MAX // 10]:
+            self.producers.pop(producer_id)
             self.forgotten_producer_id = max(self.forgotten_producer_id, producer_id)
             self.changed_producers.add(producer_id)
 
     @property
     def first_needed_position(self) -> int:
         """The position of the first entry of any undecided transaction, or the tail if there is none (I7)."""
-        firsts = (t.first for t in self.transactions.values() if t.is_undecided and t.first != NOWHERE)
+        firsts = (each.first for each in self.undecided.values() if each.first != NOWHERE)
         return min(firsts, default=self.position)

@@ -45,8 +45,16 @@ class SeenBatch(NamedTuple):
     base_offset: int
 
 
+class BranchOutcome(NamedTuple):
+    """How a transaction ended here. `rank`: that of its APPLY, or NO_RANK."""
+
+    transaction: TransactionId
+    is_applied: bool
+    rank: int
+
+
 class ProducerState:
-    """One producer in one partition: which sequence may come next.
+    """One producer in one partition: which sequence may come next, and how its last transactions ended.
 
     | `seen`  | `is_forgotten` | the next batch of this epoch |
     |---------|----------------|------------------------------|
@@ -58,21 +66,22 @@ class ProducerState:
     A producer that is older than its topic may begin anywhere as well, if Produce lets it.
     """
 
-    __slots__ = ("decided", "epoch", "is_forgotten", "last_position", "seen")
+    __slots__ = ("epoch", "is_forgotten", "last_position", "outcomes", "seen")
 
     def __init__(
         self,
         epoch: int,
         seen: tuple[SeenBatch, ...] = (),
         last_position: int = 0,
+        outcomes: tuple[BranchOutcome, ...] = (),
         *,
         is_forgotten: bool = False,
     ) -> None:
         self.epoch = epoch
         self.seen = seen
         self.last_position = last_position
+        self.outcomes = outcomes
         self.is_forgotten = is_forgotten
-        self.decided: list[TransactionId] = []
 
     def find_duplicate(self, header: BatchHeader) -> SeenBatch | None:
         """The earlier arrival of this very batch, if any. Raises RejectedBatch if it can't be accepted."""
@@ -121,6 +130,13 @@ class ProducerState:
             # It may begin elsewhere if it is older than the topic: then nothing is known of what was before.
             self.is_forgotten = self.is_forgotten or (not self.seen and batch.first_sequence != 0)
             self.seen = (*self.seen[-REMEMBERED_BATCHES + 1 :], batch)
+
+    def outcome_of(self, transaction: TransactionId) -> BranchOutcome | None:
+        """How a transaction of this producer ended here; None if that is not known."""
+        for outcome in self.outcomes:
+            if outcome.transaction == transaction:
+                return outcome
+        return None
 
     def forget_sequences(self) -> None:
         """Accept any sequence next."""

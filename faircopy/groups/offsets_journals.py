@@ -60,8 +60,8 @@ class OffsetsPartition(Partition):
     def open(self) -> None:
         """Read the table, and fold the journal. Blocks. Raises DamagedJournal, StorageFailure."""
         recover(self)
-        for txid, transaction in self.state.transactions.items():
-            if transaction.is_undecided and transaction.drafts:
+        for txid, transaction in self.state.undecided.items():
+            if transaction.drafts:
                 self.table.recover_open(txid, transaction.head)
 
     def is_settling(self, group: str) -> bool:

@@ -80,6 +80,7 @@ class Checkpointing:
             state.forgotten_producer_id, state.epochs,
         )  # fmt: skip
         needed = min(state.position, state.first_needed_position)
+        state.producers.sleep()
         changed = take_changed(state)
         changes = changes_of(self._identity, state, changed)
         try:

@@ -124,8 +124,8 @@ def ensure_drafts(partition: Partition) -> None:
     """Read the drafts below the checkpoint that may still be applied. The fold did not read them, and it is
     better to stop now than after an ack. Raises DamagedJournal.
     """
-    for transaction_id, transaction in partition.state.transactions.items():
-        if transaction.is_undecided and transaction.first < partition.checkpoint_position:
+    for transaction_id, transaction in partition.state.undecided.items():
+        if transaction.first < partition.checkpoint_position:
             ReverseWalk(partition.journal, transaction_id, read_from_disk).check(transaction.head)
 
 

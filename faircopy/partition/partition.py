@@ -256,7 +256,7 @@ class Partition:
             if seen is not None:
                 self._when_draft_is_safe(transaction, lambda: done(seen.base_offset))
                 return
-        known = self.state.transactions.get(transaction)
+        known = self.state.branch(transaction)
         if known is not None and known.standing is not Standing.OPEN:
             raise NoOpenTransaction(
                 f"transaction {transaction} is {known.standing.name} in {self.name}: it takes no more batches"
@@ -350,13 +350,13 @@ class Partition:
 
     def standing(self, transaction: TransactionId) -> Standing | None:
         """The state of a transaction here; None if it is not known."""
-        known = self.state.transactions.get(transaction)
+        known = self.state.branch(transaction)
         return known.standing if known is not None else None
 
     def prepare(self, transaction: TransactionId, finished: int, done: Done) -> None:
         """Promise to apply a transaction. Calls `done()` when all its drafts and the promise are durable."""
         self.close_transaction(transaction)
-        known = self.state.transactions.get(transaction)
+        known = self.state.branch(transaction)
         payload = PREPARED_PAYLOAD.pack(known.drafts if known else 0, finished)
         self.journal.append(
             Kind.PREPARED,
@@ -373,13 +373,13 @@ class Partition:
 
     def rank_of(self, transaction: TransactionId) -> int:
         """The rank with which a transaction was applied here; NO_RANK if it was not, or is forgotten."""
-        known = self.state.transactions.get(transaction)
+        known = self.state.branch(transaction)
         return known.rank if known is not None else NO_RANK
 
     def apply(self, transaction: TransactionId, order: ApplyOrder, done: Done) -> None:
         """Make a prepared transaction visible. Calls `done()` when the decision is durable. Idempotent."""
         self.close_transaction(transaction)
-        known = self.state.transactions.get(transaction)
+        known = self.state.branch(transaction)
         if known is not None and known.standing is Standing.APPLIED:
             self.journal.when_durable(done)
             return
@@ -401,7 +401,7 @@ class Partition:
     def discard(self, transaction: TransactionId, fence_epoch: int, finished: int, done: Done) -> None:
         """Forget a transaction's drafts, and accept nothing more from its producer below `fence_epoch`."""
         self.close_transaction(transaction)
-        known = self.state.transactions.get(transaction)
+        known = self.state.branch(transaction)
         if known is not None and known.standing is Standing.DISCARDED:
             self.journal.when_durable(done)
             return
@@ -430,9 +430,8 @@ class Partition:
     def count_drafts(self) -> None:
         """Count the drafts that recovery found. Call it once, before the partition serves."""
         self._counts_drafts = True
-        for transaction, branch in self.state.transactions.items():
-            if branch.is_undecided:
-                self.journal.draft_space.count(transaction, branch.size)
+        for transaction, branch in self.state.undecided.items():
+            self.journal.draft_space.count(transaction, branch.size)
 
     def _give_back(self, transaction: TransactionId, branch: Branch | None) -> None:
         """A transaction is decided: count what it had here no longer."""
@@ -441,9 +440,8 @@ class Partition:
 
     def _give_back_all(self) -> None:
         """Nobody asks this instance any more."""
-        for transaction, branch in self.state.transactions.items():
-            if branch.is_undecided:
-                self._give_back(transaction, branch)
+        for transaction, branch in self.state.undecided.items():
+            self._give_back(transaction, branch)
         self._counts_drafts = False
 
     def _release(self, effect: Effect | None, done: Done) -> None:

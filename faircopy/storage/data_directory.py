@@ -42,9 +42,10 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 7
+FORMAT = 8
 OLDEST_FORMAT = 3
 FIRST_FORMAT_WITH_SPANS = 5
+FIRST_FORMAT_THAT_GOES_ON = 7
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
 UNCLEAN_MARK = "doubt"
@@ -129,6 +130,11 @@ class DataDirectory:
     def lacks_spans(self) -> bool:
         """Whether it is of a format in which spans were not kept of the whole log."""
         return self._format.version < FIRST_FORMAT_WITH_SPANS
+
+    @property
+    def is_told_early(self) -> bool:
+        """Whether it is of a format in which participants were told what a kill could still take."""
+        return self._format.version < FIRST_FORMAT_THAT_GOES_ON
 
     def _announce_upgrade(self) -> None:
         if self.is_old:

@@ -1,7 +1,8 @@
 """One metadata journal J-k with its table: append and fold, checkpoint and recover.
 
 checkpoints        "J" k                                         -> JSON {"position"}
-transactional_ids  "J" k, transactional id in UTF-8, or its hash -> JSON of the producer, with transactions
+transactional_ids  "J" k, transactional id in UTF-8, or its hash -> JSON of the producer, with transactions;
+                                                                    if it is idle: see `producers.idle_row`
 groups             "J" k, joint group in UTF-8, or its hash      -> JSON of the joint group
 """
 
@@ -21,16 +22,12 @@ from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.transactions.joint_group import JointGroup, Membership
 from faircopy.transactions.metadata_entry import decode, encode
-from faircopy.transactions.producers import UNTOUCHED, flags_of, pack
+from faircopy.transactions.producers import IDLE, UNTOUCHED, idle_row, read_idle_row
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.table import TransactionTable
 from faircopy.transactions.transaction import NewEntry, Producer, Transaction
 
 RETIRE_POLL_SECONDS = 0.002
-STATE_OF: dict[str | None, TransactionState | None] = {
-    None: None,
-    **{state.value: state for state in TransactionState},
-}
 
 
 class MetadataJournal:
@@ -87,16 +84,18 @@ class MetadataJournal:
         self.table.producers.sleep(undurable=(), flags=UNTOUCHED)
 
     def _restore_all(self) -> None:
-        """Restore the producers. Of a hundred thousand, all but a few are idle."""
-        producers, not_idle = self.table.producers, list[dict[str, Any]]()
+        """Restore the producers. Of a hundred thousand, all but a few are idle. Before format 8, their rows
+        were JSON as well: the next checkpoint writes them anew.
+        """
+        not_idle = list[dict[str, Any]]()
         for _, stored in self._store.scan("transactional_ids", self.identity):
-            row = json.loads(stored.decode())  # of bytes, json would guess the encoding
-            packed = packed_row(row)
-            if packed is None:
-                self._restore(row)
-                not_idle.append(row)
+            if stored.startswith(IDLE):
+                self.table.producers.restore(*read_idle_row(stored))
             else:
-                producers.restore(row["id"], packed)
+                row = json.loads(stored.decode())  # of bytes, json would guess the encoding
+                self._restore(row)
+                self.table.changed.add(row["id"])
+                not_idle.append(row)
         for transaction_id, joined in joined_of(not_idle):
             self._unite(transaction_id, joined)
 
@@ -168,7 +167,10 @@ class MetadataJournal:
         producer = self.table.producers.get(transactional_id)
         if producer is None:
             return Delete("transactional_ids", key)
-        return Put("transactional_ids", key, json.dumps(encode_producer(producer)).encode())
+        row = idle_row(producer)
+        if row is None:
+            row = json.dumps(encode_producer(producer)).encode()
+        return Put("transactional_ids", key, row)
 
     def _group_change(self, name: str) -> Change:
         key = key_of_name(self.identity, name.encode())
@@ -230,23 +232,6 @@ def encode_producer(producer: Producer) -> dict[str, Any]:
         "updated_ms": producer.updated_ms,
         "membership": producer.membership,
     }
-
-
-def packed_row(stored: dict[str, Any]) -> bytes | None:
-    """The producer in this JSON as one that sleeps; None if it is not idle."""
-    if stored["current"] or stored["ending"] or stored.get("membership"):
-        return None
-    producer_id, epoch = stored["producer"]
-    return pack(
-        producer_id,
-        epoch,
-        stored["timeout_ms"],
-        stored["pardoned_epoch"],
-        STATE_OF[stored["last_phase"]],
-        stored["last_number"],
-        stored["updated_ms"],
-        UNTOUCHED | flags_of(must_abort=stored["must_abort"], is_durable=stored.get("durable", False)),
-    )
 
 
 def decode_producer(stored: dict[str, Any]) -> Producer:

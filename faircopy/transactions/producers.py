@@ -20,13 +20,16 @@ from faircopy.transactions.transaction import Producer
 
 PACKED = Struct("<qqqqhhBB")
 """Producer id, updated_ms, last number, timeout in ms, epoch, previous epoch, place of the last state in
-`LAST_STATES`, flags.
+`LAST_STATES`, flags. These bytes are stored, too (`idle_row`).
 """
+PLACE_AT = -2
 PRODUCER_ID = Struct("<q")
 USED = Struct("<qq")
 LAST_STATES = (None, *TransactionState)
 PLACE_OF = {state: place for place, state in enumerate(LAST_STATES)}
 MUST_ABORT, UNTOUCHED, DURABLE = 1, 2, 4  # flags
+IDLE = b"\0"  # JSON begins with another byte
+NAME_AT = len(IDLE) + PACKED.size
 
 
 def pack(
@@ -78,6 +81,22 @@ def unpack(transactional_id: str, packed: bytes) -> Producer:
     producer.last_number, producer.updated_ms = number, updated_ms
     producer.must_abort, producer.is_durable = bool(flags & MUST_ABORT), bool(flags & DURABLE)
     return producer
+
+
+def idle_row(producer: Producer) -> bytes | None:
+    """A producer as a checkpoint stores it: IDLE, its bytes as of one that the next start finds asleep, its
+    transactional id in UTF-8. None if it is not idle.
+    """
+    packed = packed_producer(producer, UNTOUCHED)
+    return None if packed is None else IDLE + packed + producer.transactional_id.encode()
+
+
+def read_idle_row(row: bytes) -> tuple[str, bytes]:
+    """The transactional id and the packed producer in a row that begins with IDLE. Raises ValueError."""
+    packed = row[len(IDLE) : NAME_AT]
+    if len(packed) < PACKED.size or packed[PLACE_AT] >= len(LAST_STATES):
+        raise ValueError(f"a producer can't have a row of {len(row)} bytes that begins with {packed.hex()}")
+    return row[NAME_AT:].decode(), packed
 
 
 class Producers(MutableMapping[str, Producer]):

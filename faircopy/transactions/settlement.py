@@ -60,8 +60,8 @@ def strays(partition: Partition, known: set[tuple[TransactionId, TopicIdPartitio
     """The undecided transactions in a partition that are not in `known`."""
     return [
         transaction_id
-        for transaction_id, branch in partition.state.transactions.items()
-        if branch.is_undecided and (transaction_id, partition.id) not in known
+        for transaction_id in partition.state.undecided
+        if (transaction_id, partition.id) not in known
     ]
 
 
@@ -73,7 +73,7 @@ def unknown_producers(journals: Iterable[MetadataJournal], partitions: Iterable[
     They may be told once the journals, as they are now, are durable: who lost the end of a journal in a crash
     would ask for its promises again.
     """
-    unknown = {txid.producer_id for partition in partitions for txid in partition.state.transactions}
+    unknown = {each for partition in partitions for each in partition.state.producers_with_transactions()}
     for table in (home.table for home in journals) if unknown else ():
         unknown.difference_update(table.producers.producer_ids())
         unknown.difference_update(transaction_id.producer_id for transaction_id in table.transactions)

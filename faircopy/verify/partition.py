@@ -171,17 +171,15 @@ class PartitionCheck:
 
     def _check_lists(self, files: JournalFiles) -> None:
         """Check I3 for each transaction that is undecided at the journal's end."""
-        for transaction_id, transaction in self._state.transactions.items():
-            if transaction.is_undecided:
-                drafts = ReverseWalk(files, transaction_id, read_from_disk).collect(
-                    transaction.head, keep_bytes=0
+        for transaction_id, transaction in self._state.undecided.items():
+            walk = ReverseWalk(files, transaction_id, read_from_disk)
+            drafts = walk.collect(transaction.head, keep_bytes=0)
+            if len(drafts) != transaction.drafts:
+                raise files.damaged(
+                    transaction.head,
+                    f"I3: the list of {transaction_id} has {len(drafts)} drafts, and should have "
+                    f"{transaction.drafts}",
                 )
-                if len(drafts) != transaction.drafts:
-                    raise files.damaged(
-                        transaction.head,
-                        f"I3: the list of {transaction_id} has {len(drafts)} drafts, and should have "
-                        f"{transaction.drafts}",
-                    )
 
     def _check_end(self, files: JournalFiles, log: PartitionLog) -> Iterator[Finding]:
         """Check that all shown messages are in the journal: otherwise its end was not torn, but durable and

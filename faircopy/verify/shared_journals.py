@@ -79,8 +79,8 @@ class OffsetsCheck:
     def _recover(self) -> None:
         self._table.load()
         self._files.recover(self._state.position, self._fold)
-        for transaction_id, transaction in self._state.transactions.items():
-            if transaction.is_undecided and transaction.drafts:
+        for transaction_id, transaction in self._state.undecided.items():
+            if transaction.drafts:
                 self._table.recover_open(transaction_id, transaction.head)
 
     def _fold(self, recovered: Recovered) -> None:

@@ -49,7 +49,7 @@ def feed_offsets(data: bytes) -> bool:
         name = PartitionName(OFFSETS_TOPIC, 0)
         partition = Partition(name, PARTITION, journal, table, store, cast(Any, None), has_batches=False)
         recover(partition)
-        for transaction_id, transaction in partition.state.transactions.items():
-            if transaction.is_undecided and transaction.drafts:
+        for transaction_id, transaction in partition.state.undecided.items():
+            if transaction.drafts:
                 table.recover_open(transaction_id, transaction.head)
     return not refused

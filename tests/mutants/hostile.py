@@ -16,6 +16,7 @@ from faircopy.journal.entry import HEADER_BYTES, Entry
 from faircopy.journal.journal import Journal
 from faircopy.partition import checkpointing, opening, partition
 from faircopy.storage.clock import SteadyClock, SteadyNote
+from faircopy.storage.state_store import Put
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.finished import FinishedNumbers
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -91,12 +92,13 @@ def abort_and_fence_in_two_entries() -> Iterator[Any]:
 @mutant
 def checkpoint_epoch_0() -> Iterator[Any]:
     """I6: a checkpoint does not hold the producers' epochs."""
-    real = checkpoint.encode_producer
+    real = checkpoint._producer_change
 
-    def encode_producer(producer: Any) -> bytes:
-        return b"\0\0" + real(producer)[2:]
+    def producer_change(*arguments: Any) -> Any:
+        change = real(*arguments)
+        return change._replace(value=b"\0\0" + change.value[2:]) if isinstance(change, Put) else change
 
-    with replaced(checkpoint, "encode_producer", encode_producer):
+    with replaced(checkpoint, "_producer_change", producer_change):
         yield
 
 

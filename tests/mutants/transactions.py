@@ -40,15 +40,16 @@ def apply_twice() -> Iterator[Any]:
     """I4: a second APPLY of a transaction takes effect again."""
     real_decide, real_apply = fold.PartitionState._decide, fold.PartitionState.fold_apply
 
-    def decide(self: fold.PartitionState, transaction: Any, outcome: fold.Branch) -> None:
-        before = self.transactions.get(transaction)
-        real_decide(self, transaction, outcome)
-        if before is not None and outcome.standing is fold.Standing.APPLIED:
-            before.standing = outcome.standing
-            self.transactions[transaction] = before
+    def decide(self: fold.PartitionState, outcome: Any) -> Any:
+        before = self.undecided.get(outcome.transaction)
+        producer = real_decide(self, outcome)
+        if before is not None and outcome.is_applied:
+            before.standing = fold.Standing.APPLIED
+            self.undecided[outcome.transaction] = before
+        return producer
 
     def fold_apply(self: fold.PartitionState, entry: Any, order: fold.ApplyOrder) -> Any:
-        known = self.transactions.get(entry.transaction)
+        known = self.undecided.get(entry.transaction)
         if known is not None and known.standing is fold.Standing.APPLIED:
             known.standing = fold.Standing.PREPARED
         return real_apply(self, entry, order)

@@ -41,6 +41,7 @@ from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import NO_TRANSACTION, NOWHERE, Entry, Kind, TransactionId
 from faircopy.wire.batch import BatchHeader, read_header
 from faircopy.wire.records import NewRecord, build_batch
+from tests.known_transactions import known_transactions
 from tests.scenarios.words import NOTHING, counted, difference, options_of, transaction_of
 
 ENTRY_BYTES = 100
@@ -73,7 +74,7 @@ class DataJournalScript:
         self, state: PartitionState, kind: Kind, words: list[str], given: dict[str, int]
     ) -> Effect | None:
         transaction = transaction_of(words[0]) if words and "." in words[0] else NO_TRANSACTION
-        branch = state.transactions.get(transaction, Branch())
+        branch = state.branch(transaction) or Branch()
         records = given.get("records", 1)
         previous = given.get("previous", branch.head if kind is Kind.DRAFT else NOWHERE)
         entry = Entry(
@@ -138,7 +139,7 @@ def written(state: PartitionState) -> Iterator[tuple[str, str]]:
     yield "leader epochs", str(state.epochs)
     first_needed = state.first_needed_position
     yield "needed from", f"position {first_needed}" if first_needed < state.position else "the tail"
-    for transaction, branch in state.transactions.items():
+    for transaction, branch in known_transactions(state).items():
         yield f"transaction {transaction}", written_branch(branch)
     for producer_id, producer in state.producers.items():
         yield f"producer {producer_id}", written_producer(producer)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from faircopy.broker.broker import Broker
+from tests.known_transactions import known_transactions
 
 PATIENCE_SECONDS = 130  # twice the longest time between two checkpoints, and a little
 
@@ -35,9 +36,8 @@ def unfinished(broker: Broker, *, checkpoints: bool = True) -> Iterator[str]:
     for number in broker.producer_connections.known - open_connections:
         yield f"connection {number} is over, and remembered"
     for partition in broker.shards.partitions():
-        for txid, known in partition.state.transactions.items():
-            if known.is_undecided:
-                yield f"transaction {txid} is undecided in {partition.name}"
+        for txid in partition.state.undecided:
+            yield f"transaction {txid} is undecided in {partition.name}"
         if checkpoints and partition.bytes_since_checkpoint:
             yield f"{partition.name} has no checkpoint"
 
@@ -49,7 +49,7 @@ def remembered_in_vain(broker: Broker) -> Iterator[str]:
     known |= {txid.producer_id for table in tables for txid in table.transactions}
     known |= {producer_id for table in tables for producer_id in table.gone}  # soon to be forgotten
     for partition in broker.shards.partitions():
-        for txid in partition.state.transactions:
+        for txid in known_transactions(partition.state):
             if txid.producer_id not in known:
                 yield f"{partition.name} remembers {txid}, whose transactional id is forgotten"
 
@@ -59,7 +59,6 @@ def miscounted(broker: Broker) -> Iterator[str]:
     partitions = broker.shards.partitions()
     if any(partition.failure is not None for partition in partitions):
         return
-    branches = [branch for partition in partitions for branch in partition.state.transactions.values()]
-    taken = sum(branch.size for branch in branches if branch.is_undecided)
+    taken = sum(branch.size for partition in partitions for branch in partition.state.undecided.values())
     if broker.draft_space.bytes != taken:
         yield f"drafts of {taken} bytes are counted as {broker.draft_space.bytes}"

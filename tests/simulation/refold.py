@@ -13,6 +13,7 @@ from typing import Any, cast
 from faircopy.broker.broker import Broker
 from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import CopyTransaction, PartitionState
+from faircopy.copier.producer_table import ProducerTable
 from faircopy.copier.spans import Spans
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.groups.offsets_journals import OffsetsPartition
@@ -123,8 +124,8 @@ def compare_offsets(broker: Broker, partition: OffsetsPartition) -> Iterator[str
         effect = state.fold(recovered.entry, recovered.payload, has_batches=False)
         if effect is not None:
             anew.recover(effect, recovered)
-    for transaction_id, transaction in state.transactions.items():
-        if transaction.is_undecided and transaction.drafts:
+    for transaction_id, transaction in state.undecided.items():
+        if transaction.drafts:
             anew.recover_open(transaction_id, transaction.head)
     table = partition.table
     for name in ("_committed", "_unstable", "_kept"):
@@ -160,7 +161,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, list):
         return sorted(value)
-    if isinstance(value, Producers):  # whether they sleep does not count
-        return dict(value)
+    if isinstance(value, (Producers, ProducerTable)):  # whether they sleep does not count
+        return dict(value.items())
     names = getattr(type(value), "__slots__", None) or getattr(value, "__dict__", {})
     return {name: getattr(value, name) for name in names if name not in NOT_FOLDED} if names else value

@@ -8,6 +8,7 @@ import random
 from tests.checker.history import Value
 from tests.crash_states.scenarios import forgetting_all
 from tests.crash_states.stage import Stage
+from tests.known_transactions import known_transactions
 from tests.simulation.producer import SimulatedProducer
 from tests.simulation.quiet import remembered_in_vain
 from tests.simulation.test_led_anew import PARTITIONS, TOPIC, on_spread_stage, shard_of, values_of
@@ -29,7 +30,7 @@ async def use_many_ids(stage: Stage) -> list[Value]:
 
 def remembered(stage: Stage) -> int:
     """How many transactions all partitions remember."""
-    return sum(len(each.state.transactions) for each in stage.broker.shards.partitions())
+    return sum(len(known_transactions(each.state)) for each in stage.broker.shards.partitions())
 
 
 def test_an_id_that_is_used_once_leaves_nothing_behind() -> None:
@@ -40,7 +41,7 @@ def test_an_id_that_is_used_once_leaves_nothing_behind() -> None:
         with forgetting_all():
             await stage.in_broker(stage.broker.shards.forget_idle())
         assert remembered(stage) == 0
-        assert all(not each.state.producers for each in stage.broker.shards.partitions())
+        assert all(not len(each.state.producers) for each in stage.broker.shards.partitions())
         assert [await values_of(stage, partition) for partition in PARTITIONS] == [values] * len(PARTITIONS)
 
     on_spread_stage(scene)

@@ -1,8 +1,8 @@
 """How `format_*.tar.gz` were made: data directories of each older format, one after kill -9 and one after an
 orderly stop.
 
-Run it with a faircopy that writes the format, such as commit 37b53f5 for 3, 8d856aa for 4, 4a69724 for 5, and
-527b929 for 6:
+Run it with a faircopy that writes the format, such as commit 37b53f5 for 3, 8d856aa for 4, 4a69724 for 5,
+527b929 for 6, and b1287c2 for 7:
 
     git worktree add ../format-3 37b53f5
     cp tests/upgrade/make_old_directory.py ../format-3/tests/ && cd ../format-3

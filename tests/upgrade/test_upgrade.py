@@ -85,7 +85,7 @@ class Found:
         return findings
 
 
-@pytest.fixture(params=[(end, version) for version in (3, 4, 5, 6) for end in ("killed", "stopped")])
+@pytest.fixture(params=[(end, version) for version in (3, 4, 5, 6, 7) for end in ("killed", "stopped")])
 def found(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
     return Found(tmp_path, *request.param)
 
@@ -260,7 +260,7 @@ def test_a_cut_divides_no_transaction_of_before(mixed: Found) -> None:
     assert mixed.verify() == []
 
 
-@pytest.fixture(params=[3, 4, 5, 6])
+@pytest.fixture(params=[3, 4, 5, 6, 7])
 def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Found:
     """A directory in which one of the partitions has no checkpoint yet."""
     found = Found(tmp_path, "stopped", request.param)
@@ -355,13 +355,7 @@ def test_what_an_older_version_left_open_is_aborted(tmp_path: Path, version: int
     """
     found = Found(tmp_path, "killed", version)
     asyncio.run(note_this_boot(found.data / "state.lmdb"))
-    drafts = [shown.entry for shown in found.entries("orders", 0) if shown.entry.kind == Kind.DRAFT]
-    open_one = drafts[-1].transaction
-    end = {
-        "transactional_id": "open/1",
-        "producer_id": open_one.producer_id,
-        "producer_epoch": open_one.producer_epoch,
-    }
+    end = end_of_open(found)
     if is_killed:
         killed_once_upgraded(found)
         assert read_format(found.data / "format.json").version == FORMAT
@@ -373,6 +367,32 @@ def test_what_an_older_version_left_open_is_aborted(tmp_path: Path, version: int
             assert connection.ask(END_TXN, 1, {**end, "committed": False}).error_code == 0
         check_content(broker.address, found)
     assert found.verify() == []
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_format_7_left_open_goes_on(tmp_path: Path, is_killed: bool) -> None:
+    """After a kill, on the same boot. Also if the first start after it is killed right after the upgrade."""
+    found = Found(tmp_path, "killed", 7)
+    asyncio.run(note_this_boot(found.data / "state.lmdb"))
+    if is_killed:
+        killed_once_upgraded(found)
+        assert read_format(found.data / "format.json").version == FORMAT
+    with found.broker() as broker:
+        with BrokerConnection(broker.address) as connection:
+            assert connection.ask(END_TXN, 1, {**end_of_open(found), "committed": True}).error_code == 0
+        found.content["orders-0"] += [b"open 1", b"open 2"]
+        found.content["audit-0"].append(b"open 1")
+        check_content(broker.address, found)
+        broker.restart(kill=True)
+        check_content(broker.address, found)
+    assert found.verify() == []
+
+
+def end_of_open(found: Found) -> dict[str, object]:
+    """The request that ends the open transaction, without how."""
+    drafts = [shown.entry for shown in found.entries("orders", 0) if shown.entry.kind == Kind.DRAFT]
+    producer_id, producer_epoch, _ = drafts[-1].transaction
+    return {"transactional_id": "open/1", "producer_id": producer_id, "producer_epoch": producer_epoch}
 
 
 def killed_once_upgraded(found: Found) -> None:

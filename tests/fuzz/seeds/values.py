@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import struct
 
-from faircopy.copier.checkpoint import encode_producer as encode_seen
 from faircopy.copier.checkpoint import encode_transaction as encode_branch
 from faircopy.copier.fold import Branch, Standing
+from faircopy.copier.producer_row import encode_producer as encode_seen
 from faircopy.copier.producers import ProducerState, SeenBatch
 from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode_group
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.transactions.metadata_journal import encode_producer
+from faircopy.transactions.producers import idle_row
 from faircopy.transactions.transaction import Producer, Transaction
 from tests.fuzz import state
 from tests.fuzz.seeds.seed import Seeds, sized
@@ -41,4 +42,7 @@ def state_values() -> Seeds:
     yield "group-offsets", b"\3\1g" + sized(committed) + b"\1g" + sized(MEMBERS)
     whole = json.dumps(encode_producer(open_producer)).encode()
     yield "transactional-ids", b"\4" + sized(b"") + b"\1o" + sized(whole)
+    idle = idle_row(Producer("orders", 1, 0, 60_000))
+    assert idle is not None
+    yield "idle-ids", b"\4" + sized(b"") + b"\1o" + sized(idle)
     yield "cluster", b"\5\6orders" + sized(number + topic) + sized(number + b"1000")

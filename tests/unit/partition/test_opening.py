@@ -58,7 +58,7 @@ def test_what_was_opened_goes_on_after_the_checkpoint(tmp_path: Path) -> None:
         assert partition.failure is None
         assert (partition.log.end_offset, partition.state.next_offset) == (3, 3)
         assert partition.checkpoint_position < partition.state.position == bench.journal.watermarks.appended
-        assert list(partition.state.transactions) == [OPEN]
+        assert list(partition.state.undecided) == [OPEN]
 
     run(tmp_path, test)
 

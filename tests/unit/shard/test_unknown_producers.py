@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from faircopy.copier.fold import Branch, Standing
 from faircopy.journal.entry import TransactionId
 from faircopy.shard.shards import Shards
 from faircopy.transactions import decisions
@@ -33,10 +32,10 @@ class Remembering:
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.state, self.failure = self, failure
-        self.transactions = {
-            each: Branch(Standing.APPLIED, head=0, first=0, drafts=1) for each in (KNOWN, UNKNOWN)
-        }
         self.forgotten: list[int] = []
+
+    def producers_with_transactions(self) -> set[int]:
+        return {each.producer_id for each in (KNOWN, UNKNOWN)}
 
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
         self.forgotten += producer_ids

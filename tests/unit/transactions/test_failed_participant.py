@@ -77,6 +77,7 @@ class StubPartition:
         self.transactions = {
             txid: Branch(standing, head=0, first=0, drafts=1) for txid, standing in standings.items()
         }
+        self.undecided = {txid: each for txid, each in self.transactions.items() if each.is_undecided}
         self.failure = failure
         self.decisions: list[tuple[str, TransactionId]] = []
         self.ranks: list[int] = []

@@ -23,9 +23,8 @@ from faircopy.transactions.metadata_journal import (
     MetadataJournal,
     decode_producer,
     encode_producer,
-    packed_row,
 )
-from faircopy.transactions.producers import Producers
+from faircopy.transactions.producers import IDLE, Producers, idle_row, read_idle_row
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.timeouts import idle
 from faircopy.transactions.transaction import NewEntry, Producer
@@ -49,20 +48,18 @@ class StubStore:
     """A state store in memory."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Any] = {}
+        self.rows: dict[bytes, bytes] = {}
 
     async def write(self, changes: list[Change]) -> None:
         for change in changes:
             if isinstance(change, Put) and change.table == "transactional_ids":
-                row = json.loads(change.value)
-                self.rows[row["id"]] = row
+                self.rows[change.key] = change.value
 
     def get(self, _table: str, _key: bytes) -> bytes:
         return b'{"position": 0}'
 
     def scan(self, table: str, _prefix: bytes) -> list[tuple[bytes, bytes]]:
-        rows = self.rows.values() if table == "transactional_ids" else ()
-        return [(b"", json.dumps(row).encode()) for row in rows]
+        return list(self.rows.items()) if table == "transactional_ids" else []
 
 
 class StubJournal:
@@ -140,10 +137,22 @@ def test_nothing_of_a_producer_is_lost_while_it_sleeps(producer: Producer) -> No
     producers.sleep(undurable=())
     assert not producers.awake
     assert encode_producer(producers["orders/a"]) == row
-    packed = packed_row(json.loads(json.dumps(row)))
-    assert packed is not None
-    producers.restore("orders/a", packed)
+    stored = idle_row(producer)
+    assert stored is not None
+    producers = Producers()
+    producers.restore(*read_idle_row(stored))
     assert encode_producer(producers["orders/a"]) == row
+    assert producers.is_untouched("orders/a")
+
+
+@given(idle_producers(), st.integers(1, 40))
+def test_what_is_no_row_is_refused_when_it_is_read(producer: Producer, cut: int) -> None:
+    stored = idle_row(producer)
+    assert stored is not None and stored.startswith(IDLE)
+    with pytest.raises(ValueError, match="can't have a row"):
+        read_idle_row(stored[:cut][:-2])
+    with pytest.raises(ValueError, match="can't have a row"):
+        read_idle_row(stored[:37] + b"\xff" + stored[38:])
 
 
 def test_a_producer_with_a_number_that_no_client_sends_stays_awake() -> None:
@@ -151,7 +160,7 @@ def test_a_producer_with_a_number_that_no_client_sends_stays_awake() -> None:
     producers["orders/a"] = Producer("orders/a", 1 << 63, 0, 1)
     producers.sleep(undurable=())
     assert producers.awake
-    assert packed_row(encode_producer(producers["orders/a"])) is None
+    assert idle_row(producers["orders/a"]) is None
 
 
 def test_who_looks_at_a_producer_sees_what_becomes_of_it() -> None:
@@ -193,12 +202,26 @@ def test_after_a_restart_all_that_are_idle_sleep() -> None:
     bench = Bench("idle", "busy")
     bench.begin("busy")
     bench.checkpoint()
-    rows = dict(bench.store.rows)
+    before = {name: encode_producer(each) for name, each in bench.producers.items()}
     bench = bench.recovered()
     assert bench.asleep == {"idle"}
-    assert {name: encode_producer(each) for name, each in bench.producers.items()} == {
-        name: encode_producer(decode_producer(row)) for name, row in rows.items()
-    }
+    assert {name: encode_producer(each) for name, each in bench.producers.items()} == before
+
+
+def test_idle_producers_that_were_stored_before_format_8() -> None:
+    """Their rows were JSON. The next checkpoint writes them anew."""
+    bench = Bench("idle", "busy")
+    before = {name: encode_producer(each) for name, each in bench.producers.items()}
+    bench.store.rows = {name.encode(): json.dumps(row).encode() for name, row in before.items()}
+    bench = bench.recovered()
+    assert bench.asleep == {"idle", "busy"}
+    assert all(bench.producers.is_untouched(name) for name in before)
+    assert {name: encode_producer(each) for name, each in bench.producers.items()} == before
+    bench.store.rows.clear()
+    bench.checkpoint()
+    assert all(row.startswith(IDLE) for row in bench.store.rows.values())
+    found = bench.recovered().producers
+    assert {name: encode_producer(each) for name, each in found.items()} == before
 
 
 def test_what_the_journal_says_after_the_checkpoint_counts_as_before_the_start() -> None:
@@ -211,10 +234,8 @@ def test_what_the_journal_says_after_the_checkpoint_counts_as_before_the_start()
     assert all(map(bench.producers.is_untouched, bench.asleep))
     assert [bench.producers[name].identity for name in ("orders/a", "orders/b")] == [(0, 1), (7, 0)]
     bench.checkpoint()
-    assert {name: row["producer"] for name, row in bench.store.rows.items()} == {
-        "orders/a": [0, 1],
-        "orders/b": [7, 0],
-    }
+    stored = bench.recovered().producers
+    assert {name: each.identity for name, each in stored.items()} == {"orders/a": (0, 1), "orders/b": (7, 0)}
 
 
 def test_after_a_loss_of_power_those_that_sleep_must_abort_and_that_is_stored() -> None:
@@ -228,7 +249,6 @@ def test_after_a_loss_of_power_those_that_sleep_must_abort_and_that_is_stored() 
     assert seen.must_abort
     assert all(producer.must_abort for producer in bench.producers.values())
     bench.checkpoint()
-    assert all(row["must_abort"] for row in bench.store.rows.values())
     assert all(producer.must_abort for producer in bench.recovered().producers.values())
 
 

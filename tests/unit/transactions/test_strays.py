@@ -67,7 +67,7 @@ class StubPartition:
         self.state = self
         self.journal = SimpleNamespace(leader_epoch=1)
         self.resumed: list[TransactionId] = []
-        self.transactions = {OPEN: Branch(Standing.OPEN, head=0, first=0, drafts=1)}
+        self.undecided = {OPEN: Branch(Standing.OPEN, head=0, first=0, drafts=1)}
 
     def resume_transaction(
         self, transaction: TransactionId, _transactional_id: str, *, is_durable: bool
@@ -84,7 +84,7 @@ class StubPartition:
         self, transaction: TransactionId, _fence: int, _finished: int, _done: Callable[[], None]
     ) -> None:
         """The decision is folded, and not durable yet."""
-        self.transactions.pop(transaction)
+        self.undecided.pop(transaction)
 
     def forget_producers(self, producer_ids: Iterable[int]) -> None:
         assert not set(producer_ids)
@@ -106,7 +106,7 @@ def test_a_partition_whose_add_was_lost(survival: Survival) -> None:
     partitions = [cast(Partition, listed), cast(Partition, lost)]
     settle([coordinator], partitions, survival)
     if survival.is_loss:
-        assert not lost.transactions and not listed.transactions
+        assert not lost.undecided and not listed.undecided
         return
     assert listed.resumed == lost.resumed == [OPEN]
     assert home.table.transactions[OPEN].participants == [listed.id, lost.id]

@@ -1,0 +1,160 @@
+"""The producers of a partition fall asleep with a checkpoint: as the rows that it stores."""
+
+from __future__ import annotations
+
+import struct
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faircopy.copier import fold
+from faircopy.copier.checkpoint import (
+    NO_CHECKPOINT,
+    changes_of,
+    encode_transaction,
+    restore,
+    take_changed,
+)
+from faircopy.copier.fold import Branch, PartitionState, Standing
+from faircopy.copier.producer_row import decode_producer, encode_producer, last_position_in, outcomes_in
+from faircopy.copier.producer_table import ProducerTable
+from faircopy.copier.producers import BranchOutcome, ProducerState, SeenBatch
+from faircopy.errors import InvariantViolation
+from faircopy.journal.entry import TransactionId
+from faircopy.storage.state_store import Put
+from tests.known_transactions import known_transactions
+from tests.many import many
+from tests.unit.copier.odd_entries import OddEntries, Step, content, steps
+
+IDENTITY = bytes(20)
+INT32, INT64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
+EPOCHS = st.integers(-1, (1 << 15) - 1)
+PRODUCER_ID = 7
+TRANSACTIONS = st.builds(TransactionId, st.just(PRODUCER_ID), EPOCHS, INT64)
+PRODUCERS = st.builds(
+    ProducerState,
+    EPOCHS,
+    st.lists(st.builds(SeenBatch, INT32, INT32, INT64), max_size=5).map(tuple),
+    st.integers(0, (1 << 64) - 1),
+    st.lists(st.builds(BranchOutcome, TRANSACTIONS, st.booleans(), INT64), max_size=300).map(tuple),
+    is_forgotten=st.booleans(),
+)
+
+
+@given(PRODUCERS)
+def test_a_row_has_all_of_a_producer(producer: ProducerState) -> None:
+    row = encode_producer(producer)
+    assert content(decode_producer(PRODUCER_ID, row)) == content(producer)
+    assert outcomes_in(row) == len(producer.outcomes)
+    assert last_position_in(row) == producer.last_position
+
+
+@given(PRODUCERS)
+def test_rows_of_before_format_8_have_only_batches(producer: ProducerState) -> None:
+    row = struct.pack(">hBQ", producer.epoch, producer.is_forgotten, producer.last_position)
+    row += b"".join(struct.pack(">iiq", *batch) for batch in producer.seen)
+    producer.outcomes = ()
+    assert content(decode_producer(PRODUCER_ID, row)) == content(producer)
+    assert outcomes_in(row) == 0
+
+
+@given(PRODUCERS, st.integers(1, 15))
+def test_what_is_no_row_is_refused_when_it_is_read(producer: ProducerState, cut: int) -> None:
+    row = encode_producer(producer)
+    with pytest.raises(struct.error):
+        ProducerTable().restore(PRODUCER_ID, row[:-cut])
+
+
+@pytest.mark.parametrize("most", [1, fold.PRODUCERS_MAX])
+@given(many(st.one_of(steps(), st.none()), 60, least=1))
+def test_whether_producers_sleep_does_not_count(most: int, found: list[Step | None]) -> None:
+    """Checkpoints, and starts from them, between any two entries."""
+    with mock.patch.object(fold, "PRODUCERS_MAX", most):
+        whole, entries = PartitionState(), OddEntries()
+        slept, stored = PartitionState(), Stored()
+        for step in found:
+            if step is None:
+                slept.producers.sleep()
+                assert content_of(slept) == content_of(whole)
+                stored.take(slept)
+                slept = stored.state(slept)
+            else:
+                entry, payload = entries.next(step)
+                effects = [outcome_of(state, entry, payload) for state in (whole, slept)]
+                assert effects[0] == effects[1]
+                if effects[0] != "refused":
+                    entries.accepted(entry)
+            assert content_of(slept) == content_of(whole)
+            assert whole.outcomes == len(known_transactions(whole)) - len(whole.undecided)
+
+
+class Stored:
+    """What checkpoints have stored."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[bytes, bytes]] = {"producers": {}, "transactions": {}}
+
+    def take(self, state: PartitionState) -> None:
+        """Make a checkpoint."""
+        for change in changes_of(IDENTITY, state, take_changed(state)):
+            assert not hasattr(change, "prefix") and not hasattr(change, "first")
+            if isinstance(change, Put):
+                self.tables[change.table][change.key] = change.value
+            else:
+                self.tables[change.table].pop(change.key, None)
+
+    def state(self, of: PartitionState) -> PartitionState:
+        """The state as the next start finds it."""
+        checkpoint = NO_CHECKPOINT._replace(
+            position=of.position,
+            start_offset=of.start_offset,
+            next_offset=of.next_offset,
+            forgotten_producer_id=of.forgotten_producer_id,
+            epochs=of.epochs,
+        )
+        rows = (sorted(self.tables[name].items()) for name in ("producers", "transactions"))
+        return restore(checkpoint, *rows)
+
+
+def content_of(state: PartitionState) -> dict[str, object]:
+    """All that is in a state, and that the next checkpoint does not take out."""
+    return {name: content(each) for name, each in vars(state).items() if not name.startswith("changed_")}
+
+
+def outcome_of(state: PartitionState, entry: object, payload: bytes) -> object:
+    """The effect of an entry, or that it was refused."""
+    try:
+        return state.fold(entry, payload)  # type: ignore[arg-type]
+    except InvariantViolation:
+        return "refused"
+
+
+def test_transactions_that_were_stored_before_format_8() -> None:
+    """The next checkpoint moves them to their producers."""
+    applied, discarded, unknown, still_open = (TransactionId(each, 0, 1) for each in (1, 2, 3, 4))
+    branches = {
+        applied: Branch(Standing.APPLIED, rank=5),
+        discarded: Branch(Standing.DISCARDED),
+        unknown: Branch(Standing.APPLIED, rank=6),
+        still_open: Branch(Standing.OPEN, head=0, first=0, drafts=1, records=1, size=10),
+    }
+    stored = Stored()
+    for transaction, branch in branches.items():
+        key = IDENTITY + struct.pack(">qhq", *transaction)
+        stored.tables["transactions"][key] = encode_transaction(branch)
+        if transaction is not unknown:
+            key = IDENTITY + struct.pack(">q", transaction.producer_id)
+            stored.tables["producers"][key] = struct.pack(">hBQ", 0, 0, 100) + struct.pack(">iiq", 0, 0, 0)
+    state = stored.state(PartitionState())
+    for _ in range(2):
+        found = known_transactions(state)
+        assert {each: (branch.standing, branch.rank) for each, branch in found.items()} == {
+            each: (branch.standing, branch.rank) for each, branch in branches.items()
+        }
+        assert list(state.undecided) == [still_open] and state.outcomes == 3
+        stored.take(state)
+        assert [key[20:] for key in stored.tables["transactions"]] == [struct.pack(">qhq", *still_open)]
+        state = stored.state(state)
+        assert not state.changed_producers and not state.changed_transactions
