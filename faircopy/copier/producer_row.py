@@ -27,7 +27,7 @@ BATCHES_SHIFT = 1
 
 def encode_producer(producer: ProducerState) -> bytes:
     """The row of a producer."""
-    flags = producer.is_forgotten | len(producer.seen) + 1 << BATCHES_SHIFT
+    flags = producer.is_forgotten | (len(producer.seen) + 1) << BATCHES_SHIFT
     row = HEAD.pack(producer.epoch, flags, producer.last_position)
     for batch in producer.seen:
         row += SEEN.pack(*batch)

@@ -51,6 +51,15 @@ def test_a_row_has_all_of_a_producer(producer: ProducerState) -> None:
     assert last_position_in(row) == producer.last_position
 
 
+def test_the_bytes_of_a_row() -> None:
+    applied = BranchOutcome(TransactionId(PRODUCER_ID, 2, 3), is_applied=True, rank=4)
+    discarded = BranchOutcome(TransactionId(PRODUCER_ID, 2, 5), is_applied=False, rank=fold.NO_RANK)
+    producer = ProducerState(2, (SeenBatch(6, 7, 8),), 9, (applied, discarded), is_forgotten=True)
+    expected = "0002 05 000000000000000900000006 00000007 0000000000000008"
+    expected += "0002 0000000000000003 01 00000000000000040002 0000000000000005 00 ffffffffffffffff"
+    assert encode_producer(producer) == bytes.fromhex(expected)
+
+
 @given(PRODUCERS)
 def test_rows_of_before_format_8_have_only_batches(producer: ProducerState) -> None:
     row = struct.pack(">hBQ", producer.epoch, producer.is_forgotten, producer.last_position)

@@ -24,7 +24,7 @@ from faircopy.transactions.metadata_journal import (
     decode_producer,
     encode_producer,
 )
-from faircopy.transactions.producers import IDLE, Producers, idle_row, read_idle_row
+from faircopy.transactions.producers import IDLE, LAST_STATES, Producers, idle_row, read_idle_row
 from faircopy.transactions.state import TransactionState
 from faircopy.transactions.timeouts import idle
 from faircopy.transactions.transaction import NewEntry, Producer
@@ -143,6 +143,18 @@ def test_nothing_of_a_producer_is_lost_while_it_sleeps(producer: Producer) -> No
     producers.restore(*read_idle_row(stored))
     assert encode_producer(producers["orders/a"]) == row
     assert producers.is_untouched("orders/a")
+
+
+def test_the_bytes_of_a_row() -> None:
+    """The states keep their places: they are stored."""
+    assert [state and state.value for state in LAST_STATES] == [
+        None, "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort",
+    ]  # fmt: skip
+    producer = Producer("a", 1, 2, 3)
+    producer.previous_epoch, producer.last_number, producer.updated_ms = 4, 5, 6
+    producer.last_state, producer.is_durable = TransactionState.COMMITTED, True
+    expected = "00 0100000000000000 0600000000000000 0500000000000000 0300000000000000 0200 0400 04 06 61"
+    assert idle_row(producer) == bytes.fromhex(expected)
 
 
 @given(idle_producers(), st.integers(1, 40))
