@@ -135,8 +135,9 @@ class KafkaPythonConsumer:
         # If it learns of the partitions after it has joined, it joins again. If a call of poll ends between
         # the answers to JoinGroup and SyncGroup then, it drops the latter, and sends no heartbeats any more
         # (3.0.12).
-        for topic in topics:
-            self.consumer.partitions_for_topic(topic)
+        with contextlib.suppress(KafkaError):  # as it will ask again, if the broker is down now
+            for topic in topics:
+                self.consumer.partitions_for_topic(topic)
 
     def poll(self, seconds: float) -> list[Got]:
         with translated():
