@@ -8,6 +8,6 @@ from faircopy.journal.entry import TransactionId
 
 def known_transactions(state: PartitionState) -> dict[TransactionId, Branch]:
     """The transactions in a partition, the undecided ones first."""
-    decided = [each.transaction for _, producer in state.producers.items() for each in producer.outcomes]
+    decided = [each for _, producer in state.producers.items() for each in producer.outcomes]
     found = {each: state.branch(each) for each in [*state.undecided, *decided]}
     return {each: branch for each, branch in found.items() if branch is not None}

@@ -156,7 +156,8 @@ def _restore_outcome(state: PartitionState, transaction_id: TransactionId, decid
     if producer is None:
         producer = ProducerState(transaction_id.producer_epoch)
         state.producers.add(transaction_id.producer_id, producer)
-    producer.outcomes += (BranchOutcome(transaction_id, decided.standing is Standing.APPLIED, decided.rank),)
+    is_applied = decided.standing is Standing.APPLIED
+    producer.outcomes[transaction_id] = BranchOutcome(transaction_id, is_applied, decided.rank)
     state.outcomes += 1
     state.changed_producers.add(transaction_id.producer_id)
     state.changed_transactions.add(transaction_id)

@@ -327,7 +327,7 @@ class PartitionState:
 
     def _outcome_of(self, transaction: TransactionId) -> BranchOutcome | None:
         producer = self.producers.get(transaction.producer_id)
-        return producer.outcome_of(transaction) if producer is not None else None
+        return producer.outcomes.get(transaction) if producer is not None else None
 
     def _decide(self, outcome: BranchOutcome) -> ProducerState:
         """Keep the outcome until the coordinator has stored it: until then it may ask or decide again.
@@ -338,8 +338,8 @@ class PartitionState:
         self.prepared.discard(transaction)
         self.outcomes += 1
         producer = self._producer(producer_id, epoch)
-        if producer.outcome_of(transaction) is None:
-            producer.outcomes += (outcome,)
+        if transaction not in producer.outcomes:
+            producer.outcomes[transaction] = outcome
         else:
             self.outcomes -= 1
         self.changed_producers.add(producer_id)
@@ -347,12 +347,8 @@ class PartitionState:
 
     def _forget_finished(self, producer_id: int, finished: int) -> None:
         producer = self.producers.get(producer_id)
-        if producer is None or not producer.outcomes:
-            return
-        kept = tuple(each for each in producer.outcomes if each.transaction.number > finished)
-        if len(kept) < len(producer.outcomes):
-            self.outcomes -= len(producer.outcomes) - len(kept)
-            producer.outcomes = kept
+        if producer is not None and (over := producer.forget_outcomes(finished)):
+            self.outcomes -= over
             self.changed_producers.add(producer_id)
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:

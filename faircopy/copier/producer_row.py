@@ -31,9 +31,10 @@ def encode_producer(producer: ProducerState) -> bytes:
     row = HEAD.pack(producer.epoch, flags, producer.last_position)
     for batch in producer.seen:
         row += SEEN.pack(*batch)
-    for (_, epoch, number), is_applied, rank in producer.outcomes:
-        row += OUTCOME.pack(epoch, number, is_applied, rank)
-    return row
+    return row + b"".join(
+        OUTCOME.pack(epoch, number, is_applied, rank)
+        for (_, epoch, number), is_applied, rank in producer.outcomes.values()
+    )
 
 
 def decode_producer(producer_id: int, row: bytes) -> ProducerState:
@@ -41,7 +42,7 @@ def decode_producer(producer_id: int, row: bytes) -> ProducerState:
     epoch, flags, last_position = HEAD.unpack_from(row)
     end = _end_of_batches(row)
     seen = tuple(SeenBatch(*fields) for fields in SEEN.iter_unpack(row[HEAD.size : end]))
-    outcomes = tuple(
+    outcomes = (
         BranchOutcome(TransactionId(producer_id, epoch, number), bool(is_applied), rank)
         for epoch, number, is_applied, rank in OUTCOME.iter_unpack(row[end:])
     )

@@ -5,6 +5,8 @@ Pure: batches go in, verdicts come out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
@@ -73,14 +75,14 @@ class ProducerState:
         epoch: int,
         seen: tuple[SeenBatch, ...] = (),
         last_position: int = 0,
-        outcomes: tuple[BranchOutcome, ...] = (),
+        outcomes: Iterable[BranchOutcome] = (),
         *,
         is_forgotten: bool = False,
     ) -> None:
         self.epoch = epoch
         self.seen = seen
         self.last_position = last_position
-        self.outcomes = outcomes
+        self.outcomes = {outcome.transaction: outcome for outcome in outcomes}
         self.is_forgotten = is_forgotten
 
     def find_duplicate(self, header: BatchHeader) -> SeenBatch | None:
@@ -131,12 +133,14 @@ class ProducerState:
             self.is_forgotten = self.is_forgotten or (not self.seen and batch.first_sequence != 0)
             self.seen = (*self.seen[-REMEMBERED_BATCHES + 1 :], batch)
 
-    def outcome_of(self, transaction: TransactionId) -> BranchOutcome | None:
-        """How a transaction of this producer ended here; None if that is not known."""
-        for outcome in self.outcomes:
-            if outcome.transaction == transaction:
-                return outcome
-        return None
+    def forget_outcomes(self, finished: int) -> int:
+        """Forget how transactions up to this number ended, and return how many. One that ended after another
+        with a greater number goes with that one: so this takes no time while there are very many.
+        """
+        over = sum(1 for _ in takewhile(lambda each: each.number <= finished, self.outcomes))
+        if over:
+            self.outcomes = dict(islice(self.outcomes.items(), over, None))
+        return over
 
     def forget_sequences(self) -> None:
         """Accept any sequence next."""

@@ -38,7 +38,7 @@ PRODUCERS = st.builds(
     EPOCHS,
     st.lists(st.builds(SeenBatch, INT32, INT32, INT64), max_size=5).map(tuple),
     st.integers(0, (1 << 64) - 1),
-    st.lists(st.builds(BranchOutcome, TRANSACTIONS, st.booleans(), INT64), max_size=300).map(tuple),
+    st.lists(st.builds(BranchOutcome, TRANSACTIONS, st.booleans(), INT64), max_size=300),
     is_forgotten=st.booleans(),
 )
 
@@ -64,7 +64,7 @@ def test_the_bytes_of_a_row() -> None:
 def test_rows_of_before_format_8_have_only_batches(producer: ProducerState) -> None:
     row = struct.pack(">hBQ", producer.epoch, producer.is_forgotten, producer.last_position)
     row += b"".join(struct.pack(">iiq", *batch) for batch in producer.seen)
-    producer.outcomes = ()
+    producer.outcomes = {}
     assert content(decode_producer(PRODUCER_ID, row)) == content(producer)
     assert outcomes_in(row) == 0
 
@@ -138,6 +138,16 @@ def outcome_of(state: PartitionState, entry: object, payload: bytes) -> object:
         return state.fold(entry, payload)  # type: ignore[arg-type]
     except InvariantViolation:
         return "refused"
+
+
+def test_outcomes_are_forgotten_in_the_order_in_which_they_came() -> None:
+    """Whoever only aborts has thousands of them until his coordinator's journal is fsynced."""
+    transactions = [TransactionId(PRODUCER_ID, 0, number) for number in (1, 5, 3, 7)]
+    producer = ProducerState(0, (), 0, [BranchOutcome(each, False, -1) for each in transactions])
+    assert producer.forget_outcomes(0) == 0
+    assert producer.forget_outcomes(4) == 1
+    assert producer.forget_outcomes(5) == 2
+    assert list(producer.outcomes) == transactions[3:]
 
 
 def test_transactions_that_were_stored_before_format_8() -> None:
