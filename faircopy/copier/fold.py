@@ -334,14 +334,12 @@ class PartitionState:
         Returns the producer, which counts as changed.
         """
         producer_id, epoch, _ = transaction = outcome.transaction
+        producer = self._producer(producer_id, epoch)
         self.undecided.pop(transaction, None)
         self.prepared.discard(transaction)
-        self.outcomes += 1
-        producer = self._producer(producer_id, epoch)
         if transaction not in producer.outcomes:
             producer.outcomes[transaction] = outcome
-        else:
-            self.outcomes -= 1
+            self.outcomes += 1
         self.changed_producers.add(producer_id)
         return producer
 

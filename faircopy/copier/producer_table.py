@@ -42,10 +42,6 @@ class ProducerTable:
     def __contains__(self, producer_id: int) -> bool:
         return producer_id in self._awake or producer_id in self._asleep
 
-    def __iter__(self) -> Iterator[int]:
-        yield from self._awake
-        yield from self._asleep
-
     def __len__(self) -> int:
         return len(self._awake) + len(self._asleep)
 
