@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from functools import partial
 from multiprocessing import Pool
 
 import click
 from rich.console import Console
 
-from tests.crash_states.scenarios import Step, names_of, scenarios
+from tests.crash_states.scenarios import Step, name_of, names_of, scenarios
 from tests.crash_states.sweep import Bounds, Wrong, sweep
 from tests.found.keeping import keep_workload
 from tests.seeds import seed_for
@@ -56,7 +57,7 @@ def main(
             tried += count
             wrong += found
             if found:
-                kept = keep_workload(names_of(found[0].scenario), seed, shards, list(map(str, found)))
+                kept = keep_workload(names_of(found[0].scenario), seed, shards, bounds, list(map(str, found)))
                 console.print(f"kept: {kept}", soft_wrap=True)
             for each in found[: max(SHOWN_MAX - len(wrong), 1)]:
                 console.print(f"[bold red]wrong[/] {each}", highlight=False)
@@ -74,7 +75,13 @@ def main(
 
 
 def outcome_of(steps: tuple[Step, ...], seed: int, bounds: Bounds, shards: int) -> tuple[int, list[Wrong]]:
-    outcomes = list(sweep(steps, seed, bounds, shards))
+    """How many states were tried, and what is wrong with any. What can't be played is wrong, too: a pool may
+    wait for ever for an exception that does not come through.
+    """
+    try:
+        outcomes = list(sweep(steps, seed, bounds, shards))
+    except Exception:
+        return 0, [Wrong(name_of(steps), "playing it", 0, traceback.format_exc())]
     return len(outcomes), [outcome for outcome in outcomes if outcome is not None]
 
 

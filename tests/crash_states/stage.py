@@ -43,6 +43,7 @@ TABLES_SETTINGS = replace(SETTINGS, plain_enabled=True, plain_interval_ms=1_000)
 TOPICS = {"a": 1, "b": 1}
 TABLE = "both"
 PUBLISHED_BEFORE = spark_log.COMPACT_INTERVAL - 1
+TRIES = 80  # a disk may be stuck for seconds: nobody gives up for that
 
 
 Rest = Callable[[], list[Send]]
@@ -123,9 +124,9 @@ class Stage:
         self._open: list[tuple[SimulatedProducer, Attempt, Rest]] = []
         self.remote = self._remote("remote")
         self.second_remote = self._remote("second")
-        self.plain = SimulatedProducer(self._remote("plain"), None, chosen)
-        self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen)
-        self.other = SimulatedProducer(self._remote("green"), "green/1", chosen)
+        self.plain = SimulatedProducer(self._remote("plain"), None, chosen, tries=TRIES)
+        self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen, tries=TRIES)
+        self.other = SimulatedProducer(self._remote("green"), "green/1", chosen, tries=TRIES)
         self.third_remote = self._remote("third")
 
     def _remote(self, name: str) -> Remote:

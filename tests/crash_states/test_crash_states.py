@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from faircopy.wire.error_codes import ErrorCode
+from tests.crash_states.__main__ import outcome_of
 from tests.crash_states.scenarios import (
     FORGET_SCENARIOS,
     HANDOVER_SCENARIOS,
@@ -19,9 +21,11 @@ from tests.crash_states.scenarios import (
     scenarios,
     time_out,
 )
-from tests.crash_states.stage import SETTINGS, Moment
+from tests.crash_states.stage import SETTINGS, Moment, Stage
 from tests.crash_states.sweep import Bounds, play, sweep
 from tests.seeds import seed_for
+from tests.simulation import threads
+from tests.simulation.producer import Refused
 
 SEED = seed_for("crash states in the tests")
 BOUNDS = Bounds(states=4, second=1, second_states=1)
@@ -63,8 +67,21 @@ def known_of(moment: Moment) -> tuple[object, ...]:
     return moment.operation, moment.time, moment.history, moment.boots
 
 
-def test_every_scenario_can_be_played() -> None:
-    """A scenario that ends with an error would end the sweep."""
-    chosen = [*itertools.product(STEPS, repeat=2), (open_only, time_out, open_only)]
+@pytest.mark.parametrize("stuck_chance", [threads.STUCK_CHANCE, 0.3])
+def test_every_scenario_can_be_played(stuck_chance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario that ends with an error would end the sweep. So clients wait for a disk that is stuck."""
+    monkeypatch.setattr(threads, "STUCK_CHANCE", stuck_chance)
+    chosen = [*itertools.product(STEPS, repeat=2), (open_only, time_out, open_only), *HANDOVER_SCENARIOS]
     for steps in chosen:
         assert play(steps, SETTINGS, SEED)[-1]
+
+
+async def refused(_stage: Stage) -> None:
+    """A step that can't be played."""
+    raise Refused(ErrorCode.REQUEST_TIMED_OUT, is_certain=True)
+
+
+def test_a_scenario_that_can_not_be_played_is_wrong() -> None:
+    tried, (wrong,) = outcome_of((refused,), SEED, BOUNDS, shards=1)
+    assert not tried
+    assert "REQUEST_TIMED_OUT" in str(wrong)

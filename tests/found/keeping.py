@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.crash_states.sweep import Bounds
+
 FOUND = Path(__file__).parent
 SAID_MAX = 5
 
@@ -16,11 +18,17 @@ def keep_seed(seed: int, said: Sequence[str], directory: Path = FOUND) -> Path:
 
 
 def keep_workload(
-    steps: Sequence[str], seed: int, shards: int, said: Sequence[str], directory: Path = FOUND
+    steps: Sequence[str],
+    seed: int,
+    shards: int,
+    bounds: Bounds,
+    said: Sequence[str],
+    directory: Path = FOUND,
 ) -> Path:
     """Keep a workload that did not survive each crash, by the names of its steps. Returns the new file."""
     facts = {"steps": list(steps), "seed": seed, "shards": shards}
-    return write(directory / f"crash-states-{'-'.join(steps)}-{seed}-{shards}.json", facts, said)
+    disk = {"is_slow": bounds.is_slow, "is_durable": bounds.is_durable}
+    return write(directory / f"crash-states-{'-'.join(steps)}-{seed}-{shards}.json", facts | disk, said)
 
 
 def write(file: Path, facts: dict[str, object], said: Sequence[str]) -> Path:

@@ -33,7 +33,8 @@ def wrong_seed(facts: dict[str, Any]) -> list[str]:
 def wrong_workload(facts: dict[str, Any]) -> list[str]:
     """What is wrong after crashes of a workload."""
     steps = tuple(getattr(scenarios, name) for name in facts["steps"])
-    return [str(wrong) for wrong in sweep(steps, facts["seed"], Bounds(), facts["shards"]) if wrong]
+    bounds = Bounds(is_slow=facts["is_slow"], is_durable=facts["is_durable"])
+    return [str(wrong) for wrong in sweep(steps, facts["seed"], bounds, facts["shards"]) if wrong]
 
 
 def feed_inputs(directory: Path = INPUTS) -> int:

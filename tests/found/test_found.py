@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash_states.sweep import Bounds
 from tests.found import kept
 from tests.found.keeping import keep_seed, keep_workload
 from tests.found.kept import feed_inputs, still_wrong, wrong_seed, wrong_workload
@@ -26,11 +27,13 @@ def test_inputs_that_were_found_are_taken() -> None:
 def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seed = keep_seed(17, ["a message was lost"], tmp_path)
     assert json.loads(seed.read_text()) == {"seed": 17, "said": ["a message was lost"]}
-    workload = keep_workload(["plain", "commit"], 18, 3, [], tmp_path)
+    workload = keep_workload(["plain", "commit"], 18, 3, Bounds(is_slow=True), [], tmp_path)
     assert json.loads(workload.read_text()) == {
         "steps": ["plain", "commit"],
         "seed": 18,
         "shards": 3,
+        "is_slow": True,
+        "is_durable": False,
         "said": [],
     }
     monkeypatch.setattr(kept, "wrong_seed", lambda facts: [f"seed {facts['seed']}"])
@@ -42,7 +45,7 @@ def test_a_file_says_what_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_fault_that_comes_back_is_found() -> None:
-    workload = {"steps": ["commit"], "seed": 1, "shards": 1}
+    workload = {"steps": ["commit"], "seed": 1, "shards": 1, "is_slow": False, "is_durable": False}
     assert is_found("commit_what_was_lost", lambda: bool(wrong_workload(workload)))
     assert is_found("skip_the_journals_fsync", lambda: any(wrong_seed({"seed": seed}) for seed in SEEDS))
 

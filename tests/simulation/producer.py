@@ -116,12 +116,16 @@ class SimulatedProducer:
         transactional_id: str | None,
         chosen: random.Random,
         given: set[tuple[int, int]] | None = None,
+        tries: int = TRIES,
     ) -> None:
-        """`given` are all producer ids and epochs assigned so far: none is assigned again."""
+        """`given` are all producer ids and epochs assigned so far: none is assigned again. `tries`: how often
+        it asks before it gives up.
+        """
         self._remote = remote
         self._given = given if given is not None else set()
         self._transactional_id = transactional_id
         self._chosen = chosen
+        self._tries = tries
         self._identity = (-1, -1)
         self._sequences: dict[str, int] = {}
         self._must_bump = False
@@ -172,7 +176,7 @@ class SimulatedProducer:
     async def _ask(self, api_key: ApiKey, version: int, body: dict[str, Any], code_of: Any) -> Any:
         """Repeat a request until its answer is final. Raises Refused, GaveUp."""
         is_certain = True
-        for _ in range(TRIES):
+        for _ in range(self._tries):
             try:
                 answer = await self._remote.ask(api_key, version, body)
             except Disconnected:
@@ -262,7 +266,7 @@ class SimulatedProducer:
 
     async def _drain(self, waiting: list[Batch], places: asyncio.Semaphore) -> None:
         """Send a partition's batches, in order, until all are written or one can't be."""
-        for _ in range(TRIES):
+        for _ in range(self._tries):
             window = waiting[:IN_FLIGHT_MAX]
             codes = await asyncio.gather(*(self._try(batch, places) for batch in window))
             is_first_missing = True
