@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,12 @@ def test_every_mutation_is_found(mutation: Mutation, seed: int) -> None:
 
 def test_every_anomaly_has_its_mutation() -> None:
     assert set(MUTATIONS.values()) == set(Anomaly)
+
+
+def test_the_page_says_how_many() -> None:
+    page = " ".join((Path(__file__).parents[2] / "docs/RELIABILITY.md").read_text().split())
+    assert f"It knows {len(Anomaly)} anomalies" in page
+    assert f"tested with {len(MUTATIONS)} kinds of mutations" in page
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
