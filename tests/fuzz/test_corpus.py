@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.fuzz.seeds.__main__ import FOUND
 from tests.fuzz.seeds.by_target import seeds_of
 from tests.fuzz.seeds.files import EDITS
 from tests.fuzz.targets import TARGETS
+from tests.peak_memory import takes_less_than
 
 CORPUS_FILES_MAX = 400
 CORPUS_BYTES_MAX = 1 << 20
@@ -61,13 +61,8 @@ def _no_broker_is_left() -> Iterator[None]:
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_kept_input_passes(path: Path) -> None:
-    feed = TARGETS[path.parent.name].load()
-    tracemalloc.start()
-    try:
-        feed(path.read_bytes())
-        assert tracemalloc.get_traced_memory()[1] < TRACED_BYTES_MAX
-    finally:
-        tracemalloc.stop()
+    feed, content = TARGETS[path.parent.name].load(), path.read_bytes()
+    assert takes_less_than(TRACED_BYTES_MAX, lambda: feed(content), path.name)
 
 
 @pytest.mark.parametrize("target", TARGETS)

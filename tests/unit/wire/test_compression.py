@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import cramjam
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from faircopy.wire import compression
 from faircopy.wire.compression import RecordsError, TooLargeError, decompress
+from tests.peak_memory import takes_less_than
 
 MEBIBYTE = 1 << 20
 
@@ -83,32 +83,29 @@ def test_cut_short(name: str, cut: int) -> None:
         decompress(codec, encoded[:-cut], MEBIBYTE)
 
 
-@contextlib.contextmanager
-def at_most(peak_bytes: int) -> Iterator[None]:
-    """No more memory than this is taken meanwhile."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < peak_bytes
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("name", ["gzip", "lz4", "zstd"])
 def test_a_bomb_takes_no_more_memory_than_the_bound(name: str) -> None:
     codec, encode = ENCODERS[name]
     one_piece = 32 * MEBIBYTE if name == "zstd" else MEBIBYTE  # what may come before the bound is looked at
     bomb = encode(bytes(64 * MEBIBYTE))
-    with at_most(4 * MEBIBYTE + one_piece), pytest.raises(TooLargeError):
-        decompress(codec, bomb, 4 * MEBIBYTE)
+
+    def refuse() -> None:
+        with pytest.raises(TooLargeError):
+            decompress(codec, bomb, 4 * MEBIBYTE)
+
+    assert takes_less_than(4 * MEBIBYTE + one_piece, refuse, name)
 
 
 def test_a_zstd_frame_that_claims_more_than_it_holds_takes_no_memory() -> None:
     frame = bytearray(zstandard.ZstdCompressor().compress(bytes(100_000)))
     assert frame[4] & 0xC0 == 0x80, "a content size of 4 bytes follows the descriptor"
     frame[5:9] = (2**32 - 1).to_bytes(4, "little")
-    with at_most(33 * MEBIBYTE), pytest.raises(RecordsError):
-        decompress(compression.ZSTD, frame, 1 << 40)
+
+    def refuse() -> None:
+        with pytest.raises(RecordsError):
+            decompress(compression.ZSTD, frame, 1 << 40)
+
+    assert takes_less_than(33 * MEBIBYTE, refuse, "a zstd frame")
 
 
 def test_zstd_after_garbage_and_on_several_threads() -> None:
