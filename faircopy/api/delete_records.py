@@ -74,6 +74,8 @@ async def trim(parts: Parts, topic: str, asked: Message) -> Body:
     partition = parts.catalog.find(topic, asked.partition_index)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    if not parts.catalog.known(topic).is_deleted_from:
+        return answer | {"error_code": ErrorCode.POLICY_VIOLATION}  # as Kafka: state is restored from it
     log = partition.log
     try:
         if asked.offset == HIGH_WATERMARK or asked.offset > log.end_offset:

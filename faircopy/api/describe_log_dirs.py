@@ -48,7 +48,7 @@ async def describe_log_dirs(request: Message, context: Context) -> Body:
             "partitions": [
                 {
                     "partition_index": partition.name.partition,
-                    "partition_size": sum(segment.size for segment in partition.log.segments),
+                    "partition_size": partition.log.size_bytes,
                     "offset_lag": 0,
                     "is_future_key": False,
                 }

@@ -44,6 +44,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
     """Figures of the broker itself."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     partitions = list(parts.catalog.partitions())
+    kept = [hosted for hosted in parts.catalog.topics.values() if not hosted.is_deleted_from]
     return {
         "version": __version__,
         "process_id": os.getpid(),
@@ -58,6 +59,8 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "topics": len(parts.catalog.topics),
         "partitions": len(partitions),
         "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
+        "kept_topics": len(kept),
+        "kept_bytes": sum(partition.log.size_bytes for hosted in kept for partition in hosted.partitions),
         "open_transactions": sum(len(home.table.transactions) for home in parts.shards.metadata_journals()),
         "drafts_bytes": parts.draft_space.bytes,
         "drafts_max_bytes": parts.draft_space.max_bytes,

@@ -22,7 +22,8 @@ def status(broker: str, as_json: bool) -> None:
 
     A stall is a moment in which the broker's event loop was blocked, so that all clients waited: loop_stalls
     counts those of more than 5 ms, and loop_stall_worst_ms is the longest since the start. Stopped partitions
-    are named; the broker's log says why they stopped.
+    are named; the broker's log says why they stopped. kept_topics counts those with cleanup.policy=compact,
+    which keep every message, and kept_bytes is the size of their logs.
 
     \b
     Examples:

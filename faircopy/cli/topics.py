@@ -15,10 +15,11 @@ from faircopy.api.describe_log_dirs import SCHEMA as DESCRIBE_LOG_DIRS
 from faircopy.api.incremental_alter_configs import SCHEMA as INCREMENTAL_ALTER_CONFIGS
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.cli.columns import size
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import BrokerConnection, ensure_ok
 from faircopy.client.errors import ConnectionFailed, RequestFailed
-from faircopy.cluster.topic_configs import WITHOUT_EFFECT
+from faircopy.cluster.topic_configs import WITHOUT_EFFECT, is_deleted_from
 from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
 
@@ -27,6 +28,10 @@ SET, DELETE = 0, 1
 LATEST, EARLIEST = -1, -2
 TIMEOUT_MS = 30_000
 PARTITIONS_PER_REQUEST = 1_000
+KEPT = (
+    "cleanup.policy=compact: all messages stay, since faircopy does not compact yet, and retention.* do not "
+    "apply. That is {} by now, which grows with each message; whoever restores state reads all of it."
+)
 
 TopicPartition = tuple[str, int]  # topic and partition
 
@@ -208,11 +213,15 @@ def describe(name: str, broker: str, as_json: bool) -> None:
         }
         for (_, number), last in sorted(end.items())
     ]
+    never_deletes = not is_deleted_from({row["setting"]: row["value"] for row in settings})
     if as_json:
-        say({"topic": name, "partitions": rows, "settings": settings}, True, "")
+        about = {"topic": name, "partitions": rows, "never_deletes": never_deletes, "settings": settings}
+        say(about, True, "")
         return
     note(f"topic {name}")
     show(rows, False, empty="")
+    if never_deletes:
+        note(KEPT.format(size(sum(sizes.values()))))
     click.echo()
     show(
         [row for row in settings if row["own"] or not row["meaning"].startswith(WITHOUT_EFFECT)],

@@ -97,7 +97,7 @@ def list_of(*choices: str) -> Validator:
 
 BOOLEAN = Validator(lambda text: text.lower() in ("true", "false"), "true or false")
 THROTTLED = pattern(r"\*|([0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?", "PARTITION:BROKER,... or *")
-NO_COMPACTION = f"{WITHOUT_EFFECT}topics are not compacted"
+NO_COMPACTION = f"{WITHOUT_EFFECT}compacted topics keep all messages"
 NO_REPLICATION = f"{WITHOUT_EFFECT}there is one broker"
 NO_TIERS = f"{WITHOUT_EFFECT}there is no tiered storage"
 OWN_INDEX = f"{WITHOUT_EFFECT}faircopy has its own index"
@@ -107,9 +107,10 @@ OLD_FORMATS = f"{WITHOUT_EFFECT}there is one message format"
 
 # fmt: off
 _ROWS: Sequence[TopicConfig] = (
-    TopicConfig("cleanup.policy", ConfigType.LIST, "delete", "what happens to old messages",
-                list_of("delete"),
-                "faircopy keeps contiguous offsets and does not compact"),
+    TopicConfig("cleanup.policy", ConfigType.LIST, "delete",
+                "what happens to old messages; delete: they go by retention.*; compact: they all stay, since "
+                "faircopy does not compact yet; compact,delete: as delete",
+                list_of("delete", "compact")),
     TopicConfig("retention.ms", ConfigType.LONG, "604800000", "age at which messages go; -1 never",
                 whole_number(-1)),
     TopicConfig("retention.bytes", ConfigType.LONG, "-1", "log size above which old messages go; -1 never",
@@ -132,10 +133,11 @@ _ROWS: Sequence[TopicConfig] = (
                 "what the ack of a message in an open transaction means; written: it survives a kill of the "
                 "broker; durable: with durability fsync, also a loss of power",
                 one_of("written", "durable")),
-    TopicConfig("transactional.ack.offset", ConfigType.STRING, "none",
+    TopicConfig("transactional.ack.offset", ConfigType.STRING, "expected",
                 "offsets in the acks of transactional batches; expected: where they go if nobody else writes "
-                "first, and never lower", one_of("none", "expected")),
-    TopicConfig("plain.enabled", ConfigType.BOOLEAN, "true", "publish as a plain Parquet table",
+                "first, and never lower; none: -1", one_of("none", "expected")),
+    TopicConfig("plain.enabled", ConfigType.BOOLEAN, "true",
+                "publish as a plain Parquet table; unless it is set, compacted topics have none",
                 one_of("true", "false")),
     TopicConfig("plain.table", ConfigType.STRING, "",
                 "plain table to publish to; empty: one named as the topic",
@@ -218,6 +220,16 @@ def value_as_read(config: TopicConfig | None, value: str) -> str:
     """One value; that of an unknown setting is only trimmed."""
     is_boolean = config is not None and config.type is ConfigType.BOOLEAN
     return value.strip().lower() if is_boolean else value.strip()
+
+
+def is_compacted(configs: Mapping[str, str]) -> bool:
+    """Whether a topic with these settings of its own holds the newest value of each key, as state."""
+    return "compact" in elements(configs.get("cleanup.policy", ""))
+
+
+def is_deleted_from(configs: Mapping[str, str]) -> bool:
+    """Whether old messages of a topic with these settings of its own go by age and size."""
+    return "delete" in elements(configs.get("cleanup.policy", "delete"))
 
 
 def check_configs(configs: Mapping[str, str | None]) -> None:

@@ -133,6 +133,11 @@ class DataLog:
         """The end of the placed log: the log end offset, as a place."""
         return LogEnd(self.segments[-1].base_offset, self.segments[-1].size) if self.segments else None
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the placed log."""
+        return sum(segment.size for segment in self.segments)
+
     def place(
         self, base_offset: int, records: int, size: int, max_time_ms: int, buffers: tuple[Buffer, ...]
     ) -> PlacedBatch:

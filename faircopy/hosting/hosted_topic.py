@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX
+from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX, is_compacted, is_deleted_from
 from faircopy.cluster.topics import Topic
 from faircopy.partition.hosted import HostedPartition
 from faircopy.settings.table import Settings
+
+UNLIMITED = -1
+"""No limit, in retention.ms and retention.bytes."""
 
 
 class HostedTopic:
@@ -29,8 +32,9 @@ class HostedTopic:
         self.topic = topic
         self.max_message_bytes = int(self.config("max.message.bytes"))
         self.has_log_append_time = self.config("message.timestamp.type") == "LogAppendTime"
-        self.retention_ms = int(self.config("retention.ms"))
-        self.retention_bytes = int(self.config("retention.bytes"))
+        self.is_deleted_from = is_deleted_from(topic.configs)
+        self.retention_ms = int(self.config("retention.ms")) if self.is_deleted_from else UNLIMITED
+        self.retention_bytes = int(self.config("retention.bytes")) if self.is_deleted_from else UNLIMITED
         self.segment_ms = int(self.config("segment.ms"))
         difference_ms = int(self.config("message.timestamp.difference.max.ms"))
         self.timestamp_before_max_ms = min(difference_ms, int(self.config("message.timestamp.before.max.ms")))
@@ -48,6 +52,8 @@ class HostedTopic:
         """The value of a setting: the topic's own, or the broker's default, or the built-in default."""
         if name in self.topic.configs:
             return self.topic.configs[name]
+        if name == "plain.enabled" and is_compacted(self.topic.configs):
+            return "false"  # it holds state, most of which is superseded: rows of little use to a table
         default = broker_default(self._settings, name)
         return CONFIGS[name].default if default is None else default
 

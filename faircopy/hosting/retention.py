@@ -8,14 +8,11 @@ from collections.abc import Callable
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.segment import LogSegment
 from faircopy.hosting.catalog import Catalog
-from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.hosted_topic import UNLIMITED, HostedTopic
 from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.expiry import Expired
 
 logger = logging.getLogger(__name__)
-
-UNLIMITED = -1
-
 
 UnpublishedFrom = Callable[[HostedPartition], int | None]
 """The first offset of a partition that a plain table still waits for; None if no table does."""

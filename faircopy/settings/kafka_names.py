@@ -44,7 +44,7 @@ class WithoutEffect(NamedTuple):
 
 
 THREADS = "faircopy shares one event loop, and has its own threads for the disk"
-NO_COMPACTION = "topics are not compacted"
+NO_COMPACTION = "compacted topics keep all messages"
 NO_REPLICATION = "there is one broker"
 OWN_FLUSH = "the setting durability says when data is flushed"
 OWN_INDEX = "faircopy has its own index"
@@ -72,7 +72,7 @@ WITHOUT_EFFECT = {
     "log.cleaner.min.cleanable.ratio": WithoutEffect("0.5", "float", NO_COMPACTION),
     "log.cleaner.min.compaction.lag.ms": WithoutEffect("0", "int", NO_COMPACTION),
     "log.cleaner.threads": WithoutEffect("1", "int", NO_COMPACTION),
-    "log.cleanup.policy": WithoutEffect("delete", "str", NO_COMPACTION, is_fixed=True),
+    "log.cleanup.policy": WithoutEffect("delete", "str", PER_TOPIC, is_fixed=True),
     "log.flush.interval.messages": WithoutEffect(str(INT64_MAX), "int", OWN_FLUSH),
     "log.flush.interval.ms": WithoutEffect(str(INT64_MAX), "int", OWN_FLUSH),
     "log.index.interval.bytes": WithoutEffect("4096", "int", OWN_INDEX),

@@ -104,9 +104,9 @@ class Settings:
         1_048_588, "default of a topic's max.message.bytes (one record batch)", least=1
     )
     topic_transactional_ack_offset: str = setting(
-        "none",
-        "default of a topic's transactional.ack.offset: whether acks of transactional batches have expected "
-        "offsets",
+        "expected",
+        "default of a topic's transactional.ack.offset: what acks of transactional batches have as offset. "
+        "expected: where the batch goes if nobody else writes first, and never lower; none: -1",
         choices=("none", "expected"),
     )
     retention_check_interval_ms: int = setting(60_000, "how often retention is applied", least=100)

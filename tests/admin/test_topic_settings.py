@@ -14,7 +14,7 @@ from tests.broker_process import BrokerProcess
 
 # All settings of Kafka's topics, most with a value that is not the default.
 KAFKAS = {
-    "cleanup.policy": "delete",
+    "cleanup.policy": "compact,delete",
     "compression.gzip.level": "6",
     "compression.lz4.level": "12",
     "compression.type": "zstd",
@@ -75,8 +75,8 @@ def test_every_setting_that_kafka_knows_is_taken_kept_and_shown(broker: BrokerPr
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("cleanup.policy", "compact"),
-        ("cleanup.policy", "compact,delete"),
+        ("cleanup.policy", "compacted"),
+        ("cleanup.policy", "compact,keep"),
         ("cleanup.policy", ""),
         ("compression.gzip.level", "0"),
         ("compression.gzip.level", "10"),
@@ -150,7 +150,11 @@ def test_lists_are_appended_to_and_subtracted_from(broker: BrokerProcess) -> Non
     assert value("cleanup.policy") == "delete"
     assert alter(broker, TOPIC, "lists", ("cleanup.policy", SUBTRACT, "compact")) == ErrorCode.NONE
     assert value("cleanup.policy") == "delete"
-    assert alter(broker, TOPIC, "lists", ("cleanup.policy", APPEND, "compact")) == ErrorCode.INVALID_CONFIG
+    assert alter(broker, TOPIC, "lists", ("cleanup.policy", APPEND, "compact")) == ErrorCode.NONE
+    assert value("cleanup.policy") == "delete,compact"
+    assert alter(broker, TOPIC, "lists", ("cleanup.policy", SUBTRACT, "delete")) == ErrorCode.NONE
+    assert value("cleanup.policy") == "compact"
+    assert alter(broker, TOPIC, "lists", ("cleanup.policy", SUBTRACT, "compact")) == ErrorCode.INVALID_CONFIG
     for change, left in ((("0:1,1:1"), "0:1,1:1"), ("1:1", "0:1,1:1"), ("2:1,2:1", "0:1,1:1,2:1")):
         assert alter(broker, TOPIC, "lists", (throttled, APPEND, change)) == ErrorCode.NONE
         assert value(throttled) == left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -61,11 +62,31 @@ def test_topics(cli: Cli) -> None:
     assert settings["segment.bytes"] == ("65536", True)
     assert settings["retention.ms"] == ("604800000", False)
     assert "known are" in cli.run("topics", "alter", "made", "--set", "no.such=1", code=1)
-    assert "does not compact" in cli.run(
-        "topics", "create", "compacted", "--set", "cleanup.policy=compact", code=1
+    assert "give delete or compact" in cli.run(
+        "topics", "alter", "made", "--set", "cleanup.policy=keep", code=1
     )
     assert cli.json("topics", "delete", "made") == {"deleted": ["made"]}
     assert "UNKNOWN_TOPIC" in cli.run("topics", "describe", "made", code=1)
+
+
+def test_a_compacted_topic_tells_its_price(cli: Cli) -> None:
+    before = cli.json("status")
+    cli.run("topics", "create", "state", "-p", "1", "--set", "cleanup.policy=compact")
+    cli.run("topics", "create", "recent", "-p", "1", "--set", "cleanup.policy=compact,delete")
+    for topic in ("state", "recent"):
+        cli.run("produce", topic, stdin="some state\n")
+    described = cli.json("topics", "describe", "state")
+    assert described["never_deletes"] and not cli.json("topics", "describe", "recent")["never_deletes"]
+    settings = {row["setting"]: (row["value"], row["own"]) for row in described["settings"]}
+    assert settings["plain.enabled"] == ("false", False) and settings["cleanup.policy"] == ("compact", True)
+    size = described["partitions"][0]["bytes"]
+    told = f"all messages stay, since faircopy does not compact yet(?s:.*)That is {size} B by now"
+    assert re.search(told, cli.run("topics", "describe", "state"))
+    assert "messages stay" not in cli.run("topics", "describe", "recent")
+    after = cli.json("status")
+    assert after["kept_topics"] == before["kept_topics"] + 1
+    assert after["kept_bytes"] == before["kept_bytes"] + size
+    cli.run("topics", "delete", "state", "recent", "--yes")
 
 
 def test_produce_and_consume(cli: Cli) -> None:

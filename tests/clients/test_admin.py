@@ -74,7 +74,7 @@ def test_topics(admin: AdminClient, name: str) -> None:
         code_of(admin.create_topics([NewTopic("far", 1, 3)])["far"]) == KafkaError.INVALID_REPLICATION_FACTOR
     )
     assert code_of(admin.create_topics([NewTopic("none", 0)])["none"]) == KafkaError.INVALID_PARTITIONS
-    config = {"cleanup.policy": "compact"}
+    config = {"cleanup.policy": "compacted"}
     assert (
         code_of(admin.create_topics([NewTopic("odd", 1, config=config)])["odd"]) == KafkaError.INVALID_CONFIG
     )

@@ -47,6 +47,9 @@ class StubTopics:
     def find(self, topic: str, partition: int) -> Any:
         return self._partition if topic in TOPICS and partition in NUMBERS else None
 
+    def known(self, topic: str) -> Any:
+        return SimpleNamespace(is_deleted_from=True)
+
     async def note_deleted_records(self, partition: Any, offset: int) -> None:
         pass
 

@@ -55,6 +55,9 @@ def test_no_table_is_called_what_readers_have_for_themselves(name: str) -> None:
         ensure("orders", "", table=name)
     ensure(name, "", table="other")
     ensure_agreement(name, {"plain.enabled": "false"}, {})
+    ensure_agreement(name, {"cleanup.policy": "compact"}, {})
+    with pytest.raises(InvalidTopicConfig, match=f"table would be called '{name}'"):
+        ensure_agreement(name, {"cleanup.policy": "compact", "plain.enabled": "true"}, {})
     ensure("_orders", "", table="._spark_metadata")
 
 
