@@ -31,6 +31,8 @@ from faircopy.wire.messages import RequestHeader
 
 READ_COMMITTED = 1
 ISOLATION_LEVEL_AT = 16  # in the body of a Fetch request
+VERSIONS = range(FETCH.versions[0], 13)
+"""Without topic ids, and with the isolation level always at the same place."""
 WINDOW_BYTES = 64 << 10
 
 
@@ -66,6 +68,7 @@ class CommittedPlanner(FetchPlanner):
         return pieces
 
     def _aborted_in(self, result: FetchResult) -> Sequence[AbortedTransaction]:
+        assert isinstance(result.topic, str)
         partition = self.catalog.find(result.topic, result.partition)
         if partition is None or not marked(partition).has_aborted:
             return ()
@@ -125,6 +128,6 @@ def latest_rows(request: Message, answer: Body) -> Iterator[tuple[str, Body]]:
 
 
 ROUTES_OF_MARKERS = ROUTES | {
-    FETCH.schema.api_key: dataclasses.replace(FETCH, make=make_fetch),
+    FETCH.schema.api_key: dataclasses.replace(FETCH, make=make_fetch, versions=VERSIONS),
     LIST_OFFSETS.schema.api_key: dataclasses.replace(LIST_OFFSETS, handle=list_offsets),
 }

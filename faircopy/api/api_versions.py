@@ -1,10 +1,10 @@
 """ApiVersions: the advertised APIs and versions (KIP-35, KIP-511).
 
 Of each API, all versions are advertised that ask for nothing new, up to those of Kafka 4.4: some clients are
-pinned to the versions of a release, and do not ask. Versions with topic ids (KIP-516) and transactions v2
-(KIP-890) are not advertised, since each of these features works only if all of its parts do. Where a range
-ends for another reason, the file of the API says why. Version 5 of this one lets a client ask for another
-broker than the one that it has reached (KIP-1242).
+pinned to the versions of a release, and do not ask. Transactions v2 (KIP-890) are not advertised, since they
+work only if all of their parts do; so Produce ends below topic ids (KIP-516), too. Fetch has topic ids, and
+offsets are committed by name. Where a range ends for another reason, the file of the API says why. Version 5
+of this one lets a client ask for another broker than the one that it has reached (KIP-1242).
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
-"""Fetch, a hot path, coded by hand: requests v4-v12 in, responses v4-v12 out, without copying records.
+"""Fetch, a hot path, coded by hand: requests v4-v18 in, responses v4-v18 out, without copying records.
 
-Request; v12 is flexible (compact lengths, tagged fields at each end):
+Request; from v12 on it is flexible (compact lengths, tagged fields at each end):
 
-    replica id i32, max wait i32 ms, min bytes i32, max bytes i32, isolation level i8 (changes nothing: P1)
+    replica id i32 (to v14), max wait i32 ms, min bytes i32, max bytes i32,
+    isolation level i8 (changes nothing: P1)
     session id i32, session epoch i32 (v7+)
-    topics: name
+    topics: name (to v12), or id of 16 bytes (v13+)
         partitions: index i32, current leader epoch i32 (v9+), fetch offset i64,
                     last fetched epoch i32 (v12+), log start offset i64 (v5+), partition max bytes i32
     forgotten topics (v7+), rack id (v11+)
 
-Forgotten topics are read if the session goes on (KIP-227): otherwise there is nothing to forget. The rack is
-ignored, since there are no preferred replicas. Response:
+Tagged fields of requests are skipped: they are for followers. Forgotten topics are read if the session goes
+on (KIP-227): otherwise there is nothing to forget. The rack is ignored, since there are no preferred
+replicas. Response:
 
     throttle time i32 ms
     error i16 and session id i32 (v7+)
-    topics: name
+    topics: name or id, as in the request
         partitions: index i32, error i16, high watermark i64, last stable offset i64,
                     log start offset i64 (v5+), aborted transactions (a list, always empty: P1),
                     preferred read replica i32 (v11+: always -1), records,
@@ -24,7 +26,7 @@ ignored, since there are no preferred replicas. Response:
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -44,10 +46,13 @@ from faircopy.wire.primitives import (
 _FLEXIBLE_FROM = 12
 _SESSIONS_FROM = 7
 _LEADER_EPOCH_FROM = 9
+_IDS_FROM = 13
+_NO_REPLICA_FROM = 15
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _LIMITS = struct.Struct(">4xiiix")  # without the replica id and the isolation level
+_LIMITS_V15 = struct.Struct(">iiix")
 _SESSION = struct.Struct(">ii")
 _HEAD_V4 = struct.Struct(">iii")  # length of the frame, correlation id, throttle time
 _HEAD_V7 = struct.Struct(">iiihi")  # the same, error code, session id
@@ -69,8 +74,11 @@ _NO_ABORTED = 0
 _NO_ABORTED_COMPACT = 1
 _NO_REPLICA = -1
 _NO_TAGS = b"\0"
+_ID_BYTES = 16
 
 Buffer = bytes | bytearray | memoryview
+TopicKey = str | bytes
+"""What a request calls a topic: its name, or from version 13 on its id of 16 bytes (KIP-516)."""
 
 
 class FetchPartition(NamedTuple):
@@ -78,7 +86,7 @@ class FetchPartition(NamedTuple):
     `last_fetched_epoch`, that of the batch before `fetch_offset`, is -1 when the client does not say.
     """
 
-    topic: str
+    topic: TopicKey
     partition: int
     current_leader_epoch: int
     fetch_offset: int
@@ -95,7 +103,7 @@ class DivergingEpoch(NamedTuple):
 
 class FetchRequest(NamedTuple):
     """A Fetch request. `session_id` is 0 and `session_epoch` -1 if the client names no session. `forgotten`
-    has the partitions, as topic and number, that leave the session.
+    has the partitions, as topic and number, that leave the session. `has_ids` says what topics are called.
     """
 
     max_wait_ms: int
@@ -104,7 +112,8 @@ class FetchRequest(NamedTuple):
     session_id: int
     session_epoch: int
     partitions: list[FetchPartition]
-    forgotten: list[tuple[str, int]]
+    forgotten: list[tuple[TopicKey, int]]
+    has_ids: bool = False
 
 
 class FetchResult(NamedTuple):
@@ -113,7 +122,7 @@ class FetchResult(NamedTuple):
     A piece is a buffer, or another object with a length in bytes that the sender of the response can send.
     """
 
-    topic: str
+    topic: TopicKey
     partition: int
     error_code: int
     high_watermark: int
@@ -133,8 +142,9 @@ def read_fetch_request(version: int, frame: memoryview, at: int) -> FetchRequest
 
 
 def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
-    max_wait_ms, min_bytes, max_bytes = _LIMITS.unpack_from(frame, at)
-    at += _LIMITS.size
+    limits = _LIMITS if version < _NO_REPLICA_FROM else _LIMITS_V15
+    max_wait_ms, min_bytes, max_bytes = limits.unpack_from(frame, at)
+    at += limits.size
     session = (0, -1)
     if version >= _SESSIONS_FROM:
         session = _SESSION.unpack_from(frame, at)
@@ -142,16 +152,17 @@ def _read(version: int, frame: memoryview, at: int) -> FetchRequest:
     is_flexible = version >= _FLEXIBLE_FROM
     partitions: list[FetchPartition] = []
     at = (_flexible_topics if is_flexible else _fixed_topics)(version, frame, at, partitions)
-    forgotten = _forgotten(frame, at, is_flexible) if session[1] > 0 else []
-    return FetchRequest(max_wait_ms, min_bytes, max_bytes, *session, partitions, forgotten)
+    forgotten = _forgotten(version, frame, at) if session[1] > 0 else []
+    has_ids = version >= _IDS_FROM
+    return FetchRequest(max_wait_ms, min_bytes, max_bytes, *session, partitions, forgotten, has_ids)
 
 
-def _flexible_topics(_version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> int:
+def _flexible_topics(version: int, frame: memoryview, at: int, into: list[FetchPartition]) -> int:
+    read_topic = _read_topic_id if version >= _IDS_FROM else _read_compact_name
     topics, at = read_compact_count(frame, at)
     budget = ElementBudget()
     for _ in range(budget.take(topics)):
-        name, at = read_compact_text(frame, at)
-        topic = _named(name)
+        topic, at = read_topic(frame, at)
         count, at = read_compact_count(frame, at)
         for _ in range(budget.take(count)):
             index, epoch, offset, last_epoch, _, max_bytes = _ASKED_V12.unpack_from(frame, at)
@@ -166,8 +177,7 @@ def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPart
     topics, at = read_count(frame, at)
     budget = ElementBudget()
     for _ in range(budget.take(topics)):
-        name, at = read_text(frame, at)
-        topic = _named(name)
+        topic, at = _read_name(frame, at)
         count, at = read_count(frame, at)
         for _ in range(budget.take(count)):
             into.append(_asked(version, topic, layout.unpack_from(frame, at)))
@@ -175,15 +185,17 @@ def _fixed_topics(version: int, frame: memoryview, at: int, into: list[FetchPart
     return at
 
 
-def _forgotten(frame: memoryview, at: int, is_flexible: bool) -> list[tuple[str, int]]:
+def _forgotten(version: int, frame: memoryview, at: int) -> list[tuple[TopicKey, int]]:
+    is_flexible = version >= _FLEXIBLE_FROM
     read_number = read_compact_count if is_flexible else read_count
-    read_name = read_compact_text if is_flexible else read_text
-    found: list[tuple[str, int]] = []
+    read_topic: Callable[[memoryview, int], tuple[TopicKey, int]] = _read_name
+    if is_flexible:
+        read_topic = _read_topic_id if version >= _IDS_FROM else _read_compact_name
+    found: list[tuple[TopicKey, int]] = []
     topics, at = read_number(frame, at)
     budget = ElementBudget()
     for _ in range(budget.take(topics)):
-        name, at = read_name(frame, at)
-        topic = _named(name)
+        topic, at = read_topic(frame, at)
         count, at = read_number(frame, at)
         for _ in range(budget.take(count)):
             found.append((topic, _INT32.unpack_from(frame, at)[0]))
@@ -192,10 +204,27 @@ def _forgotten(frame: memoryview, at: int, is_flexible: bool) -> list[tuple[str,
     return found
 
 
-def _asked(version: int, topic: str, values: tuple[int, ...]) -> FetchPartition:
+def _asked(version: int, topic: TopicKey, values: tuple[int, ...]) -> FetchPartition:
     if version >= _LEADER_EPOCH_FROM:
         return FetchPartition(topic, values[0], values[1], values[2], values[4])
     return FetchPartition(topic, values[0], -1, values[1], values[-1])
+
+
+def _read_topic_id(frame: memoryview, at: int) -> tuple[TopicKey, int]:
+    end = at + _ID_BYTES
+    if end > len(frame):
+        raise MalformedMessage(f"the id of a topic is cut short at byte {at}")
+    return bytes(frame[at:end]), end
+
+
+def _read_compact_name(frame: memoryview, at: int) -> tuple[TopicKey, int]:
+    name, at = read_compact_text(frame, at)
+    return _named(name), at
+
+
+def _read_name(frame: memoryview, at: int) -> tuple[TopicKey, int]:
+    name, at = read_text(frame, at)
+    return _named(name), at
 
 
 def _named(name: str | None) -> str:
@@ -238,7 +267,7 @@ def _response_head(version: int, correlation_id: int, error_code: int, session_i
     return bytearray(_HEAD_V4.pack(0, correlation_id, 0))
 
 
-_Grouped = list[tuple[str, list[FetchResult]]]
+_Grouped = list[tuple[TopicKey, list[FetchResult]]]
 
 
 def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
@@ -246,8 +275,8 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
     assert isinstance(out, bytearray)
     out += varint(len(grouped) + 1)
     for topic, rows in grouped:
-        name = topic.encode()
-        out += varint(len(name) + 1) + name + varint(len(rows) + 1)
+        out += topic if isinstance(topic, bytes) else _compact_name(topic)
+        out += varint(len(rows) + 1)
         for _, partition, error, high, stable, start, records, diverging in rows:
             out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
             out += varint(sum(map(len, records)) + 1)
@@ -259,12 +288,17 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
     out += _NO_TAGS
 
 
+def _compact_name(topic: str) -> bytes:
+    name = topic.encode()
+    return varint(len(name) + 1) + name
+
+
 def _put_fixed(version: int, buffers: list[Any], grouped: _Grouped) -> None:
     out = buffers[0]
     assert isinstance(out, bytearray)
     out += _INT32.pack(len(grouped))
     for topic, rows in grouped:
-        name = topic.encode()
+        name = topic.encode() if isinstance(topic, str) else topic
         out += _INT16.pack(len(name)) + name + _INT32.pack(len(rows))
         for row in rows:
             out += _fixed_answer(version, row)

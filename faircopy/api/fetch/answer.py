@@ -6,7 +6,7 @@ import logging
 from typing import Any, NamedTuple
 
 from faircopy.api.fetch.sessions import Asking, SessionRefused
-from faircopy.cluster.topics import UnknownTopic
+from faircopy.cluster.topics import UnknownTopic, UnknownTopicId
 from faircopy.datalog.check import check_up_to
 from faircopy.datalog.epochs import UNDEFINED, EpochEnd
 from faircopy.datalog.log import OffsetOutOfRange
@@ -14,6 +14,7 @@ from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.leader_epoch import UNNAMED, check_leader_epoch
+from faircopy.journal.identity import TopicIdPartition
 from faircopy.net.exchange import Exchange
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
@@ -89,13 +90,24 @@ class FetchPlanner:
         self.catalog = catalog
         self.settings = settings
 
+    def find(self, asked: FetchPartition) -> HostedPartition | None:
+        """The partition of this name or topic id; None if there is none."""
+        if isinstance(asked.topic, bytes):
+            return self.catalog.find_by_id(TopicIdPartition(asked.topic, asked.partition))
+        return self.catalog.find(asked.topic, asked.partition)
+
+    def _unknown(self, asked: FetchPartition) -> UnknownTopic:
+        what = f"there is no partition {name_of(asked)}"
+        is_of_known_id = isinstance(asked.topic, str) or self.find(asked._replace(partition=0)) is not None
+        return UnknownTopic(what) if is_of_known_id else UnknownTopicId(what)
+
     def plan(self, asked: FetchPartition) -> tuple[HostedPartition, ReadPlan | None]:
         """A partition, and where to read in it: None at the end of its log. Raises UnknownTopic, OtherEpoch,
         Diverged, OffsetOutOfRange, and whatever stopped the partition.
         """
-        partition = self.catalog.find(asked.topic, asked.partition)
+        partition = self.find(asked)
         if partition is None:
-            raise UnknownTopic(f"there is no partition {asked.topic}-{asked.partition}")
+            raise self._unknown(asked)
         if partition.failure is not None:
             raise partition.failure
         if asked.current_leader_epoch not in (UNNAMED, partition.journal.leader_epoch):
@@ -122,13 +134,12 @@ class FetchPlanner:
     def refusal(self, asked: FetchPartition, error: FaircopyError) -> FetchResult:
         """The answer for a partition that can't be read."""
         log.debug(
-            "refused: Fetch of %s-%d from offset %d: %s",
-            asked.topic,
-            asked.partition,
+            "refused: Fetch of %s from offset %d: %s",
+            name_of(asked),
             asked.fetch_offset,
             error,
         )
-        partition = self.catalog.find(asked.topic, asked.partition)
+        partition = self.find(asked)
         if isinstance(error, OffsetOutOfRange) and partition is not None:
             return self.result_of(asked, partition)._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
         if isinstance(error, Diverged) and partition is not None:
@@ -136,18 +147,24 @@ class FetchPlanner:
         code = error.code if isinstance(error, OtherEpoch) else code_of(error)
         return FetchResult(asked.topic, asked.partition, code, -1, -1, -1, [])
 
-    def failure_of(self, read: ToRead, error: FaircopyError) -> ErrorCode:
+    def failure_of(self, read: ToRead, error: FaircopyError, *, has_ids: bool = False) -> ErrorCode:
         """The error code for a partition that could not be read. Stops the partition if it is damaged."""
         partition = read.partition
         if isinstance(partition.failure, NotLed):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.catalog.find(partition.name.topic, partition.name.partition) is not partition:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ErrorCode.UNKNOWN_TOPIC_ID if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if read.plan.offset < partition.log.start_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE  # deleted while it was read
         if not isinstance(error, Shortage):
             self.catalog.stop(partition, error)
         return ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def name_of(asked: FetchPartition) -> str:
+    """A partition as the client calls it."""
+    topic = asked.topic.hex() if isinstance(asked.topic, bytes) else asked.topic
+    return f"{topic}-{asked.partition}"
 
 
 def ensure_current(asked: FetchPartition, partition: HostedPartition) -> None:
@@ -194,7 +211,7 @@ class Answer:
     def add(self, asked: FetchPartition) -> None:
         """Add one more partition."""
         if self._asking.goes_on:
-            partition = self._planner.catalog.find(asked.topic, asked.partition)
+            partition = self._planner.find(asked)
             if self._asking.has_nothing_new(asked, partition):
                 return
         try:
@@ -227,7 +244,7 @@ class Answer:
         """Put in what was read for a partition, or the error that reading it raised."""
         result = self.results[read.number]
         if isinstance(outcome, FaircopyError):
-            code = self._planner.failure_of(read, outcome)
+            code = self._planner.failure_of(read, outcome, has_ids=self._asking.request.has_ids)
             self.results[read.number] = result._replace(error_code=code)
         elif len(outcome):
             self.results[read.number] = result._replace(records=[outcome])

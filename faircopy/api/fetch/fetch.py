@@ -36,10 +36,13 @@ LARGE_FRAME_BYTES = 8 << 10
 MANY_PARTITIONS = 300
 
 SCHEMA = Schema("""
-api 1 Fetch 4-12 flexible 12+
+api 1 Fetch 4-18 flexible 12+
   request
     cluster_id                      string?    12+    tag 0 = null
-    replica_id                      int32             = -1
+    replica_id                      int32      0-14   = -1
+    replica_state                   {}         15+    tag 1
+        replica_id                  int32             = -1
+        replica_epoch               int64             = -1
     max_wait_ms                     int32
     min_bytes                       int32
     max_bytes                       int32             = 2147483647
@@ -47,7 +50,8 @@ api 1 Fetch 4-12 flexible 12+
     session_id                      int32      7+     = 0
     session_epoch                   int32      7+     = -1
     topics                          []
-        topic                       string
+        topic                       string     0-12
+        topic_id                    uuid       13+
         partitions                  []
             partition               int32
             current_leader_epoch    int32      9+     = -1
@@ -55,8 +59,11 @@ api 1 Fetch 4-12 flexible 12+
             last_fetched_epoch      int32      12+    = -1
             log_start_offset        int64      5+     = -1
             partition_max_bytes     int32
+            replica_directory_id    uuid       17+    tag 0 = zero
+            high_watermark          int64      18+    tag 1 = 9223372036854775807
     forgotten_topics_data           []         7+     = []
-        topic                       string
+        topic                       string     0-12
+        topic_id                    uuid       13+
         partitions                  []int32
     rack_id                         string     11+    = ""
   response
@@ -64,7 +71,8 @@ api 1 Fetch 4-12 flexible 12+
     error_code                      int16      7+
     session_id                      int32      7+     = 0
     responses                       []
-        topic                       string
+        topic                       string     0-12
+        topic_id                    uuid       13+
         partitions                  []
             partition_index         int32
             error_code              int16
@@ -85,6 +93,11 @@ api 1 Fetch 4-12 flexible 12+
                 first_offset        int64
             preferred_read_replica  int32      11+    = -1
             records                 records?
+    node_endpoints                  []         16+    tag 0 = []
+        node_id                     int32
+        host                        string
+        port                        int32
+        rack                        string?           = null
 """)
 VERSIONS = range(SCHEMA.versions.first, SCHEMA.versions.last + 1)
 
@@ -110,7 +123,7 @@ class PendingFetch:
             self._read(answer)
             return
         for asked in self._asking.partitions:
-            partition = self._handler.planner.catalog.find(asked.topic, asked.partition)
+            partition = self._handler.planner.find(asked)
             if partition is not None:
                 partition.log.watch(self._changed)
                 self._watched.append(partition)

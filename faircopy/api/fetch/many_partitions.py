@@ -57,7 +57,7 @@ async def wait_for_more(
     exchange.when_lost = changed.set
     try:
         async for asked in pace.over(asking.partitions):
-            partition = planner.catalog.find(asked.topic, asked.partition)
+            partition = planner.find(asked)
             if partition is not None:
                 partition.log.watch(changed.set)
                 watched.append(partition)

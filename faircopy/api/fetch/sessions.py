@@ -7,7 +7,6 @@ comes back by another one is told that its session is not there: it then names a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -17,7 +16,7 @@ from faircopy.hosting.leader_epoch import UNNAMED
 from faircopy.net.exchange import ClientConnection
 from faircopy.partition.hosted import HostedPartition
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult
+from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult, TopicKey
 
 NO_SESSION = 0
 FIRST_EPOCH, LAST_EPOCH = 1, 2**31 - 1
@@ -26,7 +25,7 @@ BEGIN, WITHOUT = 0, -1
 PARTITIONS_MAX = 100_000
 """Of all sessions of a broker; each takes about half a kilobyte, besides the name of its topic."""
 
-Key = tuple[str, int]
+Key = tuple[TopicKey, int]
 
 
 class SessionRefused(FaircopyError):
@@ -47,10 +46,11 @@ class KnownOffsets(NamedTuple):
 class FetchSession:
     """One client's session: its partitions, in the order in which they have their turn."""
 
-    def __init__(self, number: int, partitions: Iterable[FetchPartition]) -> None:
+    def __init__(self, number: int, request: FetchRequest) -> None:
         self.id = number
+        self.has_ids = request.has_ids
         self.next_epoch = FIRST_EPOCH
-        self.partitions = {asked[:2]: asked for asked in partitions}
+        self.partitions = {asked[:2]: asked for asked in request.partitions}
         self._told: dict[Key, KnownOffsets] = {}
 
     def go_on(self, request: FetchRequest) -> None:
@@ -134,7 +134,7 @@ class FetchSessions:
         if not offers or not self._has_room_for(request.partitions):
             return Asking(request, request.partitions)
         self._last_id = self._last_id % LAST_EPOCH + 1
-        session = self._by_connection[connection] = FetchSession(self._last_id, request.partitions)
+        session = self._by_connection[connection] = FetchSession(self._last_id, request)
         return Asking(request, request.partitions, session)
 
     def _go_on(self, connection: ClientConnection, request: FetchRequest) -> Asking:
@@ -148,6 +148,12 @@ class FetchSessions:
             raise SessionRefused(
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 f"fetch session {session.id} is at epoch {session.next_epoch}, not {request.session_epoch}",
+            )
+        if request.has_ids != session.has_ids:
+            raise SessionRefused(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"topics of fetch session {session.id} are named by {'id' if session.has_ids else 'name'}, "
+                f"which can't change",
             )
         added = [asked for asked in request.partitions if asked[:2] not in session.partitions]
         if added and not self._has_room_for(added):

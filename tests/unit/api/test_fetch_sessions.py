@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from faircopy.api.fetch import sessions
 from faircopy.api.fetch.sessions import LAST_EPOCH, Asking, FetchSessions, SessionRefused
 from faircopy.wire.error_codes import ErrorCode
-from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult
+from faircopy.wire.fetch import FetchPartition, FetchRequest, FetchResult, TopicKey
 
 NOT_FOUND, WRONG_EPOCH = ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
@@ -21,14 +21,14 @@ class Connection:
     """A connection, by its identity."""
 
 
-def asked(number: int, offset: int = 0) -> FetchPartition:
-    return FetchPartition("t", number, -1, offset, 1_000)
+def asked(number: int, offset: int = 0, topic: TopicKey = "t") -> FetchPartition:
+    return FetchPartition(topic, number, -1, offset, 1_000)
 
 
 def request(
     session_id: int, epoch: int, *partitions: FetchPartition, forgotten: tuple[int, ...] = ()
 ) -> FetchRequest:
-    gone = [("t", number) for number in forgotten]
+    gone: list[tuple[TopicKey, int]] = [("t", number) for number in forgotten]
     return FetchRequest(0, 1, 1_000, session_id, epoch, list(partitions), gone)
 
 
@@ -101,6 +101,17 @@ def test_sessions_are_of_one_connection_and_in_order(connection: Any) -> None:
     assert again != number and refused(given, connection, request(number, 2)) is NOT_FOUND
     assert given.ask(connection, request(again, -1, asked(0))).session_id == 0
     assert refused(given, connection, request(again, 1)) is NOT_FOUND
+
+
+def test_a_session_has_topics_by_name_or_by_id(connection: Any) -> None:
+    """As in Kafka: a client whose version changes begins another session."""
+    given, by_id = FetchSessions(), asked(0, topic=bytes(16))
+    number = given.ask(connection, request(0, 0, asked(0))).session_id
+    with_ids = request(number, 1, by_id)._replace(has_ids=True)
+    assert refused(given, connection, with_ids) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    number = given.ask(connection, request(0, 0, by_id)._replace(has_ids=True)).session_id
+    assert numbers(given.ask(connection, request(number, 1)._replace(has_ids=True))) == [0]
+    assert refused(given, connection, request(number, 2)) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 def test_epochs_begin_again(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:

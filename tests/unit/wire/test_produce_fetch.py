@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 PRODUCE_VERSIONS = range(3, 13)
-FETCH_VERSIONS = range(4, 13)
+FETCH_VERSIONS = range(4, 19)
+FETCH_IDS_FROM = 13
 names = st.sampled_from(["a", "b", "größe", "x" * 200])
+ids = st.sampled_from([bytes(16), b"0123456789abcdef"])
 int16 = st.integers(-(1 << 15), (1 << 15) - 1)
 int32 = st.integers(-(1 << 31), (1 << 31) - 1)
 int64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -58,7 +60,10 @@ asked = {
     "last_fetched_epoch": int32,
     "log_start_offset": int64,
     "partition_max_bytes": int32,
+    "replica_directory_id": ids,
+    "high_watermark": int64,
 }
+fetched = {"topic": names, "topic_id": ids}
 fetch_bodies = st.fixed_dictionaries(
     {
         "cluster_id": st.none() | names,
@@ -68,8 +73,9 @@ fetch_bodies = st.fixed_dictionaries(
         "isolation_level": st.integers(0, 1),
         "session_id": int32,
         "session_epoch": int32 | st.just(1),
-        "topics": topics("topic", "partitions", asked),
-        "forgotten_topics_data": st.just([{"topic": "gone", "partitions": [1]}]) | st.just([]),
+        "replica_state": st.none() | st.fixed_dictionaries({"replica_id": int32, "replica_epoch": int64}),
+        "topics": lists(st.fixed_dictionaries(fetched | {"partitions": lists(st.fixed_dictionaries(asked))})),
+        "forgotten_topics_data": lists(st.fixed_dictionaries(fetched | {"partitions": lists(int32)})),
         "rack_id": names,
     }
 )
@@ -134,11 +140,12 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
     theirs = codec.reader(FETCH, version, "request")(frame, at)[0]
     for name in ("max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch"):
         assert getattr(ours, name) == getattr(theirs, name)
-    gone = [(t.topic, number) for t in theirs.forgotten_topics_data for number in t.partitions]
+    assert ours.has_ids == (version >= FETCH_IDS_FROM)
+    gone = [(topic_of(version, t), number) for t in theirs.forgotten_topics_data for number in t.partitions]
     assert ours.forgotten == (gone if ours.session_epoch > 0 else [])
     assert ours.partitions == [
         (
-            t.topic,
+            topic_of(version, t),
             p.partition,
             p.current_leader_epoch,
             p.fetch_offset,
@@ -154,17 +161,25 @@ def test_fetch_requests(version: int, body: dict[str, Any]) -> None:
 @settings(max_examples=40, deadline=None)
 @given(results=fetch_results, error=st.sampled_from([0, 3]), session=st.sampled_from([0, 5]))
 def test_fetch_responses(version: int, results: list[FetchResult], error: int, session: int) -> None:
+    if version >= FETCH_IDS_FROM:
+        results = [each._replace(topic=str(each.topic).encode().ljust(16)[:16]) for each in results]
     buffers = encode_fetch_response(version, 77, results, error, session)
     answer = b"".join(buffers)
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
     correlation_id, response = decode_response(FETCH, version, memoryview(answer)[4:])
     assert (correlation_id, response.session_id) == (77, session if version >= 7 else 0)
     assert response.error_code == (error if version >= 7 else 0)
-    rows = [fetch_row(t.topic, p) for t in response.responses for p in t.partitions]
+    rows = [fetch_row(topic_of(version, t), p) for t in response.responses for p in t.partitions]
     assert rows == [fetch_seen(version, r) for r in results]
 
 
-def fetch_row(topic: str, p: Any) -> tuple[Any, ...]:
+def topic_of(version: int, topic: Any) -> str | bytes:
+    """What a topic is called in this version."""
+    called: str | bytes = topic.topic_id if version >= FETCH_IDS_FROM else topic.topic
+    return called
+
+
+def fetch_row(topic: str | bytes, p: Any) -> tuple[Any, ...]:
     assert p.preferred_read_replica == -1
     offsets = (p.high_watermark, p.last_stable_offset, p.log_start_offset)
     assert p.aborted_transactions == []
@@ -197,7 +212,7 @@ def test_every_prefix_of_a_produce_request_is_malformed(version: int) -> None:
             read_produce_request(version, frame[:size], at)
 
 
-@pytest.mark.parametrize("version", range(13))
+@pytest.mark.parametrize("version", range(19))
 @settings(max_examples=60, deadline=None)
 @given(noise=st.binary(max_size=100))
 def test_noise_is_malformed_or_read(version: int, noise: bytes) -> None:
