@@ -303,6 +303,11 @@ def test_lines_of_pages_are_short() -> None:
     assert [(name, line) for name, line in wrappable if len(line) > COLUMNS_MAX] == []
 
 
+def test_the_example_of_an_api_is_one() -> None:
+    example = (ROOT / "api" / "describe_client_quotas.py").read_text()
+    assert f"```python\n{example}```" in (ROOT.parent / "docs" / "ADDING_AN_API.md").read_text()
+
+
 RULE = re.compile(r"\b([PI]\d+)(?:-[PI]?(\d+))?\b")
 PROMISES = re.findall(r"^(\d+)\. ", (ROOT.parent / "README.md").read_text(), re.MULTILINE)
 INVARIANTS = re.findall(

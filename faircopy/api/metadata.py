@@ -117,16 +117,16 @@ def find(catalog: Catalog, asked: Message) -> HostedTopic | None:
     return next((each for each in catalog.topics.values() if each.topic.id.bytes == asked.topic_id), None)
 
 
-def describe(hosted: HostedTopic, node: int) -> Body:
-    """A topic with its partitions, all led by one broker."""
+def describe(hosted: HostedTopic, node: int, numbers: range | None = None) -> Body:
+    """A topic with its partitions, or some of them, all led by one broker."""
     partitions = [
         {
             "partition_index": number,
-            **leader_of(partition, node),
+            **leader_of(hosted.partitions[number], node),
             "replica_nodes": [node],
             "isr_nodes": [node],
         }
-        for number, partition in enumerate(hosted.partitions)
+        for number in (range(len(hosted.partitions)) if numbers is None else numbers)
     ]
     return {
         "error_code": ErrorCode.NONE,

@@ -29,7 +29,7 @@ _Elements = Callable[[memoryview, int, int, list[Any]], int]
 _Length = Callable[[memoryview, int], tuple[int, int]]
 """Reads a length or count. Returns the number, or -1 for null, and the byte where the content starts."""
 
-FIXED = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+FIXED = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d"}
 """Primitives of one size, with their codes for `struct`."""
 
 _INT16 = struct.Struct(">h").unpack_from
@@ -186,13 +186,26 @@ def _field_reader(what: str, field: Field, dialect: Dialect) -> ReadValue:
 
 def _value_reader(what: str, field: Field, dialect: Dialect, nullable: bool) -> ReadValue:
     if field.type == STRUCTURE:
-        return structure_reader(what, field.fields, dialect)
+        structure = structure_reader(what, field.fields, dialect)
+        return _nullable_reader(structure) if nullable else structure
     if field.type in FIXED:
         return _fixed_reader([field])
     if field.type == "uuid":
         return _uuid_reader(what)
     length = _length_reader(what, dialect, nullable, _INT16 if field.type == "string" else _INT32)
     return _blob_reader(what, length, _TAKE[field.type])
+
+
+def _nullable_reader(structure: ReadValue) -> ReadValue:
+    """The reader of a structure after a byte that is negative if there is none."""
+
+    def read(buffer: memoryview, at: int, into: list[Any]) -> int:
+        if buffer[at] & 0x80:
+            into.append(None)
+            return at + 1
+        return structure(buffer, at + 1, into)
+
+    return read
 
 
 _TAKE: dict[str, Callable[[memoryview], Any]] = {
@@ -296,11 +309,18 @@ def _least_bytes(field: Field, dialect: Dialect) -> int:
     """The fewest bytes that one value (of an array: one element) can take on the wire."""
     if field.type == STRUCTURE:
         inner = [f for f in field.fields if f.tag is None and dialect.has(f)]
-        sizes = [_length_bytes("array", dialect) if f.array else _least_bytes(f, dialect) for f in inner]
-        return sum(sizes) + dialect.flexible
+        return sum(_least_bytes_of_field(f, dialect) for f in inner) + dialect.flexible
     if field.type in FIXED:
         return struct.calcsize(">" + FIXED[field.type])
     return _UUID_BYTES if field.type == "uuid" else _length_bytes(field.type, dialect)
+
+
+def _least_bytes_of_field(field: Field, dialect: Dialect) -> int:
+    if field.array:
+        return _length_bytes("array", dialect)
+    if field.type == STRUCTURE and dialect.may_be_null(field):
+        return 1
+    return _least_bytes(field, dialect)
 
 
 def _length_bytes(kind: str, dialect: Dialect) -> int:

@@ -13,10 +13,12 @@ that are indented below a field are the fields of its elements:
             name      string     0-2
         hint          {}         4+     tag 0      one structure, as a tagged field
             leader    int32             = -1
+        cursor        {}?                          a structure, or null
+            partition int32
 
-Types: bool, int8, int16, int32, int64, uuid (16 raw bytes), string, bytes, records (bytes that are not copied
-when read), `[]` an array, `{}` a structure. A field without `= default` must be given to the writer, unless
-the version in use does not have it. A tagged structure is None when it is not on the wire.
+Types: bool, int8, int16, uint16, int32, int64, float64, uuid (16 raw bytes), string, bytes, records (bytes
+that are not copied when read), `[]` an array, `{}` a structure. A field without `= default` must be given to
+the writer, unless the version in use does not have it. A tagged structure is None when it is not on the wire.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ _API = re.compile(
 _LITERALS: Final = {"null": None, "true": True, "false": False, '""': "", "zero": UUID_ZERO}
 _EMPTY: Final = {
     "bool": False,
+    "float64": 0.0,
     "string": "",
     "bytes": b"",
     "uuid": UUID_ZERO,

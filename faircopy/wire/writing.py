@@ -22,6 +22,7 @@ _Step = Callable[[bytearray, tuple[Any, ...]], None]
 _INT16 = struct.Struct(">h").pack
 _INT32 = struct.Struct(">i").pack
 _UUID_BYTES = 16
+_PRESENT, _NO_STRUCTURE = b"\1", b"\xff"
 
 
 class UnencodableMessage(FaircopyError):
@@ -96,6 +97,8 @@ def _step(name: str, field: Field, at: int, dialect: Dialect) -> _Step:
 def _field_writer(what: str, field: Field, dialect: Dialect) -> WriteValue:
     put = _array_writer(what, field, dialect) if field.array else _value_writer(what, field, dialect)
     null = _null(field, dialect)
+    if null and field.type == STRUCTURE and not field.array:
+        put = _present_writer(put)
 
     def put_or_null(out: bytearray, value: Any) -> None:
         if value is not None:
@@ -112,9 +115,19 @@ def _null(field: Field, dialect: Dialect) -> bytes:
     """The encoding of null for this field; empty if the field may not be null."""
     if not dialect.may_be_null(field):
         return b""
+    if field.type == STRUCTURE and not field.array:
+        return _NO_STRUCTURE
     if dialect.flexible:
         return b"\0"
     return _INT16(-1) if field.type == "string" and not field.array else _INT32(-1)
+
+
+def _present_writer(put_structure: WriteValue) -> WriteValue:
+    def put(out: bytearray, value: Any) -> None:
+        out += _PRESENT
+        put_structure(out, value)
+
+    return put
 
 
 def _value_writer(what: str, field: Field, dialect: Dialect) -> WriteValue:

@@ -118,7 +118,7 @@ class Client:
 
     def _learn(self, message: Message) -> None:
         for name, value in message.as_dict().items():
-            if name in LEARNED and value not in (-1, ""):
+            if name in LEARNED and value not in (-1, "", None):
                 self._learned[name] = value
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -131,8 +131,9 @@ class Client:
         kind = self._choices.number()
         if kind < 0x40 and field.default is not REQUIRED:
             return field.default
-        is_nullable = field.tag is not None or (field.nullable is not None and field.nullable.has(version))
-        if kind > 0xF0 and is_nullable:
+        is_tagged_structure = field.tag is not None and field.type == STRUCTURE and not field.array
+        is_nullable = field.nullable is not None and field.nullable.has(version)
+        if kind > 0xF0 and (is_nullable or is_tagged_structure):
             return None
         if field.array:
             return [self._value(field, version) for _ in range(kind % ELEMENTS_MAX)]

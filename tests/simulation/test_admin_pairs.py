@@ -24,7 +24,7 @@ from tests.simulation.admin_pairs import Administrators, begin, ends, moments_of
 from tests.simulation.test_made_again import on_stage, restart
 
 ALONE = "forget loader"
-CHANGING = ("Create", "Delete", "Alter", "Incremental", "Forget", "Backup", "OffsetDelete")
+CHANGING = ("Create", "Delete", "AlterConfigs", "Incremental", "Forget", "Backup", "OffsetDelete")
 """How the names of administrators' requests that change something begin."""
 
 

@@ -113,7 +113,8 @@ def value_of(field: Field, version: int) -> st.SearchStrategy[Any]:
     if field.array:
         value = st.lists(value, max_size=3)
     may_be_null = field.nullable is not None and field.nullable.has(version)
-    return st.none() | value if may_be_null or field.tag is not None else value
+    is_tagged_structure = field.tag is not None and field.type == STRUCTURE and not field.array
+    return st.none() | value if may_be_null or is_tagged_structure else value
 
 
 REQUESTS = st.sampled_from(

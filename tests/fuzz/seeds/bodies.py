@@ -9,8 +9,8 @@ from tests.fuzz import broker
 from tests.fuzz.world import TOPIC
 
 PLAIN: dict[str, Any] = {
-    "bool": False, "int8": 0, "int16": 0, "int32": 0, "int64": 0, "uuid": bytes(16), "string": TOPIC,
-    "bytes": broker.ASSIGNMENT, "records": broker.BATCH,
+    "bool": False, "int8": 0, "int16": 0, "uint16": 0, "int32": 0, "int64": 0, "float64": 0.0,
+    "uuid": bytes(16), "string": TOPIC, "bytes": broker.ASSIGNMENT, "records": broker.BATCH,
 }  # fmt: skip
 
 

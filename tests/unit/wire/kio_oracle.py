@@ -109,6 +109,10 @@ def _primitive(kind: str, bounded: bool) -> st.SearchStrategy[Any]:
         return st.integers(-limit, limit - 1)
     if kind == "bool":
         return st.booleans()
+    if kind == "uint16":
+        return st.integers(0, (1 << 16) - 1)
+    if kind == "float64":
+        return st.floats(allow_nan=False)
     if kind == "uuid":
         return st.binary(min_size=16, max_size=16)
     if kind == "string":
