@@ -1,4 +1,4 @@
-"""DescribeCluster (KIP-700)."""
+"""DescribeCluster: the one broker (KIP-700)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (KIP-664). `last_timestamp` is not kept; it would be in milliseconds."""
+"""DescribeProducers: who has written to a partition (KIP-664). `last_timestamp` is not kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTransactions (KIP-664)."""
+"""DescribeTransactions: their states and partitions (KIP-664)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeat."""
+"""Heartbeat: a member of a group is there, and hears of a rebalance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListTransactions (KIP-664). `duration_filter` is in milliseconds.
+"""ListTransactions: all, or of some states, producers or ages (KIP-664), which are in milliseconds.
 
 Version 2 has a regular expression (KIP-1152): one of Python's could hold up everybody.
 """

@@ -1,4 +1,4 @@
-"""OffsetDelete (KIP-496)."""
+"""OffsetDelete: a group forgets its offsets of some partitions (KIP-496)."""
 
 from __future__ import annotations
 

@@ -48,6 +48,7 @@ CHECK = Job(
         "tests/models/test_runs.py",
         "tests/jobs",
         "tests/proof/test_results.py",
+        "tests/compatibility",
         "tests/soak/test_record.py",
         "tests/backup/test_backup.py",
         "tests/flink/test_page.py",
