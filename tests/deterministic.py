@@ -22,7 +22,7 @@ from unittest import mock
 import pytest
 
 PROCESS_EVENTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
-FORKS_ALLOWED_FROM = "tests.mutants.in_child"  # a mutant changes this process, so each gets a copy of it
+FORKS_ALLOWED_FROM = "tests.forked"  # a mutant changes this process, so each gets a copy of it
 
 ADVICE = "this belongs to a job of `make test` (see tests/deterministic.py)"
 
@@ -47,7 +47,7 @@ class Guard:
         """Refuse what an audit event tells of (`sys.addaudithook`)."""
         if not self.is_watching:
             return
-        if event in PROCESS_EVENTS and not (event == "os.fork" and is_of_a_mutant(sys._getframe())):
+        if event in PROCESS_EVENTS and not (event == "os.fork" and is_of_a_trial(sys._getframe())):
             self.refuse(f"starts a process ({event} {' '.join(map(repr, arguments[:2]))})")
 
     def check(self) -> None:
@@ -57,7 +57,7 @@ class Guard:
             raise NotDeterministic(f"a test of `make check` {'; it '.join(done)}: {ADVICE}")
 
 
-def is_of_a_mutant(frame: FrameType | None) -> bool:
+def is_of_a_trial(frame: FrameType | None) -> bool:
     """Whether the module that may fork is among the callers."""
     while frame is not None:
         if frame.f_globals.get("__name__") == FORKS_ALLOWED_FROM:

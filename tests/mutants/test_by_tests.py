@@ -8,8 +8,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.forked import said_in_child
 from tests.mutants.found_by import BY_TESTS
-from tests.mutants.in_child import is_found, said_in_child
+from tests.mutants.in_child import is_found
 
 ROOT = Path(__file__).parents[2]
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)

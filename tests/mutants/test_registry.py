@@ -7,9 +7,10 @@ from signal import SIGKILL, raise_signal
 
 import pytest
 
-from tests.mutants import in_child
+from tests import forked
+from tests.forked import TrialDied
 from tests.mutants.found_by import BY_CRASH_STATES, BY_SCENARIOS, BY_SEEDS, BY_TESTS
-from tests.mutants.in_child import MutantDied, is_found
+from tests.mutants.in_child import is_found
 from tests.mutants.mutants import MUTANTS
 
 NAME = next(iter(MUTANTS))
@@ -49,21 +50,21 @@ def die() -> bool:
 
 
 def test_a_trial_that_fails_finds_nothing() -> None:
-    with pytest.raises(MutantDied, match="the trial is wrong"):
+    with pytest.raises(TrialDied, match="the trial is wrong"):
         is_found(NAME, fail)
 
 
 def test_a_mutant_that_ends_its_process_is_not_found() -> None:
-    with pytest.raises(MutantDied, match="its process ended"):
+    with pytest.raises(TrialDied, match="its process ended"):
         is_found(NAME, die)
 
 
 def test_a_mutant_that_is_caught_in_a_loop_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_child, "CPU_SECONDS_MAX", 1)
+    monkeypatch.setattr(forked, "CPU_SECONDS_MAX", 1)
 
     def loop() -> bool:
         while True:
             pass
 
-    with pytest.raises(MutantDied, match="its process ended"):
+    with pytest.raises(TrialDied, match="its process ended"):
         is_found(NAME, loop)
