@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.fetch.needed import needed
-from tests.flink.installed import Installed, compiled
+from tests.flink.installed import FLINK, JAVA
+from tests.java.compiled import Installed, compiled
 
 LIMIT_SECONDS = 900
 
@@ -21,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Flink, and the program compiled for it."""
-    return needed(lambda: compiled(tmp_path_factory.mktemp("classes")))
+    return needed(lambda: compiled(FLINK, JAVA, tmp_path_factory.mktemp("classes")))
 
 
 @pytest.fixture(params=["INCREMENTING", "POOLING"])

@@ -16,8 +16,8 @@ from tests.clients.talk import create_topic
 from tests.crash.test_kill import PARTITIONS, read_all
 from tests.finding import a_finding_if_not
 from tests.flink.feed import Feed
-from tests.flink.installed import Installed
 from tests.flink.job import CHECKPOINT_MS, FlinkJob
+from tests.java.compiled import Installed
 from tests.seeds import seed_for
 
 MESSAGES = 12_000

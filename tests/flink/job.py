@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 from tests.child_process import next_line, start_child
-from tests.flink.installed import PROGRAM, Installed
+from tests.flink.installed import PROGRAM
+from tests.java.compiled import Installed
 
 PARALLELISM = 2
 CHECKPOINT_MS = 250

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tests.flink.copying import Copying, copying
-from tests.flink.installed import Installed
+from tests.java.compiled import Installed
 from tests.seeds import seed_for
 
 KILLS = 5

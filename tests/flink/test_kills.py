@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.flink.copying import copying
-from tests.flink.installed import Installed
+from tests.java.compiled import Installed
 from tests.power_loss import lose_power
 
 KILLS_OF_JOB = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.flink.copying import copying
-from tests.flink.installed import Installed
+from tests.java.compiled import Installed
 
 MESSAGES = 4_000
 

@@ -1,0 +1,1 @@
+"""Programs of Java that tests run: compiled without a JDK, and run in processes of their own."""
