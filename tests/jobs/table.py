@@ -124,11 +124,25 @@ JOBS = (
         ("tests/flink",),
         workers=2,
     ),
+    Job(
+        "ecosystem",
+        "programs of the Kafka ecosystem, unmodified: Streams, Connect, Debezium",
+        ("tests/ecosystem",),
+        workers=2,
+        distribution="loadfile",
+    ),
     Job("bench", "the benchmark, in small; Apache Kafka", ("tests/bench",)),
     Job(
         "flink-both",  # for minutes: a stage of the proof runs it
         "Flink and the broker are killed",
         ("tests/flink/test_both_killed.py",),
+        workers=2,
+        is_in_gate=False,
+    ),
+    Job(
+        "ecosystem-long",  # for minutes, most of them of waiting
+        "programs of the Kafka ecosystem with all their defaults, killed more often",
+        ("tests/ecosystem/test_streams_long.py",),
         workers=2,
         is_in_gate=False,
     ),

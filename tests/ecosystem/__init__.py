@@ -1,0 +1,1 @@
+"""Programs of Kafka's ecosystem, unmodified, against a broker with its defaults."""

@@ -1,0 +1,1 @@
+"""Kafka Streams: its word count, an application that is killed."""
