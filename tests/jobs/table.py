@@ -142,7 +142,11 @@ JOBS = (
     Job(
         "ecosystem-long",  # for minutes, most of them of waiting
         "programs of the Kafka ecosystem with all their defaults, killed more often",
-        ("tests/ecosystem/test_streams_long.py", "tests/ecosystem/test_connect_long.py"),
+        (
+            "tests/ecosystem/test_streams_long.py",
+            "tests/ecosystem/test_connect_long.py",
+            "tests/ecosystem/test_debezium_long.py",
+        ),
         workers=2,
         is_in_gate=False,
     ),

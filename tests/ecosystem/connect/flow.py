@@ -22,7 +22,9 @@ DELAY_SECONDS_MAX = 0.05
 class Inlet(Protocol):
     """Where something is written, and how much was."""
 
-    written: int
+    @property
+    def written(self) -> int:
+        """So much."""
 
     def write(self) -> None:
         """Write some more."""
@@ -31,7 +33,9 @@ class Inlet(Protocol):
 class Outlet(Protocol):
     """Where it is seen, and how much is."""
 
-    visible: int
+    @property
+    def visible(self) -> int:
+        """So much, at the last look."""
 
     def until(self, is_reached: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
         """Look, and call `meanwhile`, until it is reached."""

@@ -1,4 +1,4 @@
-"""Kafka Connect and connectors for it, from Maven Central by poms of ours."""
+"""Kafka Connect and the connectors of its quick start, from Maven Central by poms of ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tests.fetch.needed import needed
 HERE = Path(__file__).parent
 CONNECT = jars_of("kafka-connect", HERE / "runtime" / "pom.xml")
 FILE = jars_of("connect-file", HERE / "file" / "pom.xml")
-DEBEZIUM = jars_of("debezium", HERE / "debezium" / "pom.xml")
 LOGS = HERE / "java"
 
 

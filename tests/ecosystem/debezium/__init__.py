@@ -1,0 +1,1 @@
+"""Debezium: the changes of a table of PostgreSQL in a topic."""
