@@ -13,6 +13,7 @@ from bench.systems.cache import Dependency
 from tests.broker_process import BrokerProcess
 from tests.ecosystem.connect.installed import plugins
 from tests.ecosystem.connect.worker import Worker
+from tests.finding import a_finding_if_not
 from tests.seeds import seed_for
 
 DELAY_SECONDS_MAX = 0.05
@@ -67,7 +68,8 @@ class Flow:
             target.until(lambda end=end: time.monotonic() >= end, meanwhile)  # type: ignore[misc]
             disturb()
         all_of_it = source.written
-        target.until(lambda: target.visible >= all_of_it, lambda: self.worker.ensure_it_works(connector))
+        with a_finding_if_not():
+            target.until(lambda: target.visible >= all_of_it, lambda: self.worker.ensure_it_works(connector))
 
     def kill_both(self) -> None:
         """The worker comes back while the broker is away."""

@@ -21,6 +21,10 @@ from tests.java.compiled import compiled
 CONNECTOR = "inventory-connector"
 PREFIX = "dbserver1"
 TOPIC = f"{PREFIX}.public.{TABLE}"
+NO_TOMBSTONES = {"tombstones.on.delete": "false"}
+"""Debezium loses one, with any broker, if it is killed when a batch ended between a delete and its tombstone:
+for both it stores the same offset, and goes on behind it.
+"""
 AHEAD = 8000
 """So much work lies before the worker that it does not wait before each of its transactions."""
 
@@ -41,6 +45,7 @@ class Following:
             "database.password": USER,
             "database.dbname": "postgres",
             "topic.prefix": PREFIX,
+            **NO_TOMBSTONES,
         }
 
     def disturbed(self, disturbances: Sequence[Disturbance]) -> None:

@@ -46,7 +46,8 @@ class Counting:
             self.ends.until(lambda goal=goal: self.ends.visible >= goal, self._meanwhile)  # type: ignore[misc]
             self._go_on(self._chance.uniform(0, 2 * COMMIT_SECONDS))
             disturb()
-        self.ends.until(lambda: self.ends.visible >= self.words.written, self.application.ensure_it_runs)
+        with a_finding_if_not():
+            self.ends.until(lambda: self.ends.visible >= self.words.written, self.application.ensure_it_runs)
 
     def _go_on(self, seconds: float) -> None:
         end = time.monotonic() + seconds
