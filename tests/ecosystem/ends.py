@@ -1,30 +1,26 @@
-"""How far a foreign program has come, seen from its output; and all of that output, read at the end."""
+"""A topic as the output of a foreign program: how much of it there is, and all of it, read at the end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-PATIENCE_SECONDS = 420.0
-"""After so long without a new message in the output, the program is taken to hang."""
+from tests.ecosystem.outlet import LOOK_SECONDS, PATIENCE_SECONDS, Outlet
+
 CALL_SECONDS = 60.0  # of one call: it survives a restart of the broker on a busy machine
-LOOK_SECONDS = 0.02
 
 
-class Ends:
-    """How many messages of a topic are visible, whatever happens to the broker meanwhile."""
+class Ends(Outlet):
+    """The messages of a topic, counted whatever happens to the broker meanwhile."""
 
     def __init__(self, broker: str, topic: str, partitions: int = 1) -> None:
         self._consumer = Consumer({"bootstrap.servers": broker, "group.id": "ends", "log_level": 0})
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
-        self.visible = 0
 
-    def look(self) -> int:
-        """Count them now: nothing but messages has an offset."""
-        self.visible = sum(self._end(each) for each in self._partitions)
-        return self.visible
+    def count(self) -> int:
+        """By the ends of the partitions: nothing but messages has an offset."""
+        return sum(self._end(each) for each in self._partitions)
 
     def _end(self, partition: TopicPartition) -> int:
         deadline = time.monotonic() + CALL_SECONDS
@@ -37,17 +33,6 @@ class Ends:
                 time.sleep(LOOK_SECONDS)
             else:
                 return int(end)
-
-    def until(self, is_reached: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
-        """Look, and call `meanwhile`, until it is reached. Raises AssertionError if none come for long."""
-        grown = time.monotonic()
-        while not is_reached():
-            meanwhile()
-            before = self.visible
-            if self.look() > before:
-                grown = time.monotonic()
-            assert time.monotonic() < grown + PATIENCE_SECONDS, f"{self.visible} are visible, no more come"
-            time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         """Let the client end."""
@@ -73,8 +58,8 @@ def read_all_of(
     while ended < partitions:
         message = consumer.poll(PATIENCE_SECONDS)
         assert message is not None, "the reader waits in vain"
-        if message.error() is not None:
-            ended += 1
+        if (error := message.error()) is not None:
+            ended += error.code() == KafkaError._PARTITION_EOF
             continue
         number, offset = message.partition(), message.offset()
         assert number is not None and offset == nexts[number], f"P3: {offset} of {number} is not contiguous"

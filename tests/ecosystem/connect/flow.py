@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from bench.systems.cache import Dependency
 from tests.broker_process import BrokerProcess
 from tests.ecosystem.connect.installed import plugins
 from tests.ecosystem.connect.worker import Worker
+from tests.ecosystem.outlet import Outlet
 from tests.finding import a_finding_if_not
 from tests.seeds import seed_for
 
@@ -29,17 +29,6 @@ class Inlet(Protocol):
 
     def write(self) -> None:
         """Write some more."""
-
-
-class Outlet(Protocol):
-    """Where it is seen, and how much is."""
-
-    @property
-    def visible(self) -> int:
-        """So much, at the last look."""
-
-    def until(self, is_reached: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
-        """Look, and call `meanwhile`, until it is reached."""
 
 
 class Flow:
@@ -62,14 +51,11 @@ class Flow:
                 source.write()
 
         for disturb in disturbances:
-            goal = target.visible + ahead // 2
-            target.until(lambda goal=goal: target.visible >= goal, meanwhile)  # type: ignore[misc]
-            end = time.monotonic() + self._chance.uniform(0, DELAY_SECONDS_MAX)
-            target.until(lambda end=end: time.monotonic() >= end, meanwhile)  # type: ignore[misc]
+            target.until_visible(target.visible + ahead // 2, meanwhile)
+            target.during(self._chance.uniform(0, DELAY_SECONDS_MAX), meanwhile)
             disturb()
-        all_of_it = source.written
         with a_finding_if_not():
-            target.until(lambda: target.visible >= all_of_it, lambda: self.worker.ensure_it_works(connector))
+            target.until_visible(source.written, lambda: self.worker.ensure_it_works(connector))
 
     def kill_both(self) -> None:
         """The worker comes back while the broker is away."""

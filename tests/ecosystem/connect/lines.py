@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.ecosystem.ends import LOOK_SECONDS, PATIENCE_SECONDS, read_all_of
+from tests.ecosystem.ends import read_all_of
+from tests.ecosystem.outlet import Outlet
 
 LINES_AT_ONCE = 1000
 TOPIC = "connect-test"
@@ -30,28 +29,20 @@ class GrowingFile:
         self.written = end
 
 
-class FileOfSink:
+class FileOfSink(Outlet):
     """A file that Connect writes, at least once each line: after a kill it repeats the last ones."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.visible = 0
 
     def lines(self) -> list[str]:
         """Each line at its first appearance. Of a line that a kill has cut, the end is missing."""
         text = self._path.read_text() if self._path.exists() else ""
         return list(dict.fromkeys(re.findall(r"line \d+\.", text)))
 
-    def until(self, is_reached: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
-        """Look, and call `meanwhile`, until it is reached. Raises AssertionError if none come for long."""
-        grown = time.monotonic()
-        while not is_reached():
-            meanwhile()
-            before, self.visible = self.visible, len(self.lines())
-            if self.visible > before:
-                grown = time.monotonic()
-            assert time.monotonic() < grown + PATIENCE_SECONDS, f"{self.visible} are there, no more come"
-            time.sleep(LOOK_SECONDS)
+    def count(self) -> int:
+        """How many lines there are."""
+        return len(self.lines())
 
 
 def line(number: int) -> str:

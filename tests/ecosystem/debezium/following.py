@@ -63,7 +63,7 @@ class Following:
 
     def _until_it_follows(self, ends: Ends) -> None:
         """What changes while it reads what was there before would be told as if it had been there, too."""
-        ends.until(lambda: ends.visible >= ROWS_BEFORE, lambda: self.flow.worker.ensure_it_works(CONNECTOR))
+        ends.until_visible(ROWS_BEFORE, lambda: self.flow.worker.ensure_it_works(CONNECTOR))
 
 
 @contextmanager

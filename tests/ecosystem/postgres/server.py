@@ -95,7 +95,11 @@ class PostgresServer:
         shutil.rmtree(self._directory)
 
     def __enter__(self) -> PostgresServer:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

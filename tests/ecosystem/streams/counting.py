@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,16 +41,11 @@ class Counting:
     def disturbed(self, disturbances: Sequence[Callable[[], None]]) -> None:
         """Count, and call each of them in the middle of the work; then count all that was written."""
         for disturb in disturbances:
-            goal = self.ends.visible + ROUND
-            self.ends.until(lambda goal=goal: self.ends.visible >= goal, self._meanwhile)  # type: ignore[misc]
-            self._go_on(self._chance.uniform(0, 2 * COMMIT_SECONDS))
+            self.ends.until_visible(self.ends.visible + ROUND, self._meanwhile)
+            self.ends.during(self._chance.uniform(0, 2 * COMMIT_SECONDS), self._meanwhile)
             disturb()
         with a_finding_if_not():
-            self.ends.until(lambda: self.ends.visible >= self.words.written, self.application.ensure_it_runs)
-
-    def _go_on(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        self.ends.until(lambda: time.monotonic() >= end, self._meanwhile)
+            self.ends.until_visible(self.words.written, self.application.ensure_it_runs)
 
     def _meanwhile(self) -> None:
         self.application.ensure_it_runs()
