@@ -41,12 +41,27 @@ that it is not advertised.
 """
 
 
-def served() -> Iterator[tuple[int, str, str, str]]:
-    """Of each API that is advertised: its key, name, versions, and what it does here."""
+NEWER = {
+    "Produce": "transactions v2 (KIP-890); from 13 on, topic ids as well",
+    "ListOffsets": "tiered storage (KIP-1023)",
+    "OffsetCommit": "topic ids, for the newer groups (KIP-848)",
+    "OffsetFetch": "topic ids, for the newer groups (KIP-848)",
+    "InitProducerId": "transactions with two phases (KIP-939)",
+    "AddPartitionsToTxn": "requests of brokers to each other (KIP-890)",
+    "EndTxn": "transactions v2 (KIP-890)",
+    "TxnOffsetCommit": "transactions v2 (KIP-890)",
+    "ListTransactions": "a regular expression (KIP-1152), which could hold up everybody",
+}
+"""What newer versions are for, of APIs that Kafka has in newer versions."""
+
+
+def served() -> Iterator[tuple[int, str, str, str, str]]:
+    """Of each API that is advertised: its key, name, versions, what it does here, and what is newer."""
     about = descriptions()
     for api_key, versions in advertised().items():
         name = ROUTES[api_key].schema.name
-        yield api_key, name, f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else "0", about[name]
+        offered = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
+        yield api_key, name, offered, about[name], NEWER.get(name, "")
 
 
 def descriptions() -> dict[str, str]:

@@ -26,10 +26,8 @@ it. `make test JOB=ecosystem` runs what is quick, and `JOB=ecosystem-long` what 
 brokers that are killed, and state that is lost.
 """
 APIS_ABOUT = """\
-Versions are those that clients are offered. They negotiate: each library takes the newest that it knows as
-well. What is offered ends where a newer version needs more than fields that are easy to have: transactions v2
-(KIP-890) from Produce 12, EndTxn 5 and TxnOffsetCommit 5 on, and topic ids in OffsetCommit 10, OffsetFetch 10
-and Produce 13.
+Versions are those that clients are offered; a library takes the newest that it knows as well. The last column
+says what newer versions are for, where Kafka has some.
 """
 NOT_SERVED_ABOUT = "Not offered, so that a library refuses the call and says so:"
 TOPIC_ABOUT = """\
@@ -72,8 +70,8 @@ def programs() -> str:
 
 def apis() -> str:
     """The APIs that are served."""
-    rows = [(str(api_key), name, versions, about) for api_key, name, versions, about in served()]
-    return table(["key", "API", "versions", "here"], rows)
+    rows = [(str(api_key), *words) for api_key, *words in served()]
+    return table(["key", "API", "versions", "here", "newer"], rows)
 
 
 def not_served() -> str:

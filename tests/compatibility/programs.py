@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
+ECOSYSTEM = "tests/ecosystem"
 
 
 class Program(NamedTuple):
@@ -25,7 +26,7 @@ class Program(NamedTuple):
         name = re.escape(self.package)
         forms = (
             rf"^{name}==([\w.]+)$",
-            rf"<artifactId>{name}</artifactId>\s*<version>([\w.-]+)</version>",
+            rf"<dependency>\s*<groupId>[^<]+</groupId>\s*<artifactId>{name}</artifactId>\s*<version>([^<]+)<",
             rf'"{name}": "([\w.]+)"',
         )
         for form in forms:
@@ -38,22 +39,31 @@ class Program(NamedTuple):
 PROGRAMS = (
     Program(
         "librdkafka, by confluent-kafka", "confluent-kafka", "constraints.txt",
-        "Everything that the library does, transactions, groups, admin", "tests/clients",
+        "Plain and transactional producers, groups, offsets in transactions, admin", "tests/clients",
     ),
-    Program(
-        "kafka-python", "kafka-python", "constraints.txt",
-        "The same", "tests/clients",
-    ),
-    Program(
-        "aiokafka", "aiokafka", "constraints.txt",
-        "The same", "tests/clients",
-    ),
+    Program("kafka-python", "kafka-python", "constraints.txt", "The same", "tests/clients"),
+    Program("aiokafka", "aiokafka", "constraints.txt", "The same", "tests/clients"),
     Program(
         "Apache Spark", "pyspark", "constraints.txt",
-        "Its Kafka source and sink; plain tables; faircopy's own source and sink", "tests/spark",
+        "Its source for Kafka; plain tables; faircopy's own source and sink", "tests/spark",
     ),
     Program(
         "Apache Flink", "flink-connector-kafka", "tests/flink/pom.xml",
-        "KafkaSource and KafkaSink, exactly once: job and broker are killed", "tests/flink",
+        "KafkaSource and KafkaSink, exactly once: the job and the broker are killed", "tests/flink",
+    ),
+    Program(
+        "Kafka Streams", "kafka-streams", f"{ECOSYSTEM}/streams/pom.xml",
+        "Word count with `exactly_once_v2`, stores in RocksDB and in memory: it and the broker are killed, "
+        "its state is lost", f"{ECOSYSTEM}/test_streams.py",
+    ),
+    Program(
+        "Kafka Connect", "connect-runtime", f"{ECOSYSTEM}/connect/runtime/pom.xml",
+        "A distributed worker moves lines of files, by an exactly-once source and by a sink: it and the "
+        "broker are killed", f"{ECOSYSTEM}/test_connect.py",
+    ),
+    Program(
+        "Debezium", "debezium-connector-postgres", f"{ECOSYSTEM}/debezium/pom.xml",
+        "Follows a table of PostgreSQL, exactly once: the worker and the broker are killed",
+        f"{ECOSYSTEM}/test_debezium.py",
     ),
 )  # fmt: skip

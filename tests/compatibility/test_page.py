@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
 from kio.schema.index import api_key_map
 
-from faircopy.api.routes import advertised
-from tests.compatibility.apis import REASONS, served
+from faircopy.api.routes import ROUTES, advertised
+from tests.compatibility.apis import NEWER, REASONS, served
 from tests.compatibility.page import PAGE, rendered
 from tests.compatibility.programs import PROGRAMS, ROOT, Program
 
@@ -25,7 +28,20 @@ def test_every_api_of_kafka_is_served_or_has_a_reason() -> None:
 
 
 def test_every_api_has_words() -> None:
-    assert [name for _, name, _, about in served() if len(about) < len("(KIP-1)")] == []
+    assert [name for _, name, _, about, _ in served() if len(about) < len("(KIP-1)")] == []
+
+
+def test_newer_versions_have_a_reason() -> None:
+    names = {api_key: ROUTES[api_key].schema.name for api_key in advertised()}
+    newest = {names[api_key]: newest_of(api_key_map[api_key]) for api_key in names}
+    offered = {names[api_key]: versions[-1] for api_key, versions in advertised().items()}
+    assert {name for name in newest if newest[name] > offered[name]} == set(NEWER)
+
+
+def newest_of(name: str) -> int:
+    """The newest version that Kafka has of an API."""
+    (folder,) = importlib.import_module(f"kio.schema.{name}").__path__
+    return max(int(path.name[1:]) for path in Path(folder).glob("v[0-9]*"))
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

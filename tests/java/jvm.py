@@ -17,7 +17,8 @@ class Jvm:
     """One program, with the same arguments in each of its lives. It logs to one file."""
 
     def __init__(self, java: Path, class_path: str, arguments: Sequence[str], log: Path) -> None:
-        self._command = [str(java), *SMALL, "-cp", class_path, *arguments]
+        temporary = f"-Djava.io.tmpdir={log.parent}"  # a killed program leaves there what it has unpacked
+        self._command = [str(java), *SMALL, temporary, "-cp", class_path, *arguments]
         self._log_path = log
         self._process: subprocess.Popen[str] | None = None
 
