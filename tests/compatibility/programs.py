@@ -11,7 +11,9 @@ ECOSYSTEM = "tests/ecosystem"
 
 
 class Program(NamedTuple):
-    """A program or library. `pinned` is the file that says which version, of the package with this name."""
+    """A program or library. `pinned` is the file that says which version, of the package with this name; both
+    are empty if it is one of Debian's.
+    """
 
     name: str
     package: str
@@ -22,6 +24,8 @@ class Program(NamedTuple):
     @property
     def version(self) -> str:
         """The version that the tests run. Raises ValueError if the file does not have one."""
+        if not self.pinned:
+            return "Debian's"
         text = (ROOT / self.pinned).read_text()
         name = re.escape(self.package)
         forms = (
@@ -66,4 +70,33 @@ PROGRAMS = (
         "Follows a table of PostgreSQL, exactly once: the worker and the broker are killed",
         f"{ECOSYSTEM}/test_debezium.py",
     ),
+    Program(
+        "Quix Streams", "quixstreams", f"{ECOSYSTEM}/python/quix.txt",
+        "Counts words with its state in RocksDB, exactly once and at least once: it and the broker are "
+        "killed, its state is deleted", f"{ECOSYSTEM}/test_quix.py",
+    ),
+    Program(
+        "Faust", "faust-streaming", f"{ECOSYSTEM}/python/faust.txt",
+        "Counts words in a table: it and the broker are killed", f"{ECOSYSTEM}/test_faust.py",
+    ),
+    *(
+        Program(name, package, f"{ECOSYSTEM}/python/{name.lower()}.txt", shown, f"{ECOSYSTEM}/{test}.py")
+        for name, package, shown, test in (
+            ("FastStream", "faststream", "A subscriber and a publisher", "test_python_greeters"),
+            ("Bytewax", "bytewax", "A dataflow from topic to topic", "test_python_greeters"),
+            ("Arroyo", "sentry-arroyo", "A stream processor, with its offsets", "test_python_greeters"),
+            ("Celery", "celery", "Tasks and their results", "test_celery"),
+            ("Pathway", "pathway", "A table from topic to topic", "test_pathway_long"),
+        )
+    ),
+    *(
+        Program(name, package, f"{ECOSYSTEM}/node/package.json", shown, f"{ECOSYSTEM}/{test}.py")
+        for name, package, shown, test in (
+            ("KafkaJS", "kafkajs", "Groups, plain and transactional producers", "test_node"),
+            ("Platformatic's client", "@platformatic/kafka", "The same, and admin", "test_node"),
+            ("NestJS", "@nestjs/microservices", "A service with requests and answers", "test_nest"),
+        )
+    ),
+    Program("kcat", "", "", "Every codec, a group, metadata, offsets", f"{ECOSYSTEM}/test_kcat.py"),
+    Program("rsyslog", "", "", "Its input and output for Kafka", f"{ECOSYSTEM}/test_rsyslog.py"),
 )  # fmt: skip

@@ -9,17 +9,13 @@ import click
 from bench.kafka_tools.tools import KAFKA_TOOLS
 from bench.systems.cache import cache
 from bench.systems.kafka import KAFKA
-from tests.ecosystem.connect.installed import CONNECT, FILE
-from tests.ecosystem.debezium.installed import DEBEZIUM
-from tests.ecosystem.postgres.installed import POSTGRES
-from tests.ecosystem.streams.installed import STREAMS
+from tests.ecosystem.dependencies import OF_THE_ECOSYSTEM
 from tests.fetch.etcd import ETCD
 from tests.fetch.tlc import TLC
 from tests.fetch.tries import fetch_all
 from tests.flink.installed import FLINK
 
-ALL = (KAFKA, KAFKA_TOOLS, FLINK, STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES, TLC, ETCD)
-DEPENDENCIES = {each.name: each for each in ALL}
+DEPENDENCIES = {each.name: each for each in (KAFKA, KAFKA_TOOLS, FLINK, TLC, ETCD, *OF_THE_ECOSYSTEM)}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -126,7 +126,7 @@ JOBS = (
     ),
     Job(
         "ecosystem",
-        "programs of the Kafka ecosystem, unmodified: Streams, Connect, Debezium",
+        "programs of the Kafka ecosystem, unmodified",
         ("tests/ecosystem",),
         workers=2,
         distribution="loadfile",
@@ -140,14 +140,19 @@ JOBS = (
         is_in_gate=False,
     ),
     Job(
-        "ecosystem-long",  # for minutes, most of them of waiting
-        "programs of the Kafka ecosystem with all their defaults, killed more often",
+        "ecosystem-long",  # for minutes, most of them of waiting: a group waits for a member that was killed
+        "programs of the Kafka ecosystem, killed more often, as the broker is",
         (
-            "tests/ecosystem/test_streams_long.py",
             "tests/ecosystem/test_connect_long.py",
             "tests/ecosystem/test_debezium_long.py",
+            "tests/ecosystem/test_faust_killed.py",
+            "tests/ecosystem/test_node_killed.py",
+            "tests/ecosystem/test_pathway_long.py",
+            "tests/ecosystem/test_quix_killed.py",
+            "tests/ecosystem/test_streams_long.py",
         ),
         workers=2,
+        distribution="loadfile",
         is_in_gate=False,
     ),
     Job("quarantine", "tests that fail by accident", ("tests/quarantine",), is_in_gate=False),

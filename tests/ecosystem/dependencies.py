@@ -1,0 +1,19 @@
+"""All that the foreign programs need from outside, except for what is too large for everybody."""
+
+from __future__ import annotations
+
+from tests.ecosystem.connect.installed import CONNECT, FILE
+from tests.ecosystem.debezium.installed import DEBEZIUM
+from tests.ecosystem.debian_packages import DEBIAN
+from tests.ecosystem.node_packages import NODE_PACKAGES
+from tests.ecosystem.postgres.installed import POSTGRES
+from tests.ecosystem.python_packages import LARGE, PACKAGES
+from tests.ecosystem.streams.installed import STREAMS
+
+JARS = (STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES)
+OF_THE_ECOSYSTEM = (
+    *JARS,
+    *(each for each in PACKAGES.values() if each is not LARGE),
+    NODE_PACKAGES,
+    *DEBIAN.values(),
+)
