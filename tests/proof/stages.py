@@ -62,6 +62,12 @@ STAGES = (
         "pytest -q -n 2 tests/flink",
         "-q -n 0 tests/flink/test_savepoint.py -k POOLING",
     ),
+    Stage(
+        "ecosystem",
+        "Kafka Streams, Connect, Debezium, Quix, Faust and others, while they or the broker are killed",
+        "pytest -q -n 2 --dist loadfile tests/ecosystem",
+        "-q -n 0 tests/ecosystem/test_kcat.py",
+    ),
     Stage("quarantine", "tests that fail by accident", "tests.jobs quarantine", "quarantine"),
 )
 BY_NAME = {stage.name: stage for stage in STAGES}
