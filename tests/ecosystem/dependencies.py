@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.ecosystem.connect.installed import CONNECT, FILE
 from tests.ecosystem.debezium.installed import DEBEZIUM
-from tests.ecosystem.debian_packages import DEBIAN
-from tests.ecosystem.node_packages import NODE_PACKAGES
+from tests.ecosystem.packages.debian import DEBIAN
+from tests.ecosystem.packages.node import NODE_PACKAGES
+from tests.ecosystem.packages.python import LARGE, PACKAGES
 from tests.ecosystem.postgres.installed import POSTGRES
-from tests.ecosystem.python_packages import LARGE, PACKAGES
 from tests.ecosystem.streams.installed import STREAMS
 
 JARS = (STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from tests.broker_process import environment
-from tests.ecosystem.debian_packages import DEBIAN, libraries
+from tests.ecosystem.packages.debian import DEBIAN, libraries
 from tests.fetch.needed import needed
 
 RUN_SECONDS = 120

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.ecosystem.node_packages import NODE, NODE_PACKAGES
+from tests.ecosystem.packages.node import NODE, NODE_PACKAGES
 from tests.ecosystem.program import ForeignProgram
 from tests.fetch.needed import needed
 

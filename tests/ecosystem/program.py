@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.broker_process import environment
 from tests.child_process import start_child
-from tests.ecosystem.python_packages import PACKAGES, PYTHON, interpreter
+from tests.ecosystem.packages.python import PACKAGES, PYTHON, interpreter
 from tests.fetch.needed import needed
 
 STOP_SECONDS = 120.0

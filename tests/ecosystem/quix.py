@@ -10,8 +10,8 @@ from pathlib import Path
 from confluent_kafka import Message
 
 from tests.ecosystem.counting import CountingProgram, counting
+from tests.ecosystem.packages.python import PYTHON
 from tests.ecosystem.program import ForeignProgram, python_program
-from tests.ecosystem.python_packages import PYTHON
 
 
 def quix_program(broker: str, guarantee: str, directory: Path) -> ForeignProgram:

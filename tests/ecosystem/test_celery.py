@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from tests.broker_process import BrokerProcess, eventually
+from tests.ecosystem.packages.python import PYTHON
 from tests.ecosystem.program import ForeignProgram, python_program
-from tests.ecosystem.python_packages import PYTHON
 from tests.finding import a_finding_if_not
 
 TASKS = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.ecosystem.greeting import ensure_each_is_greeted
+from tests.ecosystem.packages.python import LARGE, PYTHON
 from tests.ecosystem.program import python_program
-from tests.ecosystem.python_packages import LARGE, PYTHON
 from tests.fetch.needed import needed
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.ecosystem.greeting import ensure_each_is_greeted
+from tests.ecosystem.packages.python import PYTHON
 from tests.ecosystem.program import python_program
-from tests.ecosystem.python_packages import PYTHON
 
 
 @pytest.mark.parametrize("kind", ["aiokafka", "confluent"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.ecosystem.debian_packages import DEBIAN, libraries
 from tests.ecosystem.greeting import ensure_each_is_greeted
+from tests.ecosystem.packages.debian import DEBIAN, libraries
 from tests.ecosystem.program import ForeignProgram
 from tests.fetch.needed import needed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.systems.cache import Dependency, Unreachable
 
-PYTHON = Path(__file__).parent / "python"
+PYTHON = Path(__file__).parents[1] / "python"
 PROGRAMS = ("quix", "faust", "faststream", "bytewax", "celery", "arroyo", "pathway")
 TIMEOUT_SECONDS = 600
 RELEASE = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.systems.cache import Dependency, Unavailable, Unreachable
 
-NODE = Path(__file__).parent / "node"
+NODE = Path(__file__).parents[1] / "node"
 MANIFESTS = (NODE / "package.json", NODE / "package-lock.json")
 TIMEOUT_SECONDS = 600
 
