@@ -71,6 +71,11 @@ PROGRAMS = (
         f"{ECOSYSTEM}/test_debezium.py",
     ),
     Program(
+        "Kafka's tools", "kafka-tools", "bench/kafka_tools/pom.xml",
+        "kafka-topics, -configs, -acls, -log-dirs, -transactions and others",
+        f"{ECOSYSTEM}/test_kafka_tools.py",
+    ),
+    Program(
         "Quix Streams", "quixstreams", f"{ECOSYSTEM}/python/quix.txt",
         "Counts words with its state in RocksDB, exactly once and at least once: it and the broker are "
         "killed, its state is deleted", f"{ECOSYSTEM}/test_quix.py",
