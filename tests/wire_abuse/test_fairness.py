@@ -34,8 +34,9 @@ def many(prefix: str) -> list[str]:
     return [f"{prefix}-{number}" for number in range(MANY)]
 
 
+NUMBERS = list(range(MANY))
 FETCH_PARTITION = {"fetch_offset": 0, "log_start_offset": -1, "partition_max_bytes": 1}
-FETCH = {
+FETCH: dict[str, Any] = {
     "max_wait_ms": 0,
     "min_bytes": 1,
     "topics": [{"topic": "t", "partitions": [FETCH_PARTITION | {"partition": n} for n in range(MANY)]}],
@@ -69,7 +70,28 @@ LARGE: dict[str, tuple[ApiKey, int, dict[str, Any]]] = {
         {"topics": [{"name": "t", "partitions": [PARTITION | {"partition_index": n} for n in range(MANY)]}]},
     ),
     "transactions": (ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": many("x")}),
+    "pages of topics": (
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        0,
+        {"topics": [{"name": name} for name in many("t")]},
+    ),
+    "leaders": (ApiKey.ELECT_LEADERS, 2, {"topic_partitions": [{"topic": "t", "partitions": NUMBERS}]}),
+    "moves": (
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        0,
+        {"topics": [{"name": "t", "partitions": [{"partition_index": number} for number in NUMBERS]}]},
+    ),
+    "voters": (
+        ApiKey.DESCRIBE_QUORUM,
+        0,
+        {"topics": [{"topic_name": "t", "partitions": [{"partition_index": number} for number in NUMBERS]}]},
+    ),
     "fetch": (ApiKey.FETCH, 11, FETCH),
+    "fetch by id": (
+        ApiKey.FETCH,
+        18,
+        FETCH | {"topics": [{"topic_id": bytes(16), "partitions": FETCH["topics"][0]["partitions"]}]},
+    ),
     "produce": (ApiKey.PRODUCE, 8, PRODUCE),
     "partitions of a transaction": (
         ApiKey.ADD_PARTITIONS_TO_TXN,
