@@ -275,8 +275,11 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
     assert isinstance(out, bytearray)
     out += varint(len(grouped) + 1)
     for topic, rows in grouped:
-        out += topic if isinstance(topic, bytes) else _compact_name(topic)
-        out += varint(len(rows) + 1)
+        if isinstance(topic, bytes):
+            out += topic + varint(len(rows) + 1)
+        else:
+            name = topic.encode()
+            out += varint(len(name) + 1) + name + varint(len(rows) + 1)
         for _, partition, error, high, stable, start, records, diverging in rows:
             out += _ANSWER_V12.pack(partition, error, high, stable, start, _NO_ABORTED_COMPACT, _NO_REPLICA)
             out += varint(sum(map(len, records)) + 1)
@@ -286,11 +289,6 @@ def _put_flexible(buffers: list[Any], grouped: _Grouped) -> None:
             )
         out += _NO_TAGS
     out += _NO_TAGS
-
-
-def _compact_name(topic: str) -> bytes:
-    name = topic.encode()
-    return varint(len(name) + 1) + name
 
 
 def _put_fixed(version: int, buffers: list[Any], grouped: _Grouped) -> None:
