@@ -104,4 +104,5 @@ PROGRAMS = (
     ),
     Program("kcat", "", "", "Every codec, a group, metadata, offsets", f"{ECOSYSTEM}/test_kcat.py"),
     Program("rsyslog", "", "", "Its input and output for Kafka", f"{ECOSYSTEM}/test_rsyslog.py"),
+    Program("syslog-ng", "", "", "Its output for Kafka", f"{ECOSYSTEM}/test_syslog_ng.py"),
 )  # fmt: skip

@@ -12,7 +12,11 @@ from bench.systems.cache import Dependency, Unavailable, Unreachable
 PACKAGES_OF = {
     "kcat": ("kcat", "librdkafka1", "libyajl2"),
     "rsyslog": ("rsyslog", "rsyslog-kafka", "libestr0", "libfastjson4", "librdkafka1"),
-}
+    "syslog-ng": (
+        "syslog-ng-core", "syslog-ng-mod-rdkafka", "libivykis0", "libjson-c5", "libnet1", "libpcre3",
+        "librdkafka1", "libwrap0",
+    ),
+}  # fmt: skip
 TIMEOUT_SECONDS = 600
 
 
@@ -57,5 +61,5 @@ def ensure_it_succeeds(command: list[str], directory: Path) -> None:
 
 def libraries(directory: Path) -> str:
     """Where a program that was unpacked there finds its libraries, as LD_LIBRARY_PATH takes it."""
-    folders = {str(library.parent) for library in (directory / "usr" / "lib").rglob("lib*.so.*")}
+    folders = {str(library.parent) for library in directory.rglob("lib*.so.*")}
     return os.pathsep.join(sorted(folders))
