@@ -33,22 +33,33 @@ def copy_dependencies(pom: Path, directory: Path, **properties: str) -> None:
     """Let Maven copy the dependencies of a project into a directory. `properties` has those that the pom
     leaves open. Raises Unavailable.
     """
+    run(pom, "copy-dependencies", includeScope="runtime", outputDirectory=str(directory), **properties)
+
+
+def copy_artifacts(pom: Path, directory: Path) -> None:
+    """Let Maven copy what a project's pom lists for its plugin, without what that depends on, into a
+    directory. Raises Unavailable.
+    """
+    run(pom, "copy", outputDirectory=str(directory))
+
+
+def run(pom: Path, goal: str, **properties: str) -> None:
+    """Run a goal of Maven's plugin for dependencies. Raises Unavailable."""
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable("no mvn on PATH to fetch it from Maven Central")
     # Maven remembers what was missing, and without the last option would not look again for a day.
     command = [maven, "--batch-mode", "--no-transfer-progress", "--file", str(pom), "--update-snapshots"]
-    command += ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
-    command += [f"-D{name}={value}" for name, value in properties.items()]
+    command += [f"dependency:{goal}", *(f"-D{name}={value}" for name, value in properties.items())]
     environment = {**os.environ, "JAVA_HOME": str(java().parent.parent)}
     try:
-        run = subprocess.run(
+        ended = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment
         )
     except subprocess.TimeoutExpired:
         raise Unreachable(f"Maven Central did not give it within {TIMEOUT_SECONDS} s") from None
-    if run.returncode:
-        raise Unreachable(f"mvn could not fetch it: {first_error(run.stdout + run.stderr)}")
+    if ended.returncode:
+        raise Unreachable(f"mvn could not fetch it: {first_error(ended.stdout + ended.stderr)}")
 
 
 def first_error(output: str) -> str:

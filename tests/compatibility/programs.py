@@ -30,7 +30,7 @@ class Program(NamedTuple):
         name = re.escape(self.package)
         forms = (
             rf"^{name}==([\w.]+)$",
-            rf"<dependency>\s*<groupId>[^<]+</groupId>\s*<artifactId>{name}</artifactId>\s*<version>([^<]+)<",
+            rf"<(?:dependency|artifactItem)>\s*<groupId>[^<]+</groupId>\s*<artifactId>{name}</artifactId>\s*<version>([^<]+)<",
             rf'"{name}": "([\w.]+)"',
         )
         for form in forms:
@@ -69,6 +69,10 @@ PROGRAMS = (
         "Debezium", "debezium-connector-postgres", f"{ECOSYSTEM}/debezium/pom.xml",
         "Follows a table of PostgreSQL, exactly once: the worker and the broker are killed",
         f"{ECOSYSTEM}/test_debezium.py",
+    ),
+    Program(
+        "Apicurio Registry", "apicurio-registry-app", f"{ECOSYSTEM}/apicurio/pom.xml",
+        "Keeps schemas in a topic (kafkasql): it and the broker are killed", f"{ECOSYSTEM}/test_apicurio.py",
     ),
     Program(
         "Kafka's tools", "kafka-tools", "bench/kafka_tools/pom.xml",

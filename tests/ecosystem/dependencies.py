@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.ecosystem.apicurio.installed import APICURIO
 from tests.ecosystem.connect.installed import CONNECT, FILE
 from tests.ecosystem.debezium.installed import DEBEZIUM
 from tests.ecosystem.packages.debian import DEBIAN
@@ -10,7 +11,7 @@ from tests.ecosystem.packages.python import LARGE, PACKAGES
 from tests.ecosystem.postgres.installed import POSTGRES
 from tests.ecosystem.streams.installed import STREAMS
 
-JARS = (STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES)
+JARS = (STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES, APICURIO)
 OF_THE_ECOSYSTEM = (
     *JARS,
     *(each for each in PACKAGES.values() if each is not LARGE),

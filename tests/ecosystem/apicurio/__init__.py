@@ -1,0 +1,1 @@
+"""Apicurio Registry, which keeps its schemas in a topic."""
