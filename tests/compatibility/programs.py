@@ -106,6 +106,14 @@ PROGRAMS = (
             ("NestJS", "@nestjs/microservices", "A service with requests and answers", "test_nest"),
         )
     ),
+    Program(
+        "Spring Kafka", "spring-kafka", f"{ECOSYSTEM}/spring/kafka/pom.xml",
+        "A listener that answers by a template, plain and in transactions", f"{ECOSYSTEM}/test_spring.py",
+    ),
+    Program(
+        "Spring Cloud Stream", "spring-cloud-starter-stream-kafka", f"{ECOSYSTEM}/spring/stream/pom.xml",
+        "A function between two topics", f"{ECOSYSTEM}/test_spring.py",
+    ),
     Program("kcat", "", "", "Every codec, a group, metadata, offsets", f"{ECOSYSTEM}/test_kcat.py"),
     Program("rsyslog", "", "", "Its input and output for Kafka", f"{ECOSYSTEM}/test_rsyslog.py"),
     Program("syslog-ng", "", "", "Its output for Kafka", f"{ECOSYSTEM}/test_syslog_ng.py"),

@@ -9,9 +9,10 @@ from tests.ecosystem.packages.debian import DEBIAN
 from tests.ecosystem.packages.node import NODE_PACKAGES
 from tests.ecosystem.packages.python import LARGE, PACKAGES
 from tests.ecosystem.postgres.installed import POSTGRES
+from tests.ecosystem.spring.installed import SPRING_KAFKA, SPRING_STREAM
 from tests.ecosystem.streams.installed import STREAMS
 
-JARS = (STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES, APICURIO)
+JARS = (STREAMS, CONNECT, FILE, DEBEZIUM, POSTGRES, APICURIO, SPRING_KAFKA, SPRING_STREAM)
 OF_THE_ECOSYSTEM = (
     *JARS,
     *(each for each in PACKAGES.values() if each is not LARGE),

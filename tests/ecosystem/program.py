@@ -14,6 +14,7 @@ from tests.ecosystem.packages.python import PACKAGES, PYTHON, interpreter
 from tests.fetch.needed import needed
 
 STOP_SECONDS = 120.0
+ORDERLY = (0, -signal.SIGTERM, 128 + signal.SIGTERM)  # the last is what Java says of it
 LOG_CHARACTERS_SHOWN = 10_000
 OURS = ("PYTHONPATH", "VIRTUAL_ENV")  # what would show it the packages of the project
 
@@ -65,7 +66,7 @@ class ForeignProgram:
     def stop(self) -> None:
         """SIGTERM: it ends in order. Raises AssertionError if it does not."""
         code = self._end(signal.SIGTERM)
-        assert code in (0, -signal.SIGTERM), f"the program ended with {code}; {self.end_of_log}"
+        assert code in ORDERLY, f"the program ended with {code}; {self.end_of_log}"
 
     def wait(self) -> None:
         """Return when it has ended by itself. Raises AssertionError if it failed, or hangs."""

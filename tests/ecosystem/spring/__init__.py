@@ -1,0 +1,1 @@
+"""Programs of Spring: their jars, their sources."""
