@@ -16,7 +16,7 @@ from faircopy.api.end_txn import SCHEMA as END_TXN
 from faircopy.api.routes import FLEXIBLE_FROM, schema_of
 from faircopy.copier.fold import PartitionState
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, Entry, Kind, TransactionId
-from faircopy.journal.format_4 import encode_header
+from faircopy.journal.entry_format import encode_header
 from faircopy.wire import batch as batches
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.batch import HEADER, check_produced, read_header

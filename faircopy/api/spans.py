@@ -1,7 +1,7 @@
 """faircopy's own API Spans: which offsets of a partition are of which transaction.
 
 An answer has a bounded number of spans; ask again from its `next_offset`, until that is the end. Offsets in
-no span are of no transaction, from `known_from` on; what is older was written before spans were kept.
+no span are of no transaction.
 
 It is not advertised, since it is not part of Kafka's protocol.
 """
@@ -30,7 +30,6 @@ api 20006 Spans 0 flexible 0+
   response
     error_code          int16
     next_offset         int64      = -1
-    known_from          int64      = -1
     log_start           int64      = -1
     spans               []         = null
         first_offset    int64
@@ -61,12 +60,10 @@ async def spans(request: Message, context: Context) -> Body:
 
 def page(partition: HostedPartition, start: int, end: int) -> Body:
     """The first of the spans."""
-    known = partition.copier.spans
-    found = list(islice(known.between(start, end), SPANS_MAX))
+    found = list(islice(partition.copier.spans.between(start, end), SPANS_MAX))
     next_offset = min(found[-1].end_offset, end) if len(found) == SPANS_MAX else end
     return {
         "next_offset": next_offset,
-        "known_from": known.known_from,
         "log_start": partition.log.start_offset,
         "spans": [body_of(span, start, end) for span in found],
     }

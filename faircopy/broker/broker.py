@@ -14,8 +14,8 @@ from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Environment
 from faircopy.broker.open_files import limit_open_files
 from faircopy.cluster.dynamic_settings import DynamicSettings
-from faircopy.cluster.epochs import first_with_spans, raise_incarnation
-from faircopy.cluster.last_end import LastEnd, forget_last_end, last_end, note_clean_end, note_running
+from faircopy.cluster.epochs import raise_incarnation
+from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
 from faircopy.cluster.shape import shape_of
@@ -64,7 +64,7 @@ from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import TransactionCoordinator
-from faircopy.transactions.numbers import Numbers, first_number
+from faircopy.transactions.numbers import Numbers
 from faircopy.transactions.survival import Survival
 
 log = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class Broker:
         self.dynamic_settings.fix(shape)
         self._last_end = last_end(self.cluster, self.environment.boot_id())
         await self._start_clock()
-        self.incarnation = await raise_incarnation(self.cluster, begins_spans=self.directory.lacks_spans)
+        self.incarnation = await raise_incarnation(self.cluster)
         await self._make_parts()
         survival = await self._recover()
         if survival.is_loss:
@@ -254,7 +254,6 @@ class Broker:
             options,
             self.partition_type,
             stopping.stop,
-            first_number(first_with_spans(self.cluster)),
         )
 
     def _resources(self, options: JournalOptions, stopping: Stopping) -> Resources:
@@ -285,11 +284,7 @@ class Broker:
         homes, internal = self.shards.metadata_journals(), self.shards.offsets_partitions()
         folded = when_folded(self.shards.partitions(), homes)
         survival = self._survival()
-        if self.directory.is_old:
-            if survival.is_loss and self.directory.is_told_early:
-                # Once it is upgraded, nothing else says that an older version wrote it.
-                await forget_last_end(self.cluster)
-            self.directory.upgrade()
+        self.directory.upgrade()
         self.shards.settle(survival)
         duration_ms = self.clock.monotonic_ms() - began_ms
         self.recovery = summarize(list(self.catalog.partitions()), internal, homes, folded, duration_ms)
@@ -298,9 +293,8 @@ class Broker:
     def _survival(self) -> Survival:
         """What of the last life is still there, once all journals are folded."""
         end = self._last_end
-        is_unknown = self._passed_over or (self.directory.is_told_early and not end.is_clean)
-        if is_unknown or self.directory.is_unclean or end.lost_power:
-            return Survival.SYNCED if end.is_synced and not is_unknown else Survival.UNKNOWN
+        if self._passed_over or self.directory.is_unclean or end.lost_power:
+            return Survival.SYNCED if end.is_synced and not self._passed_over else Survival.UNKNOWN
         return Survival.EVERYTHING if end.is_clean else Survival.WRITTEN
 
     def _make_front(self) -> None:

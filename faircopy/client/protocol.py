@@ -295,7 +295,6 @@ api 20006 Spans 0 flexible 0+
   response
     error_code          int16
     next_offset         int64
-    known_from          int64
     log_start           int64
     spans               []
         first_offset    int64

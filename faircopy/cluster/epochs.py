@@ -1,7 +1,6 @@
 """The numbers that distinguish one life of a leader from all earlier ones, in the cluster store.
 
 counters/incarnation   how often a process has started on this data; each start raises it first
-spans/incarnation      the first one from before which no spans were kept: that of the upgrade to format 5
 shards/<n>             {"epoch": e}, the leader epoch of shard n: at least the incarnation that raised it
 """
 
@@ -12,7 +11,6 @@ import json
 from faircopy.cluster.store import ClusterStore, Versioned, take_block
 
 INCARNATION_COUNTER = "counters/incarnation"
-FIRST_WITH_SPANS = "spans/incarnation"
 SHARD_PREFIX = "shards/"
 EPOCHS_SKIPPED = 1_000
 """More than the number of starts between a backup and its restore. There are 2^23 epochs in all."""
@@ -28,22 +26,9 @@ def epoch_in(stored: Versioned | None) -> int:
     return int(json.loads(stored.value)["epoch"]) if stored is not None else 0
 
 
-async def raise_incarnation(store: ClusterStore, *, begins_spans: bool) -> int:
-    """Take the incarnation of this process at its start. No other process has the same. Durable when done.
-
-    `begins_spans`: the directory is of before format 5. Nothing is applied before it is upgraded, so if this
-    start is cut short before that, the next one stands for it.
-    """
-    incarnation = (await take_block(store, INCARNATION_COUNTER, 1)).stop
-    if begins_spans:
-        await store.transact({}, {FIRST_WITH_SPANS: str(incarnation).encode()})
-    return incarnation
-
-
-def first_with_spans(store: ClusterStore) -> int:
-    """The incarnation from which on the spans of all transactions are kept; 0 if they always were."""
-    found = store.get(FIRST_WITH_SPANS)
-    return int(found.value) if found is not None else 0
+async def raise_incarnation(store: ClusterStore) -> int:
+    """Take the incarnation of this process at its start. No other process has the same. Durable when done."""
+    return (await take_block(store, INCARNATION_COUNTER, 1)).stop
 
 
 async def skip_epochs(store: ClusterStore) -> None:

@@ -149,5 +149,5 @@ def decode(name: str, value: bytes, version: int) -> Topic:
         stored["partitions"],
         stored["configs"],
         version,
-        stored.get("first_producer_id", 0),
+        stored["first_producer_id"],
     )

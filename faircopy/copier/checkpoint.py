@@ -7,7 +7,7 @@
     spans         identity, first offset u64                 -> see `span_chunk`
 
 Integers are big-endian, so that keys sort as numbers. A checkpoint stores only the producers and undecided
-transactions that changed since the last one. Before format 8, decided transactions had rows of their own.
+transactions that changed since the last one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from faircopy.copier.fold import NOBODY, Branch, PartitionState, Standing
-from faircopy.copier.producers import BranchOutcome, ProducerState
 from faircopy.datalog.epochs import Epochs
 from faircopy.journal.entry import TransactionId
 from faircopy.storage.state_store import Change, Delete, DeletePrefix, Put
@@ -29,11 +28,8 @@ _TRANSACTION = struct.Struct(">BqqIQQq")
 
 
 class Checkpoint(NamedTuple):
-    """The values that a partition has once: the journal position, offsets, the end of the data log, two
-    fields of `PartitionState`, and from where on spans are known.
-
-    Checkpoints of format 3 have no epochs: all of theirs are 0. Before format 5, spans were not kept for the
-    whole log: they are known from where it ended. Before format 6, there was the greatest time of a message.
+    """The values that a partition has once: the journal position, offsets, the end of the data log, and two
+    fields of `PartitionState`.
     """
 
     position: int
@@ -43,7 +39,6 @@ class Checkpoint(NamedTuple):
     log_byte: int
     forgotten_producer_id: int = NOBODY
     epochs: Epochs = Epochs()
-    spans_from: int = 0
 
 
 NO_CHECKPOINT = Checkpoint(0, 0, 0, None, 0)
@@ -59,11 +54,7 @@ def encode_checkpoint(identity: bytes, checkpoint: Checkpoint) -> Put:
 def decode_checkpoint(value: bytes) -> Checkpoint:
     """The checkpoint in a stored value."""
     fields = json.loads(value)
-    fields.pop("greatest_time_ms", None)
-    if "epochs" in fields:
-        fields["epochs"] = Epochs.of(fields["epochs"])
-    fields.setdefault("spans_from", fields["next_offset"])
-    return Checkpoint(**fields)
+    return Checkpoint(**fields | {"epochs": Epochs.of(fields["epochs"])})
 
 
 class Changed(NamedTuple):
@@ -140,27 +131,10 @@ def restore(
         state.outcomes += state.producers.restore(producer_id, row)
     for key, value in transactions:
         transaction_id = TransactionId._make(_TRANSACTION_KEY.unpack(key[-_TRANSACTION_KEY.size :]))
-        transaction = decode_transaction(value)
-        if transaction.is_undecided:
-            state.undecided[transaction_id] = transaction
-        else:
-            _restore_outcome(state, transaction_id, transaction)
+        state.undecided[transaction_id] = transaction = decode_transaction(value)
         if transaction.standing is Standing.PREPARED:
             state.prepared.add(transaction_id)
     return state
-
-
-def _restore_outcome(state: PartitionState, transaction_id: TransactionId, decided: Branch) -> None:
-    """Let its producer know how a transaction ended that was stored before format 8."""
-    producer = state.producers.get(transaction_id.producer_id)
-    if producer is None:
-        producer = ProducerState(transaction_id.producer_epoch)
-        state.producers.add(transaction_id.producer_id, producer)
-    is_applied = decided.standing is Standing.APPLIED
-    producer.outcomes[transaction_id] = BranchOutcome(transaction_id, is_applied, decided.rank)
-    state.outcomes += 1
-    state.changed_producers.add(transaction_id.producer_id)
-    state.changed_transactions.add(transaction_id)
 
 
 def delete_partition(identity: bytes) -> list[Change]:

@@ -66,7 +66,6 @@ class LogCopier:
         disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         on_damage: Callable[[FaircopyError], None],
-        first_rank: int = 0,
     ) -> None:
         self._journal = journal
         self.log = log
@@ -82,7 +81,7 @@ class LogCopier:
         self.pushed_offset = 0
         """The high watermark once everything pushed so far is carried out; 0 before the first push."""
         self._slow: asyncio.Task[None] | None = None
-        self.spans = Spans(log.identity, store, first_rank)
+        self.spans = Spans(log.identity, store)
         self._snapshot_offset = 0
         self._snapshot_base = 0
         self._deletions = 0  # under way
@@ -286,7 +285,6 @@ class LogCopier:
     # -- recovery and checkpoints ----------------------------------------------------------------------------
 
     def open(self, checkpoint: Checkpoint) -> None:
-        self.spans.known_from = checkpoint.spans_from
         base = checkpoint.log_segment_base
         end = LogEnd(base, checkpoint.log_byte) if base is not None else None
         self.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.epochs)
@@ -353,7 +351,7 @@ class LogCopier:
         changes += self.log.index.checkpoint(self._snapshot_offset)
         changes += self.log.times.checkpoint()
         base = end.segment_base if self.log.end else None
-        return changes, Checkpoint(0, 0, 0, base, end.byte, spans_from=self.spans.known_from)
+        return changes, Checkpoint(0, 0, 0, base, end.byte)
 
     async def sync(self) -> None:
         unsynced = self.log.take_unsynced()

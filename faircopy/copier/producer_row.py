@@ -4,8 +4,7 @@
     first sequence i32, last sequence i32, base offset i64      for each batch that was seen
     epoch i16, number i64, is applied u8, rank i64              for each transaction that has ended here
 
-Big-endian. Bit 0 of the flags: what was written before is not known. The bits above it: the number of batches
-plus 1. They are 0 before format 8: then batches fill the rest.
+Big-endian. Bit 0 of the flags: what was written before is not known. The bits above: how many batches follow.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ BATCHES_SHIFT = 1
 
 def encode_producer(producer: ProducerState) -> bytes:
     """The row of a producer."""
-    flags = producer.is_forgotten | (len(producer.seen) + 1) << BATCHES_SHIFT
+    flags = producer.is_forgotten | len(producer.seen) << BATCHES_SHIFT
     row = HEAD.pack(producer.epoch, flags, producer.last_position)
     for batch in producer.seen:
         row += SEEN.pack(*batch)
@@ -67,7 +66,4 @@ def last_position_in(row: bytes) -> int:
 
 
 def _end_of_batches(row: bytes) -> int:
-    batches = (row[FLAGS_AT] >> BATCHES_SHIFT) - 1
-    if batches < 0:
-        batches = (len(row) - HEAD.size) // SEEN.size
-    return HEAD.size + batches * SEEN.size
+    return HEAD.size + (row[FLAGS_AT] >> BATCHES_SHIFT) * SEEN.size

@@ -6,8 +6,6 @@ A chunk begins with the byte FF and the number of spans (u16). Their columns fol
 first offsets (u64), last offsets (u64), ranks (i64), and of the leads all producer ids (i64), epochs (i16)
 and numbers (i64). Integers are big-endian. A transaction of one message costs about 10 bytes.
 
-Before format 5, each span had a record, without rank: last offset u64, and producer id, epoch and number.
-
 Pure.
 """
 
@@ -18,16 +16,14 @@ import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from faircopy.copier.fold import NO_RANK
 from faircopy.journal.entry import TransactionId
 
 CHUNK_SPANS_MAX = 500
 _KEY = struct.Struct(">Q")
 _HEAD = struct.Struct(">BH")
-_MARK = 0xFF  # no offset begins with it
+_MARK = 0xFF
 _COLUMNS = "QQqqhq"
 _ROW_BYTES = struct.calcsize(f">{_COLUMNS}")
-_OF_FORMAT_4 = struct.Struct(">Qqhq")
 _FAST = 1
 
 
@@ -59,10 +55,8 @@ def encode_chunk(spans: Sequence[Span]) -> bytes:
     return _HEAD.pack(_MARK, len(rows)) + zlib.compress(packed, _FAST)
 
 
-def decode_chunk(key: bytes, value: bytes) -> list[Span]:
+def decode_chunk(value: bytes) -> list[Span]:
     """The spans of a stored record, in order. Raises BadChunk."""
-    if len(value) == _OF_FORMAT_4.size and value[0] != _MARK:
-        return [_span_of_format_4(key, value)]
     try:
         mark, count = _HEAD.unpack_from(value)
         packed = zlib.decompressobj().decompress(value[_HEAD.size :], count * _ROW_BYTES + 1)
@@ -71,11 +65,6 @@ def decode_chunk(key: bytes, value: bytes) -> list[Span]:
     if mark != _MARK or len(packed) != count * _ROW_BYTES:
         raise BadChunk(f"{len(packed)} bytes of {count} spans")
     return _spans_of(packed, count)
-
-
-def _span_of_format_4(key: bytes, value: bytes) -> Span:
-    last_offset, *transaction = _OF_FORMAT_4.unpack(value)
-    return Span(first_offset_of(key), last_offset, NO_RANK, TransactionId(*transaction))
 
 
 def _spans_of(packed: bytes, count: int) -> list[Span]:

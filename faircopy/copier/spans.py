@@ -30,21 +30,14 @@ class SpanChunk(NamedTuple):
 
 
 class Spans:
-    """The spans of one partition: in the state store up to the last checkpoint, and in memory since then.
+    """The spans of one partition: in the state store up to the last checkpoint, and in memory since then."""
 
-    `known_from`: all spans are known from this offset on, with their ranks. What is below is one settled past
-    in all partitions: transactions of lower ranks than `first_rank`, of which some partitions have spans and
-    others do not.
-    """
-
-    def __init__(self, identity: bytes, store: StateStore, first_rank: int = 0) -> None:
+    def __init__(self, identity: bytes, store: StateStore) -> None:
         self._identity = identity
         self._store = store
-        self._first_rank = first_rank
         self._storing: list[SpanChunk] = []  # in a checkpoint that is not known to be stored
         self._whole: list[SpanChunk] = []
         self._recent: list[Span] = []
-        self.known_from = 0
 
     def note(self, effect: CopyTransaction) -> None:
         """A transaction is being copied."""
@@ -52,8 +45,6 @@ class Spans:
             return
         last_offset = effect.base_offset + effect.records - 1
         self._recent.append(Span(effect.base_offset, last_offset, effect.rank, effect.lead))
-        if effect.rank < self._first_rank:
-            self.known_from = last_offset + 1
         if len(self._recent) == CHUNK_SPANS_MAX:
             self._close_chunk()
 
@@ -89,7 +80,7 @@ class Spans:
         for number, chunk in enumerate(pending):
             following = pending[number + 1].first_offset if number + 1 < len(pending) else self._recent_from
             if first_offset < following and chunk.first_offset < end_offset:
-                yield decode_chunk(chunk_key(self._identity, chunk.first_offset), chunk.value)
+                yield decode_chunk(chunk.value)
         yield self._recent[max(bisect_left(self._recent, (first_offset + 1,)) - 1, 0) :]
 
     @property
@@ -103,7 +94,7 @@ class Spans:
         for key, value in self._store.scan("spans", self._identity, floor[0] if floor else wanted):
             if key >= chunk_key(self._identity, held_from):
                 return
-            yield decode_chunk(key, value)
+            yield decode_chunk(value)
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
@@ -119,7 +110,7 @@ class Spans:
     def _small_last_chunk(self) -> list[Span]:
         """The spans of the last stored chunk, if the recent ones fit in: it is replaced."""
         last = self._store.floor("spans", self._identity, chunk_key(self._identity, OFFSET_MAX))
-        spans = decode_chunk(*last) if last is not None else []
+        spans = decode_chunk(last[1]) if last is not None else []
         return spans if len(spans) + len(self._recent) <= CHUNK_SPANS_MAX else []
 
     def stored(self) -> None:

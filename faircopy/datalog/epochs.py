@@ -3,7 +3,7 @@
 Each batch of a log carries the epoch of the entry that decided it, and epochs never fall as offsets grow. So
 the offsets at which epochs began give the epoch of every batch, and the end of every epoch (KIP-101).
 
-Where nothing is known, the epoch is 0. Directories written before epochs were recorded are like that.
+Before the first leader, the epoch is 0.
 """
 
 from __future__ import annotations

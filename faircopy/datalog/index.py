@@ -6,7 +6,7 @@ checkpoint moves them to LMDB, together with the rest of what it stores (I6).
 
     offset_index  identity, offset u64 -> segment base offset u64, byte u64, latest time i64 in milliseconds
 
-The identity has 20 bytes. Before format 6, times were not kept for each stretch: those are UNKNOWN_MS.
+The identity has 20 bytes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from faircopy.datalog.segment import UNKNOWN_MS
 from faircopy.storage.state_store import Change, DeleteRange, Put, StateStore
 
 TABLE = "offset_index"
 INTERVAL_BYTES = 64 << 10
 _OFFSET = struct.Struct(">Q")
-_PLACE = struct.Struct(">QQ")
-_TIME = struct.Struct(">q")
+_STRETCH = struct.Struct(">QQq")
 
 
 class Place(NamedTuple):
@@ -43,10 +41,8 @@ class Stretch(NamedTuple):
 
 def decode_stretch(key: bytes, value: bytes) -> Stretch:
     """The stretch in a record of the index."""
-    place = Place(_OFFSET.unpack(key[-8:])[0], *_PLACE.unpack_from(value))
-    return Stretch(
-        place, _TIME.unpack_from(value, _PLACE.size)[0] if len(value) > _PLACE.size else UNKNOWN_MS
-    )
+    segment_base, byte, latest_ms = _STRETCH.unpack(value)
+    return Stretch(Place(_OFFSET.unpack(key[-8:])[0], segment_base, byte), latest_ms)
 
 
 class SparseIndex:
@@ -100,11 +96,7 @@ class SparseIndex:
         # What is being stored must not change: the next batch begins a new stretch.
         self._stretch_bytes = INTERVAL_BYTES
         return [
-            Put(
-                TABLE,
-                self._key(place.offset),
-                _PLACE.pack(place.segment_base, place.byte) + _TIME.pack(latest_ms),
-            )
+            Put(TABLE, self._key(place.offset), _STRETCH.pack(place.segment_base, place.byte, latest_ms))
             for place, latest_ms in zip(self._places, self._latest_ms, strict=True)
             if place.offset < below
         ]

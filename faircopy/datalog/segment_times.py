@@ -5,8 +5,6 @@ between two looks counts as written at the second. Segments may look younger, ne
 
     log_segments  identity, base offset u64 -> first written at u64, last written at u64, latest message i64,
                                                in milliseconds
-
-Before format 6, the latest message's time was not kept.
 """
 
 from __future__ import annotations
@@ -14,19 +12,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 
-from faircopy.datalog.segment import UNKNOWN_MS, LogSegment
+from faircopy.datalog.segment import LogSegment
 from faircopy.storage.state_store import Change, DeleteRange, Put, StateStore
 
 TABLE = "log_segments"
 _BASE = struct.Struct(">Q")
-_WRITTEN = struct.Struct(">QQ")
-_LATEST = struct.Struct(">q")
+_TIMES = struct.Struct(">QQq")
 
 
 def stored_latest_ms(store: StateStore, identity: bytes) -> Iterator[tuple[int, int]]:
     """The base offset of each segment, and the time that none of its stored messages is later than."""
     for key, value in store.scan(TABLE, identity):
-        latest_ms = _LATEST.unpack_from(value, _WRITTEN.size)[0] if len(value) > _WRITTEN.size else UNKNOWN_MS
+        _began_ms, _written_ms, latest_ms = _TIMES.unpack(value)
         yield _BASE.unpack_from(key, len(identity))[0], latest_ms
 
 
@@ -48,10 +45,8 @@ class SegmentTimes:
         for segment in segments:
             value = found.get(segment.base_offset)
             if value is not None:
-                segment.began_ms, segment.written_ms = _WRITTEN.unpack_from(value)
+                segment.began_ms, segment.written_ms, segment.latest_ms = _TIMES.unpack(value)
                 segment.stamped_bytes = segment.size
-                if len(value) > _WRITTEN.size:
-                    (segment.latest_ms,) = _LATEST.unpack_from(value, _WRITTEN.size)
 
     def stamp(self, segments: Sequence[LogSegment], now_ms: int) -> None:
         """Note that everything written since the last call was written by `now_ms`."""
@@ -70,8 +65,7 @@ class SegmentTimes:
             Put(
                 TABLE,
                 self._identity + _BASE.pack(base),
-                _WRITTEN.pack(segment.began_ms or 0, segment.written_ms or 0)
-                + _LATEST.pack(segment.latest_ms),
+                _TIMES.pack(segment.began_ms or 0, segment.written_ms or 0, segment.latest_ms),
             )
             for base, segment in self._storing.items()
         ]

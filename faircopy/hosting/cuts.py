@@ -13,13 +13,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from faircopy.copier.fold import NO_RANK
 from faircopy.copier.span_chunk import Span
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.hosting.batch_ends import BatchEnds
 from faircopy.hosting.largest_cut import Filled, Limit, Part, Steps, Turn, largest_cut
 from faircopy.hosting.read_your_commits import catch_up, until_visible
-from faircopy.journal.entry import NO_TRANSACTION
 from faircopy.loop.pace import Pace
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
@@ -113,14 +111,11 @@ def range_of(reader: Reader, end: int) -> Range:
 
 
 class PartOfLog:
-    """One partition's part of a cut. What was written before spans were kept is one settled past, which is
-    not divided: all of it together is like a transaction that comes before all others.
-    """
+    """One partition's part of a cut."""
 
     def __init__(self, partition: HostedPartition, within: Range) -> None:
         self._spans = partition.copier.spans
         self._within = within
-        self._known_from = min(self._spans.known_from, within.end)
         self._piece: deque[Span] = deque()
         self.batches = BatchEnds(partition.log)
 
@@ -129,8 +124,6 @@ class PartOfLog:
         return Part(*self._within, self._next_span, self.batches.bytes_up_to)
 
     def _next_span(self, offset: int) -> Span | None:
-        if offset < self._known_from:
-            return Span(offset, self._known_from - 1, NO_RANK, NO_TRANSACTION)
         while self._piece and self._piece[0].last_offset < offset:
             self._piece.popleft()
         if not self._piece:

@@ -1,4 +1,4 @@
-"""The entries of a journal. `format_4` has their layout in a file, and `format_3` the one before it."""
+"""The entries of a journal. `entry_format` has their layout in a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 HEADER_BYTES = 64
-"""The size of an entry's header. It is the same in all formats, so positions mean the same in all."""
+"""The size of an entry's header."""
 MAX_LENGTH = (1 << 32) - 1
 NOWHERE = -1
 

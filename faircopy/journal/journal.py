@@ -23,8 +23,8 @@ from faircopy.journal.entry import (
     Kind,
     TransactionId,
 )
+from faircopy.journal.entry_format import encode_header
 from faircopy.journal.errors import DamagedJournal
-from faircopy.journal.format_4 import encode_header
 from faircopy.journal.group_commit import Callback, GroupCommit
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import Draft
@@ -43,7 +43,7 @@ class Journal:
 
     `segments` and `watermarks` say where entries are and how far they have come; only the journal changes
     them. `identity` names the journal in its files. `leader_epoch`, under which this broker leads, is in each
-    appended entry. It is greater than those of all earlier leaders. Entries of format 3 have 0.
+    appended entry. It is greater than those of all earlier leaders.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from faircopy.journal import entry_format
 from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry
 from faircopy.journal.segment import Segment
 
@@ -40,12 +41,12 @@ class Window:
     def entry(self, position: int) -> Recovered:
         """The sound entry at `position`. Raises BadEntry."""
         segment = self._segment
-        entry = segment.format.decode_header(self.view(position, HEADER_BYTES), 0, position, segment.seed)
+        entry = entry_format.decode_header(self.view(position, HEADER_BYTES), 0, position, segment.seed)
         # A torn length must not make us read (and allocate) more than the file has.
         if segment.at(entry.end) > segment.allocated:
             raise BadEntry("longer than its segment")
         whole = self.view(position, entry.length)
-        segment.format.check(whole, 0, entry.length, segment.seed)
+        entry_format.check(whole, 0, entry.length, segment.seed)
         return Recovered(entry, whole[HEADER_BYTES:])
 
 

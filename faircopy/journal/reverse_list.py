@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from faircopy.journal import entry_format
 from faircopy.journal.entry import HEADER_BYTES, NOWHERE, BadEntry, Entry, TransactionId
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.recent import Draft
@@ -80,7 +81,7 @@ class ReverseWalk:
         segment = self._segments.holding(entry.position)
         whole = memoryview(self._read(segment, entry.position, entry.length))
         try:
-            segment.format.check(whole, 0, entry.length, segment.seed)
+            entry_format.check(whole, 0, entry.length, segment.seed)
         except BadEntry as error:
             raise self._damaged(entry.position, str(error)) from None
         return whole[HEADER_BYTES:]
@@ -95,7 +96,7 @@ class ReverseWalk:
     def _header(self, position: int) -> Entry:
         segment = self._segments.holding(position)
         try:
-            entry = segment.format.decode_header(
+            entry = entry_format.decode_header(
                 self._view(segment, position, HEADER_BYTES), 0, position, segment.seed
             )
         except BadEntry as error:
@@ -109,7 +110,7 @@ class ReverseWalk:
         segment = self._segments.holding(entry.position)
         whole = self._view(segment, entry.position, entry.length)
         try:
-            segment.format.check(whole, 0, entry.length, segment.seed)
+            entry_format.check(whole, 0, entry.length, segment.seed)
         except BadEntry as error:
             raise self._damaged(entry.position, str(error)) from None
         return whole[HEADER_BYTES:]

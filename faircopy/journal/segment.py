@@ -2,7 +2,7 @@
 
 Header, 64 bytes, little-endian:
 
-     0  magic          8 bytes  "FCJSEG02"; "FCJSEG01" if the entries are of format 3
+     0  magic          8 bytes  "FCJSEG01"
      8  base position  u64      of the first entry
     16  salt           u64      random; seeds the CRC of the segment's entries
     24  journal        20 bytes which journal this is, so that a file moved elsewhere is noticed
@@ -20,13 +20,13 @@ from pathlib import Path
 from crc32c import crc32c
 
 from faircopy.journal.errors import DamagedJournal
-from faircopy.journal.formats import FORMATS, WRITTEN, WRITTEN_MAGIC, EntryFormat
 from faircopy.storage.failures import Shortage
 from faircopy.storage.file import File
 from faircopy.storage.paths import delete_file, rename_file, sync_directory
 from faircopy.storage.system import Buffer
 
 SUFFIX = ".journal"
+MAGIC = b"FCJSEG01"
 HEADER = struct.Struct("<8sQQ20s16xI")
 HEADER_BYTES = 64
 assert HEADER.size == HEADER_BYTES
@@ -43,48 +43,36 @@ def file_name(base: int) -> str:
 
 def encode_segment_header(base: int, salt: int, journal: bytes) -> bytes:
     """The first 64 bytes of a segment file."""
-    head = HEADER.pack(WRITTEN_MAGIC, base, salt, journal, 0)
+    head = HEADER.pack(MAGIC, base, salt, journal, 0)
     return head[:60] + struct.pack("<I", crc32c(head[:60]))
 
 
-def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int, int, EntryFormat]:
-    """The base position and the salt of a segment, and the format of its entries. Raises DamagedJournal."""
+def decode_segment_header(head: bytes, path: Path, journal: bytes) -> tuple[int, int]:
+    """The base position and the salt of a segment. Raises DamagedJournal."""
     if len(head) < HEADER_BYTES:
         raise DamagedJournal(f"{path} is cut short in its header: restore it from a backup", path, len(head))
     magic, base, salt, owner, crc = HEADER.unpack(head[:HEADER_BYTES])
-    if magic not in FORMATS or crc32c(head[:60]) != crc:
+    if magic != MAGIC or crc32c(head[:60]) != crc:
         raise DamagedJournal(
             f"{path} does not begin with a sound segment header: restore it from a backup", path, 0
         )
     if owner != journal:
         raise DamagedJournal(f"{path} belongs to another journal: put it back where it was", path, 24)
-    return base, salt, FORMATS[magic]
+    return base, salt
 
 
 class Segment:
-    """One segment file, open for reading and writing. `format` is the format of its entries. A segment
-    `takes_more` entries only if that is the format that is written.
-    """
+    """One segment file, open for reading and writing."""
 
-    __slots__ = ("allocated", "base", "file", "format", "path", "salt", "seed", "takes_more")
+    __slots__ = ("allocated", "base", "file", "path", "salt", "seed")
 
-    def __init__(
-        self,
-        path: Path,
-        base: int,
-        salt: int,
-        file: File | None,
-        allocated: int,
-        format: EntryFormat = WRITTEN,
-    ) -> None:
+    def __init__(self, path: Path, base: int, salt: int, file: File | None, allocated: int) -> None:
         self.path = path
         self.base = base
         self.salt = salt
         self.seed = crc32c(struct.pack("<Q", salt))
         self.file = file
         self.allocated = allocated
-        self.format = format
-        self.takes_more = format is WRITTEN
 
     @classmethod
     def planned(cls, directory: Path, base: int, salt: int) -> Segment:
@@ -99,12 +87,12 @@ class Segment:
     @classmethod
     def of(cls, path: Path, file: File, journal: bytes) -> Segment:
         """The segment in an open file. Raises DamagedJournal, StorageFailure."""
-        base, salt, format = decode_segment_header(file.read(HEADER_BYTES, 0), path, journal)
+        base, salt = decode_segment_header(file.read(HEADER_BYTES, 0), path, journal)
         if path.name != file_name(base):
             raise DamagedJournal(
                 f"{path} holds the segment {file_name(base)}: give it that name again", path, 8
             )
-        return cls(path, base, salt, file, file.size(), format)
+        return cls(path, base, salt, file, file.size())
 
     def make(self, journal: bytes, limit: int) -> None:
         """Create the file, with a durable header and name, and with room for its first entries. Blocks.

@@ -78,16 +78,14 @@ class Segments(Sequence[Segment]):
         self, position: int, length: int, segment_bytes: int, new_salt: Callable[[], int]
     ) -> Segment:
         """The segment for an entry of `length` bytes at `position`, the journal's end. It is the last one, or
-        a new one if the last would get larger than `segment_bytes` or has a format that is only read. An
-        entry that is larger than that gets a segment of its own.
+        a new one if the last would get larger than `segment_bytes`. An entry that is larger than that gets a
+        segment of its own.
         """
         if self._segments:
             last = self._segments[-1]
             used = position - last.base
-            if last.takes_more and (used == 0 or used + length <= segment_bytes - HEADER_BYTES):
+            if used == 0 or used + length <= segment_bytes - HEADER_BYTES:
                 return last
-            if used == 0:
-                self._segments.pop()  # it has no entries, and the new one takes its name
         segment = Segment.planned(self.directory, position, new_salt())
         self._segments.append(segment)
         return segment

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from faircopy.journal import entry_format
 from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.reading import WINDOW_BYTES, Window
@@ -56,7 +57,7 @@ def sound_entries_after(segment: Segment, position: int) -> Iterator[Entry]:
     end = segment.position_at(segment.opened.size())
     while at < end:
         piece = segment.opened.read(WINDOW_BYTES, segment.at(at))
-        for found in segment.format.find_headers(piece, at, segment.seed):
+        for found in entry_format.find_headers(piece, at, segment.seed):
             try:
                 yield Window(segment).entry(found).entry
             except BadEntry:

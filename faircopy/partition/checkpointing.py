@@ -87,11 +87,7 @@ class Checkpointing:
             more, end = await self._snapshot_sink()
             await self._journal.sync()
             await self._sink.sync()
-            checkpoint = folded._replace(
-                log_segment_base=end.log_segment_base,
-                log_byte=end.log_byte,
-                spans_from=end.spans_from,
-            )
+            checkpoint = folded._replace(log_segment_base=end.log_segment_base, log_byte=end.log_byte)
             await self._store.write([*changes, *more, encode_checkpoint(self._identity, checkpoint)])
         except BaseException:
             # The next checkpoint must include what was not stored now, or it would tear the state.

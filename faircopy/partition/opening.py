@@ -39,7 +39,7 @@ class PartitionResources(NamedTuple):
     """What all partitions of topics share.
 
     `steady_ms` is the clock for the ages of log segments. `on_damage` is called on the event loop when a
-    partition that serves turns out to be damaged. `first_rank` is as in `Spans`.
+    partition that serves turns out to be damaged.
     """
 
     store: StateStore
@@ -49,7 +49,6 @@ class PartitionResources(NamedTuple):
     journal_options: JournalOptions
     partition_type: type[HostedPartition]
     on_damage: Callable[[HostedPartition, FaircopyError], None]
-    first_rank: int = 0
 
 
 class Unopened(NamedTuple):
@@ -93,7 +92,6 @@ def assemble(unopened: Unopened, resources: PartitionResources) -> HostedPartiti
         disk,
         loop,
         lambda error: resources.on_damage(partition, error),
-        resources.first_rank,
     )
     partition = resources.partition_type(unopened.name, unopened.id, journal, copier, store, disk)
     return partition

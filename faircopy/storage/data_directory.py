@@ -1,16 +1,11 @@
 """The broker's directory: its lock, its format version, its identity.
 
 faircopy-data/
-  format.json   {"format": 7, "cluster": "<id>", "crc32c": <of "7 <id>">}
+  format.json   {"format": 1, "cluster": "<id>", "crc32c": <of "1 <id>">}
   lock          held by the running broker, or by a tool that reads the directory from outside
   doubt         marks the directory as unclean: a broker ended because the disk failed (I10), and no later one
                 has yet written again what may be lost
   journal/  log/  plain/  state.lmdb/
-
-Format 4 has no APPLY with the lead of a transaction (`copier/fold.py`), and spans one by one, only of what
-was not published (`copier/span_chunk.py`). Format 3 differs in the entries of journals too
-(`journal/format_3.py`). Existing entries are read as they are, so an upgrade changes nothing but the format
-file.
 
 Only the broker's own user can read the directory, except plain/ if others are allowed to read the tables: the
 files that the publisher makes there get the permissions of their directory.
@@ -42,10 +37,9 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 8
-OLDEST_FORMAT = 3
-FIRST_FORMAT_WITH_SPANS = 5
-FIRST_FORMAT_THAT_GOES_ON = 7
+FORMAT = 1
+OLDEST_FORMAT = 1
+"""The oldest format that a start upgrades. An older directory is refused."""
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
 UNCLEAN_MARK = "doubt"
@@ -125,16 +119,6 @@ class DataDirectory:
     def is_old(self) -> bool:
         """Whether it is of an older format, and so must be upgraded."""
         return self._format.version < FORMAT
-
-    @property
-    def lacks_spans(self) -> bool:
-        """Whether it is of a format in which spans were not kept of the whole log."""
-        return self._format.version < FIRST_FORMAT_WITH_SPANS
-
-    @property
-    def is_told_early(self) -> bool:
-        """Whether it is of a format in which participants were told what a kill could still take."""
-        return self._format.version < FIRST_FORMAT_THAT_GOES_ON
 
     def _announce_upgrade(self) -> None:
         if self.is_old:
@@ -285,9 +269,8 @@ def read_format(path: Path) -> DirectoryFormat:
         )
     if version < OLDEST_FORMAT:
         raise DataDirectoryError(
-            f"{path.parent} has format {version}, of a faircopy before its first release, and this one reads "
-            f"formats {OLDEST_FORMAT} to {FORMAT}: choose another with --data-dir, and read the old one with "
-            f"the faircopy that made it"
+            f"{path.parent} has format {version}, and this faircopy reads formats from {OLDEST_FORMAT} on: "
+            f"choose another with --data-dir, and read the old one with the faircopy that made it"
         )
     if content != expected:
         raise DataDirectoryError(

@@ -55,8 +55,7 @@ def is_decided(group: JointGroup | None, key: int) -> bool:
 
 def ensure_was_named(group: JointGroup, key: int, producer_ids: Iterable[int]) -> None:
     """Raise TransactionRefused if a commit of a decided key names a member that the decision does not."""
-    named = group.named.get(key)
-    left = set(producer_ids).difference(named) if named is not None else ()
+    left = set(producer_ids).difference(group.named[key])
     if left:
         raise TransactionRefused(
             ErrorCode.INVALID_TXN_STATE,

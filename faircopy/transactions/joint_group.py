@@ -62,11 +62,10 @@ class JointGroup:
             self.former_runs = [*self.former_runs, self.run][-FORMER_RUNS_MAX:]
         self.run = run
 
-    def decide(self, key: int, lead: TransactionId, named: list[int] | None) -> None:
-        """It is decided to commit a key. Older journals do not say which members were `named`."""
+    def decide(self, key: int, lead: TransactionId, named: list[int]) -> None:
+        """It is decided to commit a key, with what the `named` members wrote."""
         self.deciding[key] = lead
-        if named is not None:
-            self.named[key] = named
+        self.named[key] = named
 
     def decided(self, lead: TransactionId, *, is_committed: bool) -> None:
         """A decision was carried out, or taken back."""

@@ -26,7 +26,6 @@
     UNCLEAN         {"all": whether also what was fsynced may be lost}
                     transactions of producers may have been lost in a power failure
 
-In entries of earlier versions, "durable" is missing, for false, and "all", for true.
 Topic ids are bytes, hexadecimal in JSON. Every entry's header has the TxId; in FENCE, FORGET and JOIN its
 number is -1, and UNCLEAN has none.
 """

@@ -84,9 +84,7 @@ class MetadataJournal:
         self.table.producers.sleep(undurable=(), flags=UNTOUCHED)
 
     def _restore_all(self) -> None:
-        """Restore the producers. Of a hundred thousand, all but a few are idle. Before format 8, their rows
-        were JSON as well: the next checkpoint writes them anew.
-        """
+        """Restore the producers. Of a hundred thousand, all but a few are idle."""
         not_idle = list[dict[str, Any]]()
         for _, stored in self._store.scan("transactional_ids", self.identity):
             if stored.startswith(IDLE):
@@ -94,7 +92,7 @@ class MetadataJournal:
             else:
                 row = json.loads(stored.decode())  # of bytes, json would guess the encoding
                 self._restore(row)
-                self.table.changed.add(row["id"])
+                self.table.changed.add(row["id"])  # by now it may be idle: then the next checkpoint packs it
                 not_idle.append(row)
         for transaction_id, joined in joined_of(not_idle):
             self._unite(transaction_id, joined)
@@ -203,7 +201,7 @@ def decode_group(stored: dict[str, Any]) -> JointGroup:
     group.run, group.former_runs = stored["run"], stored["former_runs"]
     group.committed_key = stored["committed_key"]
     group.deciding = {key: TransactionId(*lead) for key, lead in stored["deciding"]}
-    group.named = dict(stored.get("named", ()))
+    group.named = dict(stored["named"])
     return group
 
 
@@ -238,14 +236,14 @@ def decode_producer(stored: dict[str, Any]) -> Producer:
     """The producer in this JSON."""
     producer = Producer(stored["id"], stored["producer"][0], stored["producer"][1], stored["timeout_ms"])
     producer.previous_epoch, producer.must_abort = stored["pardoned_epoch"], stored["must_abort"]
-    producer.is_durable = stored.get("durable", False)
+    producer.is_durable = stored["durable"]
     if stored["current"]:
         producer.current = decode_transaction(stored["current"], stored["id"])
     ending = [decode_transaction(transaction, stored["id"]) for transaction in stored["ending"]]
     producer.ending = {transaction.id: transaction for transaction in ending}
     producer.last_state = TransactionState(stored["last_phase"]) if stored["last_phase"] else None
     producer.last_number, producer.updated_ms = stored["last_number"], stored["updated_ms"]
-    if stored.get("membership"):
+    if stored["membership"]:
         producer.membership = Membership(*stored["membership"])
     return producer
 
@@ -278,9 +276,9 @@ def decode_transaction(stored: dict[str, Any], transactional_id: str) -> Transac
         TopicIdPartition.read(topic_id, partition): leader_epoch
         for topic_id, partition, leader_epoch in stored["partitions"]
     }
-    transaction.begins_durably = stored.get("begins_durably", False)
+    transaction.begins_durably = stored["begins_durably"]
     transaction.durable_in = frozenset(
-        TopicIdPartition.read(*participant) for participant in stored.get("durable_in", ())
+        TopicIdPartition.read(*participant) for participant in stored["durable_in"]
     )
     transaction.prepared_position, transaction.fence_epoch = (
         stored["prepared_position"],

@@ -90,7 +90,7 @@ class TransactionTable:
             case Kind.BEGIN:
                 self._fold_begin(entry)
             case Kind.UNCLEAN:
-                self._fold_unclean(is_all=entry.payload.get("all", True))
+                self._fold_unclean(is_all=entry.payload["all"])
             case _:
                 self._fold_step(entry, position)
 
@@ -116,7 +116,7 @@ class TransactionTable:
             producer.must_abort = False
         producer.previous_epoch = entry.payload["pardoned"]
         producer.updated_ms = entry.payload["at_ms"]
-        producer.is_durable = entry.payload.get("durable", False)
+        producer.is_durable = entry.payload["durable"]
         if entry.payload["told"]:
             producer.last_state = TransactionState.ABORTED
         self.changed.add(transactional_id)
@@ -241,7 +241,7 @@ class TransactionTable:
         producer = Producer(transactional_id, *entry.transaction[:2], timeout_ms)
         producer.membership = Membership(*(entry.payload[name] for name in Membership._fields))
         producer.updated_ms = entry.payload["at_ms"]
-        producer.is_durable = entry.payload.get("durable", False)
+        producer.is_durable = entry.payload["durable"]
         self.producers[transactional_id] = producer
         group.members.add(transactional_id)
         self.changed.add(transactional_id)
@@ -280,7 +280,7 @@ class TransactionTable:
             state_after(transaction.state, Kind.PREPARE_COMMIT)
             invariant(transaction.id not in discarded, "what is committed is not left behind")
         group = self._fold_run(entry, left, position)
-        group.decide(entry.payload["key"], entry.transaction, entry.payload.get("members"))
+        group.decide(entry.payload["key"], entry.transaction, entry.payload["members"])
         if not decided:
             group.decided(entry.transaction, is_committed=True)
             return

@@ -14,20 +14,17 @@ from faircopy.wire.batch import BatchHeader
 
 def stored_spans(store: StateStore, identity: bytes) -> list[Span]:
     """All spans of a partition in the state store. Raises DamagedState, BadChunk."""
-    return [span for stored in store.scan("spans", identity) for span in decode_chunk(*stored)]
+    return [span for _, value in store.scan("spans", identity) for span in decode_chunk(value)]
 
 
 class SpanCheck:
-    """The check of one partition's spans, from where they are known and the log starts, to the checkpoint."""
+    """The check of one partition's spans, from where the log starts to the checkpoint."""
 
     def __init__(self, spans: Iterable[Span], checkpoint: Checkpoint | None) -> None:
         stored = checkpoint if checkpoint is not None else NO_CHECKPOINT
         self._end = stored.next_offset
-        known_from = stored.spans_from
-        self._first = first = max(known_from, stored.start_offset)
-        self._spans = [
-            span for span in spans if span.first_offset >= known_from and span.last_offset >= first
-        ]
+        self._first = first = stored.start_offset
+        self._spans = [span for span in spans if span.last_offset >= first]
         self._folded: list[Span] = []
         self._at = 0
 

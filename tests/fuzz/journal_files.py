@@ -48,8 +48,7 @@ SOUND = sound_entries()
 DRAFTS = [each for each in SOUND if each.entry.kind == Kind.DRAFT and each.entry.transaction == COMMITTED]
 HEAD = DRAFTS[-1].entry.position
 BASES = (0, SOUND[4].entry.position, SOUND[9].entry.position)
-OLD_BASES = BASES[:1]
-SOUND_FILES = segment_files(SOUND, IDENTITY, BASES, OLD_BASES)
+SOUND_FILES = segment_files(SOUND, IDENTITY, BASES)
 NEW_NAMES = ["0.journal", "x.journal", "1.tmp", file_name(1)]
 STARTS = [written.entry.position for written in SOUND] + [SOUND[-1].entry.end]
 
@@ -92,8 +91,7 @@ def still_there(files: dict[Path, bytes]) -> list[Written]:
     for each in SOUND:
         base = max(base for base in BASES if base <= each.entry.position)
         at = SEGMENT_HEADER_BYTES + each.entry.position - base
-        content = each.old_bytes if base in OLD_BASES else each.encoded
-        if files.get(JOURNAL / file_name(base), b"")[at : at + each.entry.length] == content:
+        if files.get(JOURNAL / file_name(base), b"")[at : at + each.entry.length] == each.encoded:
             found.append(each)
     return found
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from crc32c import crc32c
 
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, TransactionId
-from faircopy.journal.format_4 import encode_header
+from faircopy.journal.entry_format import encode_header
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.segment import encode_segment_header, file_name
 from faircopy.storage.state_store import StateStore
 from tests.simulation.store import Contents, SimulatedStore
-from tests.upgrade import format_3
 
 PARTITION = TopicIdPartition(bytes(range(16)), 1)
 IDENTITY = PARTITION.identity
@@ -38,11 +37,6 @@ class Written(NamedTuple):
     @property
     def encoded(self) -> bytes:
         return encode_header(self.entry, self.payload, SEED) + self.payload
-
-    @property
-    def old_bytes(self) -> bytes:
-        """As format 3 has it: as many as now."""
-        return format_3.encode_header(self.entry, self.payload, SEED) + self.payload
 
 
 class Writer:
@@ -69,16 +63,13 @@ class Writer:
 
 
 def segment_files(
-    written: Iterable[Written], identity: bytes, bases: Iterable[int] = (0,), old: Container[int] = ()
+    written: Iterable[Written], identity: bytes, bases: Iterable[int] = (0,)
 ) -> dict[Path, bytes]:
-    """The files of a journal whose segments begin at these positions, some of them as format 3 has them."""
-    files = {
-        base: (format_3.encode_segment_header if base in old else encode_segment_header)(base, SALT, identity)
-        for base in bases
-    }
+    """The files of a journal whose segments begin at these positions."""
+    files = {base: encode_segment_header(base, SALT, identity) for base in bases}
     for each in written:
         base = max(base for base in files if base <= each.entry.position)
-        files[base] += each.old_bytes if base in old else each.encoded
+        files[base] += each.encoded
     return {JOURNAL / file_name(base): content for base, content in files.items()}
 
 

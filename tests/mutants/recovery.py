@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from faircopy.datalog.segment import LogSegment
-from faircopy.journal import format_4, recovery
+from faircopy.journal import entry_format, recovery
 from faircopy.journal.segments import Segments
 from tests.mutants.registry import mutant, replaced
 
@@ -39,5 +39,5 @@ def leave_the_log_after_its_checkpoint() -> Iterator[Any]:
 @mutant
 def skip_the_crc() -> Iterator[Any]:
     """I9: entries are not checked."""
-    with replaced(format_4, "check", lambda *arguments: None):
+    with replaced(entry_format, "check", lambda *arguments: None):
         yield

@@ -19,7 +19,7 @@ from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.client.connection import BrokerConnection
 from faircopy.journal.entry import HEADER_BYTES as ENTRY_HEADER_BYTES
 from faircopy.journal.entry import Entry, Kind, TransactionId
-from faircopy.journal.format_4 import encode_header
+from faircopy.journal.entry_format import encode_header
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
 from faircopy.storage.store_pages import StorePages

@@ -25,9 +25,7 @@ LIVES = st.lists(st.lists(st.integers(0, SHARDS - 1), max_size=5), max_size=4)
 
 
 async def start(store: MemoryStore) -> LeaderEpochs:
-    epochs = LeaderEpochs(
-        store, Placement(SHARDS, SHARDS, SHARDS), await raise_incarnation(store, begins_spans=False)
-    )
+    epochs = LeaderEpochs(store, Placement(SHARDS, SHARDS, SHARDS), await raise_incarnation(store))
     await epochs.raise_all()
     return epochs
 
@@ -46,7 +44,7 @@ async def live(store: MemoryStore, lives: list[list[int]]) -> int:
 def test_an_incarnation_is_nobody_elses() -> None:
     async def main() -> list[int]:
         store = MemoryStore()
-        return [await raise_incarnation(store, begins_spans=False) for _ in range(3)]
+        return [await raise_incarnation(store) for _ in range(3)]
 
     assert asyncio.run(main()) == [1, 2, 3]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 from faircopy.cluster.memory_store import MemoryStore
 from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.cluster.topics import Topics, decode, encode
+from faircopy.cluster.topics import Topics
 
 
 def test_the_next_id_is_above_all_that_were_given() -> None:
@@ -27,10 +26,3 @@ def test_a_topic_says_which_producers_are_older() -> None:
     grown = asyncio.run(topics.replace(made._replace(partitions=2)))
     assert topics.load() == [grown]
     assert grown.first_producer_id == 7
-
-
-def test_of_a_topic_of_an_earlier_version_that_is_not_known() -> None:
-    topic = asyncio.run(Topics(MemoryStore()).create("orders", 1, {}, 7))
-    stored = json.loads(encode(topic))
-    del stored["first_producer_id"]
-    assert decode("orders", json.dumps(stored).encode(), 1).first_producer_id == 0

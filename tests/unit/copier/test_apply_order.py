@@ -1,4 +1,4 @@
-"""The payload of APPLY: those of before format 5 name no lead, and fold as they did."""
+"""The payload of APPLY."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def test_what_is_written_is_read(
 def test_a_transaction_leads_itself_unless_another_is_named(
     finished: int, rank: int, transaction: TransactionId
 ) -> None:
-    """And its payload is that of format 4."""
     order = read_apply(APPLY_PAYLOAD.pack(finished, rank), transaction)
     assert order == ApplyOrder(finished, rank, transaction)
     assert order.payload(transaction) == APPLY_PAYLOAD.pack(finished, rank)

@@ -13,11 +13,10 @@ from faircopy.copier import fold
 from faircopy.copier.checkpoint import (
     NO_CHECKPOINT,
     changes_of,
-    encode_transaction,
     restore,
     take_changed,
 )
-from faircopy.copier.fold import Branch, PartitionState, Standing
+from faircopy.copier.fold import PartitionState
 from faircopy.copier.producer_row import decode_producer, encode_producer, last_position_in, outcomes_in
 from faircopy.copier.producer_table import ProducerTable
 from faircopy.copier.producers import BranchOutcome, ProducerState, SeenBatch
@@ -55,18 +54,9 @@ def test_the_bytes_of_a_row() -> None:
     applied = BranchOutcome(TransactionId(PRODUCER_ID, 2, 3), is_applied=True, rank=4)
     discarded = BranchOutcome(TransactionId(PRODUCER_ID, 2, 5), is_applied=False, rank=fold.NO_RANK)
     producer = ProducerState(2, (SeenBatch(6, 7, 8),), 9, (applied, discarded), is_forgotten=True)
-    expected = "0002 05 000000000000000900000006 00000007 0000000000000008"
+    expected = "0002 03 000000000000000900000006 00000007 0000000000000008"
     expected += "0002 0000000000000003 01 00000000000000040002 0000000000000005 00 ffffffffffffffff"
     assert encode_producer(producer) == bytes.fromhex(expected)
-
-
-@given(PRODUCERS)
-def test_rows_of_before_format_8_have_only_batches(producer: ProducerState) -> None:
-    row = struct.pack(">hBQ", producer.epoch, producer.is_forgotten, producer.last_position)
-    row += b"".join(struct.pack(">iiq", *batch) for batch in producer.seen)
-    producer.outcomes = {}
-    assert content(decode_producer(PRODUCER_ID, row)) == content(producer)
-    assert outcomes_in(row) == 0
 
 
 @given(PRODUCERS, st.integers(1, 15))
@@ -148,32 +138,3 @@ def test_outcomes_are_forgotten_in_the_order_in_which_they_came() -> None:
     assert producer.forget_outcomes(4) == 1
     assert producer.forget_outcomes(5) == 2
     assert list(producer.outcomes) == transactions[3:]
-
-
-def test_transactions_that_were_stored_before_format_8() -> None:
-    """The next checkpoint moves them to their producers."""
-    applied, discarded, unknown, still_open = (TransactionId(each, 0, 1) for each in (1, 2, 3, 4))
-    branches = {
-        applied: Branch(Standing.APPLIED, rank=5),
-        discarded: Branch(Standing.DISCARDED),
-        unknown: Branch(Standing.APPLIED, rank=6),
-        still_open: Branch(Standing.OPEN, head=0, first=0, drafts=1, records=1, size=10),
-    }
-    stored = Stored()
-    for transaction, branch in branches.items():
-        key = IDENTITY + struct.pack(">qhq", *transaction)
-        stored.tables["transactions"][key] = encode_transaction(branch)
-        if transaction is not unknown:
-            key = IDENTITY + struct.pack(">q", transaction.producer_id)
-            stored.tables["producers"][key] = struct.pack(">hBQ", 0, 0, 100) + struct.pack(">iiq", 0, 0, 0)
-    state = stored.state(PartitionState())
-    for _ in range(2):
-        found = known_transactions(state)
-        assert {each: (branch.standing, branch.rank) for each, branch in found.items()} == {
-            each: (branch.standing, branch.rank) for each, branch in branches.items()
-        }
-        assert list(state.undecided) == [still_open] and state.outcomes == 3
-        stored.take(state)
-        assert [key[20:] for key in stored.tables["transactions"]] == [struct.pack(">qhq", *still_open)]
-        state = stored.state(state)
-        assert not state.changed_producers and not state.changed_transactions

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircopy.copier.fold import NO_RANK
 from faircopy.copier.span_chunk import (
     CHUNK_SPANS_MAX,
     BadChunk,
     Span,
-    chunk_key,
     decode_chunk,
     encode_chunk,
 )
@@ -29,26 +26,20 @@ spans = st.builds(Span, offsets, offsets, numbers, transactions)
 
 @given(st.lists(spans, min_size=1, max_size=20))
 def test_what_is_written_is_read(chunk: list[Span]) -> None:
-    assert decode_chunk(chunk_key(IDENTITY, chunk[0].first_offset), encode_chunk(chunk)) == chunk
-
-
-@given(offsets, offsets, transactions)
-def test_spans_of_format_4_have_no_rank(first: int, last: int, transaction: TransactionId) -> None:
-    value = struct.pack(">Qqhq", last, *transaction)
-    assert decode_chunk(chunk_key(IDENTITY, first), value) == [Span(first, last, NO_RANK, transaction)]
+    assert decode_chunk(encode_chunk(chunk)) == chunk
 
 
 @given(st.binary(max_size=60))
 def test_other_bytes_are_refused_or_read(value: bytes) -> None:
     with contextlib.suppress(BadChunk):
-        decode_chunk(chunk_key(IDENTITY, 0), value)
+        decode_chunk(value)
 
 
 def test_a_chunk_that_lacks_bytes_is_refused() -> None:
     chunk = encode_chunk([Span(0, 1, 2, TransactionId(3, 4, 5))] * 2)
     for value in (b"", chunk[:2], chunk[:-6], b"\xff\x00\x03" + chunk[3:], b"\xff\x00\x01" + chunk[3:]):
         with pytest.raises(BadChunk):
-            decode_chunk(chunk_key(IDENTITY, 0), value)
+            decode_chunk(value)
 
 
 def test_small_transactions_cost_little() -> None:

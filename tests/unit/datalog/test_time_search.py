@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from faircopy.datalog.log import DataLog, LogEnd
 from faircopy.datalog.time_search import TimedOffset, find_latest, find_time
 from faircopy.storage.disk_pool import DiskPool
-from faircopy.storage.state_store import Change, Put, StateStore
+from faircopy.storage.state_store import Change, StateStore
 from faircopy.wire.batch import read_header
 from faircopy.wire.records import NewRecord, build_batch
 
@@ -115,36 +115,8 @@ def test_searches_find_what_a_scan_finds(
     asyncio.run(main())
 
 
-def test_what_older_versions_stored(tmp_path: Path) -> None:
-    """Before format 6, records of the index and of segments had no times."""
-
-    async def main() -> None:
-        written = Written(tmp_path, asyncio.get_running_loop())
-        for time_ms in (5, 9, 3, 9, 1):
-            written.append([time_ms, 2], 30_000)
-        older = [
-            change._replace(value=change.value[:16])
-            for change in written.changes()
-            if isinstance(change, Put)
-        ]
-        assert {change.table for change in older} == {"offset_index", "log_segments"}
-        await written.store.write(older)
-        written.log.index.forget(written.log.end_offset)
-        log = written.log
-        written.log = written._opened(log.end, 0, log.end_offset)
-        await written.check()
-        written.append([12, 2], 30_000)
-        await written.delete(0.3)
-        await written.check()
-        await written.reopen()
-        await written.check()
-        written.close()
-
-    asyncio.run(main())
-
-
 def test_a_header_that_claims_too_much(tmp_path: Path) -> None:
-    """Older versions believed what a client said. A search goes on where it finds nothing."""
+    """A search goes on where it finds nothing."""
 
     async def main() -> None:
         written = Written(tmp_path, asyncio.get_running_loop())

@@ -31,14 +31,11 @@ class StubPartition:
     `applied` are the (first offset, last offset, rank) of transactions.
     """
 
-    def __init__(
-        self, end: int, visible: int, applied: list[tuple[int, int, int]], known_from: int = 0
-    ) -> None:
+    def __init__(self, end: int, visible: int, applied: list[tuple[int, int, int]]) -> None:
         self.name, self.failure, self.prepared = "t-0", None, set[Any]()
         self.state = self.log = self.copier = self.spans = self.sink = self.journal = self
         self.waits_for_space = False
         self.next_offset, self.end_offset, self.start_offset = end, visible, 0
-        self.known_from = known_from
         self.segments: list[Any] = []
         self._applied = [Span(*each, NO_TRANSACTION) for each in applied]
 
@@ -90,19 +87,6 @@ def test_a_cut_waits_until_it_is_visible(limit: Limit) -> None:
     """At any moment, one partition may show its part of a transaction and another not."""
     partitions = [StubPartition(2, 2, [(0, 1, 5)]), StubPartition(3, 0, [(0, 2, 5)])]
     assert take(partitions, limit, later=lambda: show_all(*partitions)) == [Range(0, 2), Range(0, 3)]
-
-
-def test_what_was_written_before_spans_is_not_divided() -> None:
-    """All of it comes first, in all partitions."""
-    partitions = [
-        StubPartition(9, 9, [(1, 1, -1), (5, 8, 7)], known_from=5),
-        StubPartition(6, 6, [(0, 3, 6), (4, 5, 7)]),
-        StubPartition(4, 4, [], known_from=4),
-    ]
-    assert [each.end for each in take(partitions, SMALL)] == [5, 0, 4]
-    assert [each.end for each in take(partitions, SMALL, [5, 0, 4])] == [5, 4, 4]
-    assert [each.end for each in take(partitions, SMALL, [5, 4, 4])] == [9, 6, 4]
-    assert [each.end for each in take(partitions, SMALL, [2, 4, 4])] == [5, 4, 4]
 
 
 def test_the_start_of_a_log_is_found() -> None:

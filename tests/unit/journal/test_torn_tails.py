@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, TransactionId
+from faircopy.journal.entry_format import encode_header
 from faircopy.journal.errors import DamagedJournal
-from faircopy.journal.format_4 import encode_header
 from faircopy.journal.journal import Journal
 from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, itself, only_segment, run, tear
 

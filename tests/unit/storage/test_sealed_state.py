@@ -95,8 +95,8 @@ def test_a_store_with_bad_pages_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_an_older_format_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "format.json").write_text(json.dumps({"format": 1, "cluster": "x"}))
-    with pytest.raises(DataDirectoryError, match="has format 1, of a faircopy before its first release"):
+    (tmp_path / "format.json").write_text(json.dumps({"format": 0, "cluster": "x"}))
+    with pytest.raises(DataDirectoryError, match="has format 0, and this faircopy reads formats from 1 on"):
         DataDirectory(tmp_path)
 
 

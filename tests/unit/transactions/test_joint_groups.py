@@ -56,13 +56,3 @@ def test_a_decided_key_has_nothing_of_members_that_its_commit_did_not_name() -> 
     joint_decisions.ensure_was_named(group, 0, [first.producer_id])
     with pytest.raises(TransactionRefused, match="producer id 2: what that one wrote was dropped"):
         joint_decisions.ensure_was_named(group, 0, [first.producer_id, second.producer_id])
-
-
-def test_a_decision_of_an_older_journal_names_nobody() -> None:
-    """Whether a later commit is equal to it can't be known, and it is told what it always was."""
-    bench = Bench()
-    first = join(bench, "r", 0, 1)
-    decision = joint_decisions.commit(bench.table, "job", "r", 0, [first.producer_id])
-    older = {name: value for name, value in decision.payload.items() if name != "members"}
-    bench.append(decision._replace(payload=older))
-    joint_decisions.ensure_was_named(bench.table.groups["job"], 0, [1, 2])

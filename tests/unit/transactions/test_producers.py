@@ -220,8 +220,8 @@ def test_after_a_restart_all_that_are_idle_sleep() -> None:
     assert {name: encode_producer(each) for name, each in bench.producers.items()} == before
 
 
-def test_idle_producers_that_were_stored_before_format_8() -> None:
-    """Their rows were JSON. The next checkpoint writes them anew."""
+def test_producers_that_were_stored_before_they_were_idle() -> None:
+    """Their rows are JSON. The next checkpoint packs them."""
     bench = Bench("idle", "busy")
     before = {name: encode_producer(each) for name, each in bench.producers.items()}
     bench.store.rows = {name.encode(): json.dumps(row).encode() for name, row in before.items()}
@@ -256,7 +256,7 @@ def test_after_a_loss_of_power_those_that_sleep_must_abort_and_that_is_stored() 
     bench.checkpoint()
     seen = bench.producers["orders/a"]
     bench.begin("orders/b")
-    bench.fold(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))
+    bench.fold(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {"all": True}))
     assert bench.asleep == {"orders/a", "orders/c"}
     assert seen.must_abort
     assert all(producer.must_abort for producer in bench.producers.values())

@@ -37,7 +37,8 @@ PAYLOADS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "id": st.sampled_from(IDS), "timeout_ms": st.just(1_000), "at_ms": st.just(0),
         "told": st.booleans(), "pardoned": st.just(-1), "fence": st.integers(0, 2), "untold": st.booleans(),
         "run": st.sampled_from(["first", "second"]), "key": st.integers(-1, 2), "member": st.just("m"),
-        "members": st.just([1]), "partitions": st.just(PARTITIONS),
+        "members": st.just([1]), "partitions": st.just(PARTITIONS), "durable": st.booleans(),
+        "all": st.booleans(),
         "joined": st.lists(OPEN.map(lambda each: [list(each), []]), max_size=2),
     }
 )  # fmt: skip

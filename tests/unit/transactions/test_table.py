@@ -200,7 +200,7 @@ def test_after_a_loss_of_power_a_commit_can_be_anyones() -> None:
             transaction = bench.add(name)
             bench.end(bench.table.producers[name], commit=end == "commit")
             bench.finish(transaction)
-    bench.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {}))
+    bench.append(NewEntry(Kind.UNCLEAN, NO_TRANSACTION, {"all": True}))
     codes = []
     for name in IDS:
         with pytest.raises(TransactionRefused) as caught:

@@ -1,4 +1,4 @@
-"""Entries of format 4: 64 bytes of header, then a payload. Little-endian.
+"""Entries, byte for byte: 64 bytes of header, then a payload. Little-endian.
 
      0  header crc      u32  CRC32C of bytes 4-63, seeded with the segment's seed
      4  length          u32  header and payload, bytes
@@ -32,7 +32,6 @@ from crc32c import crc32c
 
 from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry, TransactionId
 
-SEGMENT_MAGIC = b"FCJSEG02"
 HEADER = struct.Struct("<IIIBBhiIQQqqq")
 _CRC = struct.Struct("<I")
 _CHECKED = struct.Struct("<IIBBhiIQQqqq")

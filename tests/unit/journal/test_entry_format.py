@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faircopy.journal.entry import HEADER_BYTES, BadEntry, Entry, Kind, TransactionId
-from faircopy.journal.format_4 import (
+from faircopy.journal.entry_format import (
     LOW_BITS,
     PAYLOAD_CRC_AT,
     POSITION_AT,
