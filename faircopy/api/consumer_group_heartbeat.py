@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat: the newer protocol of consumer groups (KIP-848), which is not there yet.
 
 It is advertised all the same, and refused as by a Kafka broker that has it turned off: librdkafka, which asks
-for it only if it is advertised, would otherwise wait for ever, without an error. Java and librdkafka then
-tell their user to set `group.protocol=classic`.
+for it only if it is advertised, would otherwise wait for ever, without an error. Java then tells its user to
+set `group.protocol=classic`, and librdkafka, in a fatal error, that the API is not supported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListTransactions: all, or of some states, producers or ages (KIP-664), which are in milliseconds.
+"""ListTransactions: all, or those in some states, of some producers, or above an age (KIP-664).
 
 Version 2 has a regular expression (KIP-1152): one of Python's could hold up everybody.
 """

@@ -232,6 +232,16 @@ def is_deleted_from(configs: Mapping[str, str]) -> bool:
     return "delete" in elements(configs.get("cleanup.policy", "delete"))
 
 
+def value_in(configs: Mapping[str, str], name: str) -> str | None:
+    """The value of a setting by a topic's own settings; None if they leave it to the broker.
+
+    A compacted topic has no plain table unless it says so: it holds state, most of which is superseded, rows
+    of little use.
+    """
+    default = "false" if name == "plain.enabled" and is_compacted(configs) else None
+    return configs.get(name, default)
+
+
 def check_configs(configs: Mapping[str, str | None]) -> None:
     """Raise InvalidTopicConfig unless every setting is known and has a legal value."""
     for name, value in configs.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX, is_compacted, is_deleted_from
+from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX, is_deleted_from, value_in
 from faircopy.cluster.topics import Topic
 from faircopy.partition.hosted import HostedPartition
 from faircopy.settings.table import Settings
@@ -50,10 +50,9 @@ class HostedTopic:
 
     def config(self, name: str) -> str:
         """The value of a setting: the topic's own, or the broker's default, or the built-in default."""
-        if name in self.topic.configs:
-            return self.topic.configs[name]
-        if name == "plain.enabled" and is_compacted(self.topic.configs):
-            return "false"  # it holds state, most of which is superseded: rows of little use to a table
+        value = value_in(self.topic.configs, name)
+        if value is not None:
+            return value
         default = broker_default(self._settings, name)
         return CONFIGS[name].default if default is None else default
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import InvalidTopicConfig, is_compacted
+from faircopy.cluster.topic_configs import InvalidTopicConfig, value_in
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.publish.names import UNREADABLE
 from faircopy.settings.columns import Column, conflict, parse_columns, quoted
@@ -23,7 +23,7 @@ def ensure_agreement(name: str, configs: Mapping[str, str], topics: Mapping[str,
     others that share it disagree.
     """
     columns, table = columns_of(configs), table_of(name, configs)
-    if configs.get("plain.enabled", "false" if is_compacted(configs) else "true") == "true":
+    if value_in(configs, "plain.enabled") != "false":
         ensure_readable(name, table)
     before = topics.get(name)
     if before is not None and has_messages(before) and table_of(name, before.topic.configs) == table:
