@@ -285,12 +285,14 @@ class LogCopier:
     # -- recovery and checkpoints ----------------------------------------------------------------------------
 
     def open(self, checkpoint: Checkpoint) -> None:
+        """Open the log as far as it was copied up to this checkpoint. Blocks. Raises DamagedLog."""
         base = checkpoint.log_segment_base
         end = LogEnd(base, checkpoint.log_byte) if base is not None else None
         self.log.open(end, checkpoint.start_offset, checkpoint.next_offset, checkpoint.epochs)
         self._checkpointed = self.log.first_base
 
     def recover(self, effect: Effect, recovered: Recovered) -> None:
+        """Carry out an effect at once, before the partition serves. Blocks. Raises StorageFailure."""
         match effect:
             case MoveStart() if self._jobs:
                 self._jobs.append(lambda: self._move_start(effect))
@@ -316,7 +318,10 @@ class LogCopier:
         self.spans.note(effect)
         return copy_transaction(self._journal, effect, [], read_from_disk, self._place)
 
-    def recovered(self, newest_epoch: int) -> None:
+    def drop_rest(self, newest_epoch: int) -> None:
+        """The journal has no more effects, and ends under this leader epoch: drop what the log's files hold
+        after them. Blocks. Raises DamagedJournal if the journal must have had more.
+        """
         # The journal has neither the batch after the log's end nor its epoch. But epochs don't fall.
         leader_epochs = range(newest_epoch, self._journal.leader_epoch + 1)
         if self._jobs:

@@ -7,15 +7,12 @@ from typing import Protocol
 
 from faircopy.copier.checkpoint import Checkpoint
 from faircopy.copier.fold import Effect
-from faircopy.journal.reading import Recovered
 from faircopy.storage.state_store import Change
 from faircopy.storage.system import Buffer
 
 
 class Sink(Protocol):
-    """Carries out effects, in order. Methods that block are called on any thread, before the partition
-    serves; all others on the event loop.
-    """
+    """Carries out effects, in order. All methods are called on the event loop."""
 
     @property
     def waits_for_space(self) -> bool:
@@ -26,17 +23,6 @@ class Sink(Protocol):
 
     def push_barrier(self, reached: Callable[[], None]) -> None:
         """Call `reached` when all effects pushed before are carried out, and none pushed after."""
-
-    def open(self, checkpoint: Checkpoint) -> None:
-        """Open what was carried out up to this checkpoint. Blocks. Raises DamagedLog."""
-
-    def recover(self, effect: Effect, recovered: Recovered) -> None:
-        """Carry out an effect at once, before the broker serves. Blocks."""
-
-    def recovered(self, newest_epoch: int) -> None:
-        """The journal has no more effects, and ends under this leader epoch. Raise DamagedJournal if it must
-        have had more; otherwise drop what follows them. Blocks.
-        """
 
     def snapshot(self) -> tuple[list[Change], Checkpoint]:
         """At a barrier: the changes that store what was carried out, and a checkpoint with the log's fields

@@ -32,7 +32,6 @@ from faircopy.groups.offsets import CommittedOffset, OffsetChanges
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
-from faircopy.journal.reading import Recovered
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.storage.state_store import Change, Delete, Put, StateStore, key_of_name
 from faircopy.storage.system import Buffer
@@ -212,16 +211,6 @@ class GroupOffsets:
     def push_barrier(self, reached: Callable[[], None]) -> None:
         reached()
 
-    def open(self, checkpoint: Checkpoint) -> None:
-        """Read the table, which is stored together with the checkpoint. Blocks."""
-        self.load()
-
-    def recover(self, effect: Effect, recovered: Recovered) -> None:
-        self.push(effect, recovered.payload)
-
-    def recovered(self, newest_epoch: int) -> None:
-        """Do nothing: the table can't hold more than the journal gave it."""
-
     def recover_open(self, transaction: TransactionId, head: int) -> None:
         """Note the drafts of a transaction that is still open after recovery. Raises DamagedJournal."""
         for draft in ReverseWalk(self._journal, transaction, read_from_disk).collect(
@@ -234,7 +223,7 @@ class GroupOffsets:
                 raise self._journal.misfit(draft.entry.position, error) from error
 
     def load(self) -> None:
-        """Read the table as the last checkpoint stored it. Blocks."""
+        """Read the table, which is stored together with the checkpoint. Blocks."""
         for _, value in self._store.scan("group_offsets", self._identity):
             group, topic_id, partition, *committed = json.loads(value)
             place = TopicIdPartition.read(topic_id, partition)

@@ -24,7 +24,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
 from faircopy.loop.waiting import tell
 from faircopy.partition.name import PartitionName
-from faircopy.partition.opening import recover
+from faircopy.partition.opening import accept, ensure_whole
 from faircopy.partition.participant import Done
 from faircopy.partition.partition import Appended, Partition
 from faircopy.storage.clock import Clock
@@ -58,8 +58,20 @@ class OffsetsPartition(Partition):
         self.table = table
 
     def open(self) -> None:
-        """Read the table, and fold the journal. Blocks. Raises DamagedJournal, StorageFailure."""
-        recover(self)
+        """Open it, in the steps of `partition.opening`. Blocks. Raises DamagedJournal, StorageFailure."""
+        checkpoint = self.load()
+        self.table.load()
+        opening = self.journal.open(checkpoint.position)
+        for recovered in opening.entries():
+            try:
+                effect = self.fold_found(recovered)
+                if effect is not None:
+                    self.table.push(effect, recovered.payload)
+            except Exception as error:
+                opening.refuse(recovered.entry, error)
+        opening.judge_end()
+        ensure_whole(self)
+        accept(self, opening)
         for txid, transaction in self.state.undecided.items():
             if transaction.drafts:
                 self.table.recover_open(txid, transaction.head)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from faircopy.cluster.dynamic_settings import Decide
@@ -146,19 +145,17 @@ class Catalog:
         self.on_change(hosted, True)
 
     async def _open_many(self, places: Iterable[tuple[HostedTopic, int]]) -> list[HostedPartition]:
-        return await open_many([partial(self._open, *place) for place in places], self._disk)
+        return await open_many([self._unopened(*place) for place in places], self._resources)
 
-    def _open(self, hosted: HostedTopic, number: int) -> HostedPartition:
-        """Open one partition. Blocks, on any thread. The caller reports its failure. Raises Shortage."""
+    def _unopened(self, hosted: HostedTopic, number: int) -> Unopened:
         partition_id = hosted.topic.partition_id(number)
-        unopened = Unopened(
+        return Unopened(
             PartitionName(hosted.topic.name, number),
             partition_id,
             *self._paths(hosted.topic, number),
             int(hosted.config("segment.bytes")),
             self._leader_epoch_of(partition_id),
         )
-        return open_partition(unopened, self._resources)
 
     def stop(self, partition: HostedPartition, error: FaircopyError) -> None:
         """Stop a damaged partition, and log why (I9)."""
@@ -235,7 +232,7 @@ class Catalog:
         for path in self._paths(hosted.topic, 0):
             make_directory(path.parent)
         for number in range(first, end):
-            made.append(self._open(hosted, number))
+            made.append(open_partition(self._unopened(hosted, number), self._resources))
 
     async def _unmake(self, hosted: HostedTopic, made: list[HostedPartition], first: int) -> None:
         """Remove partitions that nobody has seen. What can't be removed now is removed at the next start."""

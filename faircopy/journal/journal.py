@@ -1,7 +1,7 @@
 """One journal: an append-only stream of entries in segment files.
 
 `append` gives an entry its position and returns at once; `group_commit` writes and syncs it, and calls the
-waiters back. `recovery` reads a journal back at a start, and `reverse_list` reads one transaction's drafts
+waiters back. `opening` reads a journal back at a start, and `reverse_list` reads one transaction's drafts
 for a copy.
 """
 
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from faircopy.errors import invariant
-from faircopy.journal import recovery
 from faircopy.journal.entry import (
     HEADER_BYTES,
     MAX_LENGTH,
@@ -26,6 +25,7 @@ from faircopy.journal.entry import (
 from faircopy.journal.entry_format import encode_header
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.group_commit import Callback, GroupCommit
+from faircopy.journal.opening import Opening, ensure_reaches, misfit
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.recent import Draft
 from faircopy.journal.segment import Segment
@@ -79,32 +79,31 @@ class Journal:
 
     # -- opening ---------------------------------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Find the segments of an existing journal. Blocks. Raises DamagedJournal, StorageFailure."""
-        self.segments.open(self._identity)
+    def open(self, start: int) -> Opening:
+        """Find the segments of a journal that may exist, to be read from `start` on, the checkpoint's
+        position: everything before it is known to be durable. `accept` ends the opening. Blocks.
 
-    def recover(
-        self, start: int, fold: recovery.Fold, ensure_whole: Callable[[], None] = lambda: None
-    ) -> None:
-        """Feed the sound entries from `start` on to `fold`, cut a torn tail, and be ready to append. Blocks.
-
-        See `recovery.recover`. Raises DamagedJournal, StorageFailure.
+        Raises DamagedJournal, StorageFailure.
         """
-        tail = recovery.recover(
-            self.segments,
-            start,
-            fold,
-            ensure_whole,
-            is_unclean=self._options.is_unclean,
-            lost_power=self._options.lost_power,
-            passed_over=self._options.passed_over,
-        )
-        self.was_torn = tail.was_torn
-        self.watermarks.start_at(tail.end)
+        self.segments.open(self._identity)
+        ensure_reaches(self.segments, start)
+        if self._options.is_unclean:
+            self.segments.renew(start)
+        lost_power, passed_over = self._options.lost_power, self._options.passed_over
+        return Opening(self.segments, start, lost_power=lost_power, passed_over=passed_over)
+
+    def accept(self, opening: Opening) -> None:
+        """Take what was read for the whole journal: cut what follows, and be ready to append. Blocks.
+
+        Raises StorageFailure.
+        """
+        opening.cut()
+        self.was_torn = opening.is_torn
+        self.watermarks.start_at(opening.end)
 
     def misfit(self, position: int, error: Exception) -> DamagedJournal:
         """The error for a sound entry that makes no sense here."""
-        return recovery.misfit(self.segments, position, error)
+        return misfit(self.segments, position, error)
 
     def shrink(self) -> None:
         """Give back the space that is reserved for more entries, since there will be none. Blocks."""

@@ -2,14 +2,19 @@
 
 The order of the steps matters: each trusts only what an earlier one has established.
 
-1. The checkpoint gives the state as last stored (I6), and says where the log ended then.
-2. The log is opened at that end. The fold writes again what its files hold after it, or step 5 drops it.
-3. The journal finds its segments. Its entries after the checkpoint are read, checked and fsynced.
-4. The fold applies each entry to the state, and the entry's effect goes into the log at once.
-5. The cut comes last. Once everything is folded, and nothing durable is missing, the log drops what the
-   journal does not have. Then the journal cuts its torn tail.
+1. The checkpoint gives the state as last stored (I6), and says where the log ended then. The log is opened at
+   that end: what its files hold after it is written again in step 3, or dropped in step 5.
+2. The journal finds its segments.
+3. Its entries after the checkpoint are read, checked and fsynced. Each is folded into the state, and its
+   effect goes into the log at once.
+4. The end is judged. It must be that of the journal, or a torn tail, and nothing durable may be missing.
+5. What was read is accepted: the log drops what the journal does not have, and then the journal cuts its torn
+   tail.
 
 So if a partition turns out to be damaged, all its files are still as they were found, ready for repair.
+
+Partitions of group offsets and metadata journals are opened in the same steps (`groups/offsets_journals.py`,
+`transactions/metadata_journal.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from faircopy.errors import FaircopyError
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.journal.journal import Journal
+from faircopy.journal.opening import Opening
 from faircopy.journal.options import JournalOptions
 from faircopy.journal.reverse_list import ReverseWalk, read_from_disk
 from faircopy.partition.hosted import HostedPartition
@@ -97,25 +103,37 @@ def assemble(unopened: Unopened, resources: PartitionResources) -> HostedPartiti
     return partition
 
 
-def recover(partition: Partition) -> None:
-    """Recover a partition in the order above. Its sink may be a table instead of a log.
+def recover(partition: HostedPartition) -> None:
+    """Recover a partition in the order above. Blocks. Raises DamagedJournal, DamagedLog, StorageFailure."""
+    copier = partition.copier
+    checkpoint = partition.load()
+    copier.open(checkpoint)
+    opening = partition.journal.open(checkpoint.position)
+    for recovered in opening.entries():
+        try:
+            effect = partition.fold_found(recovered)
+            if effect is not None:
+                copier.recover(effect, recovered)
+        except Exception as error:
+            opening.refuse(recovered.entry, error)
+    opening.judge_end()
+    ensure_whole(partition)
+    copier.drop_rest(partition.state.epochs.newest)
+    accept(partition, opening)
 
-    Blocks. Raises DamagedJournal, DamagedLog, StorageFailure.
-    """
-    partition.sink.open(partition.load())
-    journal = partition.journal
-    journal.open()
-    journal.recover(partition.state.position, partition.recover_entry, lambda: finish_fold(partition))
-    partition.state.position = journal.watermarks.appended  # beyond an entry that was passed over
 
-
-def finish_fold(partition: Partition) -> None:
-    """When everything is folded and nothing is cut yet: raise DamagedJournal if something durable is missing,
-    else let the sink drop what the journal does not have.
+def ensure_whole(partition: Partition) -> None:
+    """When everything is folded and nothing is cut yet: raise DamagedJournal if something durable is
+    missing.
     """
     ensure_drafts(partition)
     ensure_leads(partition)
-    partition.sink.recovered(partition.state.epochs.newest)
+
+
+def accept(partition: Partition, opening: Opening) -> None:
+    """The journal is what was read of it, and the state is that of its end. Blocks. Raises StorageFailure."""
+    partition.journal.accept(opening)
+    partition.state.position = opening.end  # beyond an entry that was passed over
 
 
 def ensure_drafts(partition: Partition) -> None:

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from faircopy.partition.hosted import HostedPartition
+from faircopy.partition.opening import PartitionResources, Unopened, open_partition
 from faircopy.partition.participant import NotLed
-from faircopy.storage.disk_pool import DiskPool
 
 OPENERS = 3
 """Threads that open partitions. More would only wait for one another, since most of the work is Python."""
 OPENED_AT_ONCE = 8  # by one thread, before it reports to the loop
 
-Opening = Callable[[], HostedPartition]
-"""Opens one partition. Blocks, on any thread."""
 
-
-async def open_many(openings: Sequence[Opening], disk: DiskPool) -> list[HostedPartition]:
-    """The opened partitions, in the order of `openings`. Raises Shortage if one can't be opened now. Then
+async def open_many(unopened: Sequence[Unopened], resources: PartitionResources) -> list[HostedPartition]:
+    """The opened partitions, in the order of `unopened`. Raises Shortage if one can't be opened now. Then
     none is left: what a full disk has kept them from copying must not be copied once they are opened again.
     """
-    parts = [openings[at : at + OPENED_AT_ONCE] for at in range(0, len(openings), OPENED_AT_ONCE)]
+    parts = [unopened[at : at + OPENED_AT_ONCE] for at in range(0, len(unopened), OPENED_AT_ONCE)]
     opened: list[list[HostedPartition]] = [[] for _ in parts]
     waiting = zip(parts, opened, strict=True)
     outcomes = await asyncio.gather(
-        *(open_parts(waiting, disk) for _ in range(OPENERS)), return_exceptions=True
+        *(open_parts(waiting, resources) for _ in range(OPENERS)), return_exceptions=True
     )
     partitions = [partition for part in opened for partition in part]
     for outcome in outcomes:
@@ -37,21 +34,23 @@ async def open_many(openings: Sequence[Opening], disk: DiskPool) -> list[HostedP
 
 
 async def open_parts(
-    waiting: Iterator[tuple[Sequence[Opening], list[HostedPartition]]], disk: DiskPool
+    waiting: Iterator[tuple[Sequence[Unopened], list[HostedPartition]]], resources: PartitionResources
 ) -> None:
     """Open those that no other task has taken from the iterator, until one can't be opened."""
-    for openings, opened in waiting:
+    for unopened, opened in waiting:
         try:
-            await disk.run(open_in_turn, openings, opened)
+            await resources.disk.run(open_in_turn, unopened, resources, opened)
         except BaseException:
             deque(waiting, maxlen=0)  # nobody goes on
             raise
 
 
-def open_in_turn(openings: Sequence[Opening], opened: list[HostedPartition]) -> None:
+def open_in_turn(
+    unopened: Iterable[Unopened], resources: PartitionResources, opened: list[HostedPartition]
+) -> None:
     """Open them one after another. Blocks."""
-    for open_one in openings:
-        opened.append(open_one())
+    for each in unopened:
+        opened.append(open_partition(each, resources))
 
 
 async def give_up(partitions: Iterable[HostedPartition]) -> None:

@@ -107,14 +107,14 @@ class Partition:
             self.state = state
         return checkpoint
 
-    def recover_entry(self, recovered: Recovered) -> None:
-        """Fold an entry found after the checkpoint, and carry out its effect at once. Blocks."""
+    def fold_found(self, recovered: Recovered) -> Effect | None:
+        """Fold an entry found after the checkpoint; return its effect, which whoever opens the partition
+        carries out at once. Raises DoesNotFold.
+        """
         try:
-            effect = self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
+            return self.state.fold(recovered.entry, recovered.payload, has_batches=self._has_batches)
         except InvariantViolation as error:
             raise DoesNotFold(str(error)) from error
-        if effect is not None:
-            self.sink.recover(effect, recovered)
 
     # -- stopping --------------------------------------------------------------------------------------------
 

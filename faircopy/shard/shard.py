@@ -159,7 +159,7 @@ class Shard:
     async def open(self) -> None:
         """Recover its own journals; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
         disk, settings = self._resources.disk, self._resources.settings
-        await asyncio.gather(*(disk.run(journal.recover) for journal in self.journals.values()))
+        await asyncio.gather(*(disk.run(journal.open) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))
         for partition in self.offsets.partitions:
             partition.acks_drafts_durably = settings.acks_drafts_durably(settings.transactional_ack)

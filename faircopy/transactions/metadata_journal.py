@@ -1,4 +1,4 @@
-"""One metadata journal J-k with its table: append and fold, checkpoint and recover.
+"""One metadata journal J-k with its table: append and fold, checkpoint and open.
 
 checkpoints        "J" k                                         -> JSON {"position"}
 transactional_ids  "J" k, transactional id in UTF-8, or its hash -> JSON of the producer, with transactions;
@@ -67,10 +67,24 @@ class MetadataJournal:
         else:
             await self.journal.written()
 
-    # -- recovery --------------------------------------------------------------------------------------------
+    # -- opening --------------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
-        """Read the checkpoint, and fold the entries after it. Blocks. Raises DamagedJournal."""
+    def open(self) -> None:
+        """Open it, in the steps of `partition.opening`. Blocks. Raises DamagedJournal, StorageFailure."""
+        self._load()
+        opening = self.journal.open(self._checkpoint_position)
+        for recovered in opening.entries():
+            try:
+                self._fold(recovered)
+            except Exception as error:
+                opening.refuse(recovered.entry, error)
+        opening.judge_end()
+        self.journal.accept(opening)
+        # What is read is durable.
+        self.table.producers.sleep(undurable=(), flags=UNTOUCHED)
+
+    def _load(self) -> None:
+        """Restore the table of the last checkpoint."""
         value = self._store.get("checkpoints", self.identity)
         if value is not None:
             self._checkpoint_position = json.loads(value)["position"]
@@ -78,10 +92,6 @@ class MetadataJournal:
                 group = decode_group(json.loads(stored))
                 self.table.groups[group.name] = group
             self._restore_all()
-        self.journal.open()
-        self.journal.recover(self._checkpoint_position, self._fold)
-        # What is read is durable.
-        self.table.producers.sleep(undurable=(), flags=UNTOUCHED)
 
     def _restore_all(self) -> None:
         """Restore the producers. Of a hundred thousand, all but a few are idle."""

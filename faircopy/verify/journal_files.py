@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from faircopy.errors import FaircopyError
+from faircopy.journal.entry import Entry
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.reading import Recovered, read_entries
 from faircopy.journal.segment import HEADER, HEADER_BYTES, SUFFIX, Segment
@@ -73,11 +74,8 @@ class JournalFiles:
 
     # -- the methods of a Journal ----------------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Do nothing: the files are open."""
-
-    def recover(self, start: int, fold: Callable[[Recovered], None]) -> None:
-        """Feed the entries from `start` on to `fold`. Raises DamagedJournal."""
+    def open(self, start: int) -> FilesOpening:
+        """Read it from `start` on. Raises DamagedJournal."""
         if not self.segments and start:
             raise DamagedJournal(
                 f"no segment is there, and the journal was checkpointed at {start}", self.directory
@@ -87,20 +85,10 @@ class JournalFiles:
                 f"the journal begins at {self.start_position}, after its checkpoint at {start}",
                 self.directory,
             )
-        if not self.segments:
-            return
-        for recovered in self.entries(start):
-            self.fold_one(fold, recovered)
-        ensure_torn(self.segments, self.end, known_durable=start)
+        return FilesOpening(self, start)
 
-    def fold_one(self, fold: Callable[[Recovered], None], recovered: Recovered) -> None:
-        """Fold one entry. Raises DamagedJournal if the fold does not accept it."""
-        try:
-            fold(recovered)
-        except FaircopyError:
-            raise
-        except Exception as error:
-            raise self.misfit(recovered.entry.position, error) from error
+    def accept(self, opening: FilesOpening) -> None:
+        """Do nothing: the files stay as they are."""
 
     def misfit(self, position: int, error: Exception) -> DamagedJournal:
         """The error for a sound entry that makes no sense here."""
@@ -110,6 +98,29 @@ class JournalFiles:
         """The error for a place in the journal."""
         segment = self.segments.holding(position)
         return DamagedJournal(f"{what} (journal position {position})", segment.path, segment.at(position))
+
+
+class FilesOpening:
+    """Stands in for an `Opening` of a journal that is only read."""
+
+    def __init__(self, files: JournalFiles, start: int) -> None:
+        self._files = files
+        self._start = start
+
+    def entries(self) -> Iterator[Recovered]:
+        """The sound entries."""
+        return self._files.entries(self._start)
+
+    def refuse(self, entry: Entry, error: Exception) -> None:
+        """Raise DamagedJournal, since an entry did not fold; or the error itself, if it is one of ours."""
+        if isinstance(error, FaircopyError):
+            raise error
+        raise self._files.misfit(entry.position, error) from error
+
+    def judge_end(self) -> None:
+        """Raise DamagedJournal unless what follows the entries is nothing, or a torn tail."""
+        if self._files.segments:
+            ensure_torn(self._files.segments, self._files.end, known_durable=self._start)
 
 
 def open_journal(

@@ -119,24 +119,23 @@ class PartitionCheck:
             self._findings.append(finding_of(error, files.directory))
 
     def _fold(self, files: JournalFiles, recovered: Recovered, checkpoint: int) -> Iterator[Expected]:
-        effects: list[Effect | None] = []
-
-        def fold(found: Recovered) -> None:
-            try:
-                effects.append(self._state.fold(found.entry, found.payload))
-            except InvariantViolation:
-                if found.entry.end > checkpoint:
-                    raise
-                effects.append(None)  # a broker has passed over it (`faircopy start --repair`)
-                self._state.position = found.entry.end
-
-        files.fold_one(fold, recovered)
-        match effects[0]:
+        match self._effect_of(files, recovered, checkpoint):
             case CopyBatch() as effect:
                 yield Expected(effect.base_offset, recovered.entry.leader_epoch, recovered.payload)
             case CopyTransaction() as effect:
                 self._spans.folded(effect)
                 yield from self._drafts(files, effect)
+
+    def _effect_of(self, files: JournalFiles, recovered: Recovered, checkpoint: int) -> Effect | None:
+        """Fold an entry. Raises DamagedJournal if it can't follow those before it."""
+        entry = recovered.entry
+        try:
+            return self._state.fold(entry, recovered.payload)
+        except Exception as error:
+            if isinstance(error, InvariantViolation) and entry.end <= checkpoint:
+                self._state.position = entry.end  # a broker has passed over it (`faircopy start --repair`)
+                return None
+            raise files.misfit(entry.position, error) from error
 
     def _drafts(self, files: JournalFiles, effect: CopyTransaction) -> Iterator[Expected]:
         walk = ReverseWalk(files, effect.transaction, read_from_disk)

@@ -32,7 +32,7 @@ def check_metadata_journal(
         position = int(json.loads(value)["position"]) if value is not None else 0
         # It only reads, so the parts that write a Journal are not needed.
         journal = MetadataJournal(number, cast(Journal, files), store, cast(DiskPool, None))
-        yield from check_folded(files, position, position, journal.recover)
+        yield from check_folded(files, position, position, journal.open)
     files.finish()
 
 
@@ -78,7 +78,13 @@ class OffsetsCheck:
 
     def _recover(self) -> None:
         self._table.load()
-        self._files.recover(self._state.position, self._fold)
+        opening = self._files.open(self._state.position)
+        for recovered in opening.entries():
+            try:
+                self._fold(recovered)
+            except Exception as error:
+                opening.refuse(recovered.entry, error)
+        opening.judge_end()
         for transaction_id, transaction in self._state.undecided.items():
             if transaction.drafts:
                 self._table.recover_open(transaction_id, transaction.head)
@@ -86,4 +92,4 @@ class OffsetsCheck:
     def _fold(self, recovered: Recovered) -> None:
         effect = self._state.fold(recovered.entry, recovered.payload, has_batches=False)
         if effect is not None:
-            self._table.recover(effect, recovered)
+            self._table.push(effect, recovered.payload)

@@ -16,9 +16,9 @@ from faircopy.copier.fold import (
 from faircopy.copier.log_copier import LogCopier
 from faircopy.datalog.log import DataLog
 from faircopy.journal.entry import Kind
+from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import recover
-from faircopy.partition.partition import Partition
 from faircopy.storage.system import mount
 from faircopy.wire.records import NewRecord, build_batch
 from tests.fuzz.choices import Choices
@@ -79,13 +79,14 @@ def feed_entries(data: bytes) -> bool:
         store, journal = new_store(), new_journal(IDENTITY)
         log = DataLog(LOG, IDENTITY, store, SEGMENT_BYTES)
         copier = LogCopier(journal, log, store, cast(Any, None), cast(Any, StillLoop()), lambda error: None)
-        partition = Partition(PartitionName("orders", 0), PARTITION, journal, copier, store, cast(Any, None))
+        name = PartitionName("orders", 0)
+        partition = HostedPartition(name, PARTITION, journal, copier, store, cast(Any, None))
         recover(partition)
         check_partition(partition)
     return not refused
 
 
-def check_partition(partition: Partition) -> None:
+def check_partition(partition: HostedPartition) -> None:
     """Recovery has folded all there is. Not raised as an `AssertionError`, which the folds may."""
     if partition.state.position != partition.journal.watermarks.appended:
         raise RuntimeError(f"the fold ends at {partition.state.position}, and not at the journal's end")

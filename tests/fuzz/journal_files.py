@@ -78,7 +78,7 @@ def check_walk() -> None:
     """A transaction's drafts, as they are read when it is applied."""
     journal = new_journal(IDENTITY)
     with contextlib.suppress(DamagedJournal, StorageFailure):
-        journal.open()
+        journal.segments.open(IDENTITY)
         walk = ReverseWalk(journal, COMMITTED, read_from_disk)
         for keep_bytes in (0, 1 << 20):
             drafts = walk.collect(HEAD, keep_bytes)
@@ -101,8 +101,10 @@ def recovered(start: int) -> list[Written] | None:
     found: list[Written] = []
     journal = new_journal(IDENTITY)
     try:
-        journal.open()
-        journal.recover(start, lambda each: found.append(Written(each.entry, bytes(each.payload))))
+        opening = journal.open(start)
+        found += (Written(each.entry, bytes(each.payload)) for each in opening.entries())
+        opening.judge_end()
+        journal.accept(opening)
     except (DamagedJournal, StorageFailure):
         return None
     assert journal.watermarks.appended == (found[-1].entry.end if found else start)

@@ -26,6 +26,7 @@ METADATA_KINDS = [
     Kind.JOIN,
 ]
 IS_JOINT = 2
+IS_DURABLE = 4
 
 
 def metadata_payload(choices: Choices, _kind: int) -> bytes:
@@ -43,6 +44,8 @@ def metadata_payload(choices: Choices, _kind: int) -> bytes:
         "told": choices.one_of(NUMBERS),
         "untold": choices.one_of(NUMBERS),
         "fence": choices.one_of(NUMBERS),
+        "durable": bool(shape & IS_DURABLE),
+        "all": bool(shape & IS_DURABLE),
         "partitions": [place[:width] for place in places],
     }
     if shape & IS_JOINT:
@@ -58,6 +61,7 @@ def joint_fields(choices: Choices, places: list[list[object]]) -> dict[str, obje
         "run": choices.one_of(NAMES),
         "key": choices.one_of(NUMBERS),
         "member": choices.one_of(NAMES),
+        "members": [1, 2],
         "joined": [[list(each), places] for each in others],
     }
 
@@ -67,5 +71,5 @@ def feed_metadata(data: bytes) -> bool:
     identity = journal_identity(0)
     written = odd_entries(Choices(data), METADATA_KINDS, metadata_payload)
     with mount(MemoryDisk(segment_files(written, identity))), refusals() as refused:
-        MetadataJournal(0, new_journal(identity), new_store(), cast(Any, None)).recover()
+        MetadataJournal(0, new_journal(identity), new_store(), cast(Any, None)).open()
     return not refused

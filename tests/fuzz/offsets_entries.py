@@ -7,15 +7,13 @@ from typing import Any, cast
 
 from faircopy.groups.group_metadata import GroupMetadata, MemberMetadata, encode_group
 from faircopy.groups.group_offsets import GroupOffsets
-from faircopy.groups.offsets_journals import OFFSETS_TOPIC
+from faircopy.groups.offsets_journals import OffsetsPartition
 from faircopy.journal.entry import Kind
-from faircopy.partition.name import PartitionName
-from faircopy.partition.opening import recover
-from faircopy.partition.partition import Partition
+from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.system import mount
 from tests.fuzz.choices import Choices
 from tests.fuzz.journal_entries import DATA_KINDS, data_payload
-from tests.fuzz.journals import IDENTITY, PARTITION, new_journal, new_store, segment_files
+from tests.fuzz.journals import new_journal, new_store, segment_files
 from tests.fuzz.memory import MemoryDisk
 from tests.fuzz.odd_entries import NAMES, NUMBERS, TOPIC_IDS, odd_entries, refusals
 
@@ -43,13 +41,9 @@ def group_payload(choices: Choices) -> bytes:
 def feed_offsets(data: bytes) -> bool:
     """A journal of group offsets, recovered with its table."""
     written = odd_entries(Choices(data), DATA_KINDS, offsets_payload)
-    with mount(MemoryDisk(segment_files(written, IDENTITY))), refusals() as refused:
-        store, journal = new_store(), new_journal(IDENTITY)
-        table = GroupOffsets(IDENTITY, journal, store)
-        name = PartitionName(OFFSETS_TOPIC, 0)
-        partition = Partition(name, PARTITION, journal, table, store, cast(Any, None), has_batches=False)
-        recover(partition)
-        for transaction_id, transaction in partition.state.undecided.items():
-            if transaction.drafts:
-                table.recover_open(transaction_id, transaction.head)
+    identity = TopicIdPartition(OFFSETS_TOPIC_ID, 0).identity
+    with mount(MemoryDisk(segment_files(written, identity))), refusals() as refused:
+        store, journal = new_store(), new_journal(identity)
+        table = GroupOffsets(identity, journal, store)
+        OffsetsPartition(0, journal, table, store, cast(Any, None)).open()
     return not refused

@@ -166,7 +166,7 @@ def read_transactional_ids(contents: Contents, choices: Choices) -> None:
     put(contents, "transactional_ids", choices, identity)
     journal = MetadataJournal(0, new_journal(identity), new_store(contents), cast(Any, None))
     with mount(MemoryDisk({LOG: b""})):
-        journal.recover()
+        journal.open()
 
 
 def read_cluster(contents: Contents, choices: Choices) -> None:

@@ -32,7 +32,7 @@ REFUSED = {
     "journal-files": {"copy", "flip", "overwrite"},
     "log-files": {"a-file-is-missing", *EDITS} - {"none"},
     "state-file": {"newest-head", "older-head", *EDITS} - {"none"},
-    "format-file": {"odd"},
+    "format-file": {"before", "odd"},
     "table-state": {"odd"},
     "footers": {"odd-held"},
     "delta-log-directory": {"checkpoint-is-missing", "a-gap"},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from faircopy.copier.log_copier import LogCopier
-from faircopy.journal import group_commit, recovery, segment
+from faircopy.journal import group_commit, opening, segment
 from faircopy.journal.journal import Journal
 from faircopy.storage.file import File
 from tests.mutants.registry import mutant, replaced
@@ -30,7 +30,7 @@ def release_before_durable() -> Iterator[Any]:
 @mutant
 def recover_what_may_be_lost() -> Iterator[Any]:
     """I2: a start copies what it finds in the page cache before that is fsynced."""
-    with replaced(recovery, "sync_what_was_found", lambda segments: None):
+    with replaced(opening, "sync_what_was_found", lambda segments: None):
         yield
 
 

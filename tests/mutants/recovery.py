@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from faircopy.datalog.segment import LogSegment
-from faircopy.journal import entry_format, recovery
+from faircopy.journal import entry_format, opening
 from faircopy.journal.segments import Segments
 from tests.mutants.registry import mutant, replaced
 
@@ -14,7 +14,7 @@ from tests.mutants.registry import mutant, replaced
 @mutant
 def cut_damage_like_a_torn_tail() -> Iterator[Any]:
     """I9: whatever is not sound is cut."""
-    with replaced(recovery, "ensure_torn", lambda *arguments, **named: None):
+    with replaced(opening, "ensure_torn", lambda *arguments, **named: None):
         yield
 
 

@@ -77,7 +77,7 @@ class MetadataJournalScript:
             case Kind.FORGET:
                 return decisions.forget(table.producers[words[0]])
             case Kind.UNCLEAN:
-                return NewEntry(kind, NO_TRANSACTION, {})
+                return NewEntry(kind, NO_TRANSACTION, {"all": True})
             case Kind.BEGIN:
                 begin = {"id": words[1], "timeout_ms": TIMEOUT_MS, "at_ms": 0}
                 return NewEntry(kind, transaction_of(words[0]), begin)

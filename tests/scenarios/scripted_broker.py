@@ -57,16 +57,12 @@ class ScriptedLog:
         self._end = 0
 
     def push(self, effect: Effect, _payload: Buffer | None) -> None:
-        """Make it visible."""
+        """Make it visible, if it is not yet."""
         match effect:
             case CopyBatch():
                 self._show("plain", effect.base_offset, effect.entry.records)
             case CopyTransaction():
                 self._show(self._labels.of(effect.transaction), effect.base_offset, effect.records)
-
-    def recover(self, effect: Effect, _recovered: Recovered) -> None:
-        """Make it visible, if it is not yet."""
-        self.push(effect, None)
 
     def _show(self, what: str, base_offset: int, records: int) -> None:
         if base_offset >= self._end:
@@ -120,7 +116,9 @@ class ScriptedBroker:
             cast(Any, None), cast(Any, None),
         )  # fmt: skip
         for entry, payload in journal.entries:
-            partition.recover_entry(Recovered(entry, memoryview(payload)))
+            effect = partition.fold_found(Recovered(entry, memoryview(payload)))
+            if effect is not None:
+                log.push(effect, None)
         partition.count_drafts()
 
     async def _next_producer_id(self) -> int:

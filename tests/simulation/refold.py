@@ -67,7 +67,7 @@ def files_of(journal: Journal, identity: bytes) -> JournalFiles:
 def table_of(broker: Broker, home: MetadataJournal) -> Any:
     files = files_of(home.journal, home.identity)
     anew = MetadataJournal(home.number, cast(Journal, files), broker.store, cast(DiskPool, None))
-    anew.recover()
+    anew.open()
     return anew.table
 
 
@@ -123,7 +123,7 @@ def compare_offsets(broker: Broker, partition: OffsetsPartition) -> Iterator[str
     for recovered in files.entries(state.position) if files.segments else ():
         effect = state.fold(recovered.entry, recovered.payload, has_batches=False)
         if effect is not None:
-            anew.recover(effect, recovered)
+            anew.push(effect, recovered.payload)
     for transaction_id, transaction in state.undecided.items():
         if transaction.drafts:
             anew.recover_open(transaction_id, transaction.head)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from faircopy.storage.data_directory import FORMAT, DirectoryFormat
+from faircopy.storage.data_directory import FORMAT, OLDEST_FORMAT, DirectoryFormat
 from tests.fuzz import logs
 from tests.fuzz.journal_files import SOUND as SOUND_ENTRIES
 from tests.fuzz.seeds.seed import Seeds
@@ -43,5 +43,5 @@ def state_file() -> Seeds:
 
 def format_file() -> Seeds:
     yield "sound", b"\0" + DirectoryFormat(FORMAT, "abc").encode()
-    yield "before", b"\0" + DirectoryFormat(FORMAT - 1, "abc").encode()
+    yield "before", b"\0" + DirectoryFormat(OLDEST_FORMAT - 1, "abc").encode()
     yield "odd", b"\1\3\1\0\4"

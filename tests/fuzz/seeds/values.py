@@ -28,7 +28,9 @@ def state_values() -> Seeds:
     producer = encode_seen(ProducerState(0, (SeenBatch(0, 1, 0),), 0))
     branch = encode_branch(Branch(Standing.OPEN, head=0, first=0, drafts=1, records=1, size=100))
     txid = struct.pack(">qhq", *transaction_id)
-    topic = json.dumps({"id": topic_id.hex(), "partitions": 1, "configs": {}}).encode()
+    topic = json.dumps(
+        {"id": topic_id.hex(), "partitions": 1, "configs": {}, "first_producer_id": 7}
+    ).encode()
     open_producer = Producer("orders", 1, 0, 60_000)
     open_producer.current = Transaction(transaction_id, "orders", 60_000, 1)
     open_producer.current.epochs = {TopicIdPartition(topic_id, 0): 1}
@@ -38,7 +40,8 @@ def state_values() -> Seeds:
     yield "partition", b"\0" + sized(state.SOUND_CHECKPOINT) + producers + branches
     places = b"\x08" + bytes(8) + sized(place)
     yield "indexes", b"\1" + places + number * 3
-    yield "spans", b"\2\x08" + number + sized(number + txid)
+    span = struct.pack(">QQqqhq", 1, 1, 5, *transaction_id)
+    yield "spans", b"\2\x08" + number + sized(b"") + struct.pack(">H", 1) + span
     yield "group-offsets", b"\3\1g" + sized(committed) + b"\1g" + sized(MEMBERS)
     whole = json.dumps(encode_producer(open_producer)).encode()
     yield "transactional-ids", b"\4" + sized(b"") + b"\1o" + sized(whole)

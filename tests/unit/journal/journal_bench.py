@@ -56,22 +56,28 @@ class Bench:
         )
         return Journal(self.path, IDENTITY, self.disk, self.loop, options)
 
-    def opened(self, passed_over: list[DamagedJournal] | None = None) -> Journal:
-        """A journal whose segments were found, and not yet read."""
-        journal = self.journal(passed_over)
-        journal.open()
-        return journal
-
     def recovered(self, start: int = 0) -> tuple[Journal, list[tuple[int, bytes]]]:
         """A journal opened from disk, and the (position, payload) pairs that it holds from `start` on."""
         found: list[tuple[int, bytes]] = []
-        journal = self.opened()
+        journal = self.journal()
 
         def fold(recovered: Recovered) -> None:
             found.append((recovered.entry.position, bytes(recovered.payload)))
 
-        journal.recover(start, fold)
+        recover(journal, start, fold)
         return journal, found
+
+
+def recover(journal: Journal, start: int, fold: Callable[[Recovered], None]) -> None:
+    """Open a journal, as whoever folds it does."""
+    opening = journal.open(start)
+    for recovered in opening.entries():
+        try:
+            fold(recovered)
+        except Exception as error:
+            opening.refuse(recovered.entry, error)
+    opening.judge_end()
+    journal.accept(opening)
 
 
 def run(

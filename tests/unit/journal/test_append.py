@@ -9,7 +9,7 @@ import pytest
 from faircopy.errors import InvariantViolation
 from faircopy.journal.entry import Entry, Kind
 from faircopy.journal.options import Durability
-from tests.unit.journal.journal_bench import SEGMENT_BYTES, Bench, itself, run
+from tests.unit.journal.journal_bench import SEGMENT_BYTES, Bench, itself, recover, run
 
 
 @pytest.mark.parametrize("durability", Durability)
@@ -34,7 +34,7 @@ def test_entries_bear_the_epoch_of_the_leader_that_wrote_them(tmp_path: Path) ->
         journal.append(Kind.PLAIN, b"second", fold=itself)
         await journal.durable()
         epochs: list[int] = []
-        bench.opened().recover(0, lambda recovered: epochs.append(recovered.entry.leader_epoch))
+        recover(bench.journal(), 0, lambda recovered: epochs.append(recovered.entry.leader_epoch))
         assert epochs == [0, 7]
 
     run(tmp_path, test)

@@ -16,7 +16,7 @@ from faircopy.journal.journal import Journal
 from faircopy.journal.options import Durability, JournalOptions
 from faircopy.journal.reading import Recovered
 from faircopy.storage.failures import StorageFailure
-from tests.unit.journal.journal_bench import SEGMENT_BYTES, Bench, flip, itself, only_segment, run
+from tests.unit.journal.journal_bench import SEGMENT_BYTES, Bench, flip, itself, only_segment, recover, run
 
 
 @settings(max_examples=60, deadline=None)
@@ -70,11 +70,11 @@ def test_an_entry_that_cannot_be_folded_is_damage(tmp_path: Path) -> None:
 
         for odd_error in (KeyError("id"), InvariantViolation("I4"), RecursionError()):
             with pytest.raises(DamagedJournal, match="can't follow those before it") as caught:
-                bench.opened().recover(0, partial(fold, error=odd_error))
+                recover(bench.journal(), 0, partial(fold, error=odd_error))
             assert (caught.value.path, caught.value.byte) == (only_segment(tmp_path), 64 + odd.position)
         for error in (StorageFailure("no"), OSError("no")):
             with pytest.raises(type(error)):
-                bench.opened().recover(0, partial(fold, error=error))
+                recover(bench.journal(), 0, partial(fold, error=error))
 
     run(tmp_path, test)
 
@@ -87,7 +87,7 @@ def test_a_segment_of_another_journal_is_refused(tmp_path: Path) -> None:
         options = JournalOptions(Durability.FSYNC, SEGMENT_BYTES, bench.new_salt, bench.failures.append)
         other = Journal(tmp_path, bytes(20), bench.disk, bench.loop, options)
         with pytest.raises(DamagedJournal, match="belongs to another journal"):
-            other.open()
+            other.open(0)
 
     run(tmp_path, test)
 
@@ -110,10 +110,10 @@ def test_an_entry_that_does_not_fold_is_passed_over_if_somebody_says_so(tmp_path
 
         for error in (KeyError("id"), InvariantViolation("I3")):
             with pytest.raises(DamagedJournal):
-                bench.opened(passed_over=[]).recover(0, partial(fold, error=error))
+                recover(bench.journal(passed_over=[]), 0, partial(fold, error=error))
         found.clear()
         passed_over: list[DamagedJournal] = []
-        bench.opened(passed_over=passed_over).recover(0, partial(fold, error=DoesNotFold("I4")))
+        recover(bench.journal(passed_over=passed_over), 0, partial(fold, error=DoesNotFold("I4")))
         assert found == [b"good", b"better"]
         assert [each.byte for each in passed_over] == [64 + odd.position]
 

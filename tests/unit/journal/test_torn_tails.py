@@ -13,7 +13,7 @@ from faircopy.journal.entry import HEADER_BYTES, NO_TRANSACTION, Entry, Kind, Tr
 from faircopy.journal.entry_format import encode_header
 from faircopy.journal.errors import DamagedJournal
 from faircopy.journal.journal import Journal
-from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, itself, only_segment, run, tear
+from tests.unit.journal.journal_bench import IDENTITY, Bench, flip, itself, only_segment, recover, run, tear
 
 
 @settings(max_examples=60, deadline=None)
@@ -59,13 +59,12 @@ def test_without_a_loss_of_power_no_hole_is_a_torn_tail(tmp_path: Path, lost_pow
         found = Journal(
             bench.path, IDENTITY, bench.disk, bench.loop, journal._options._replace(lost_power=lost_power)
         )
-        found.open()
         if lost_power:
-            found.recover(0, lambda recovered: None)
+            recover(found, 0, lambda recovered: None)
             assert found.watermarks.appended == 0
         else:
             with pytest.raises(DamagedJournal, match="the machine has not lost power since"):
-                found.recover(0, lambda recovered: None)
+                recover(found, 0, lambda recovered: None)
 
     run(tmp_path, test)
 

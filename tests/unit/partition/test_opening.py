@@ -16,6 +16,7 @@ from faircopy.copier.log_copier import LogCopier
 from faircopy.errors import FaircopyError
 from faircopy.journal.entry import TransactionId
 from faircopy.journal.errors import DamagedJournal
+from faircopy.partition import opening_many
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.opening import open_partition
 from faircopy.partition.opening_many import OPENED_AT_ONCE, OPENERS, open_many
@@ -163,8 +164,10 @@ def test_none_of_many_is_left_if_one_can_not_be_opened(full_at: int) -> None:
 
 
 async def opened(openings: Sequence[Callable[[], HostedPartition]]) -> list[HostedPartition]:
+    """What is opened if each partition is opened by a function."""
     disk = DiskPool(asyncio.get_running_loop(), threads=OPENERS)
     try:
-        return await open_many(openings, disk)
+        with mock.patch.object(opening_many, "open_partition", lambda opening, _resources: opening()):
+            return await open_many(cast(Any, openings), cast(Any, mock.Mock(disk=disk)))
     finally:
         disk.close()

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -76,13 +76,16 @@ class StubJournal:
     def reclaim(self, _position: int) -> tuple[()]:
         return ()
 
-    def open(self) -> None:
-        pass
+    def open(self, _position: int) -> SimpleNamespace:
+        return SimpleNamespace(entries=self._entries, judge_end=lambda: None)
 
-    def recover(self, _position: int, fold: Callable[[Any], None]) -> None:
+    def _entries(self) -> Iterator[SimpleNamespace]:
         for entry in self.tail:
             named = SimpleNamespace(kind=entry.kind, transaction=entry.transaction, position=0)
-            fold(SimpleNamespace(entry=named, payload=encode(entry.payload)))
+            yield SimpleNamespace(entry=named, payload=encode(entry.payload))
+
+    def accept(self, _opening: SimpleNamespace) -> None:
+        pass
 
 
 class Bench:
@@ -121,7 +124,7 @@ class Bench:
         """What the next start makes of the last checkpoint and of these entries."""
         bench = Bench(store=self.store)
         bench.journal.tail += tail
-        bench.home.recover()
+        bench.home.open()
         return bench
 
     @property
