@@ -18,7 +18,7 @@ from faircopy.cluster.epochs import raise_incarnation
 from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
 from faircopy.cluster.lmdb_store import LmdbStore
 from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.cluster.shape import shape_of
+from faircopy.cluster.shape import has_shape, shape_of
 from faircopy.cluster.steady_note import steady_note, store_steady_note
 from faircopy.cluster.store import ClusterStore
 from faircopy.cluster.topics import Topics
@@ -140,8 +140,9 @@ class Broker:
         self.store.on_no_space = self.space.release_reserve
         self.cluster: ClusterStore = LmdbStore(self.store)
         self.dynamic_settings.load(self.cluster)
-        shape = await shape_of(self.cluster, self.settings, self._ensure_new)
-        self.dynamic_settings.fix(shape)
+        if not has_shape(self.cluster):
+            self._ensure_new()
+        self.dynamic_settings.fix(await shape_of(self.cluster, self.settings))
         self._last_end = last_end(self.cluster, self.environment.boot_id())
         await self._start_clock()
         self.incarnation = await raise_incarnation(self.cluster)

@@ -6,15 +6,12 @@ cluster store    shape    {setting: number}
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from faircopy.cluster.store import ABSENT, ClusterStore
 from faircopy.errors import FaircopyError
 from faircopy.settings.table import FIELDS, Settings
 
 KEY = "shape"
-OF_BEFORE = {"shards": 1}
-"""The shape of directories that were created before these settings existed."""
 NAMES = ("metadata.journals", "offsets.partitions", "shards")
 
 
@@ -22,19 +19,16 @@ class ChangedShape(FaircopyError):
     """A setting that is fixed for the life of a data directory was changed."""
 
 
-async def shape_of(store: ClusterStore, settings: Settings, ensure_new: Callable[[], None]) -> dict[str, int]:
+async def shape_of(store: ClusterStore, settings: Settings) -> dict[str, int]:
     """The shape of this store's directory. A new directory gets the shape of the settings. A setting with its
-    default value requests nothing. `ensure_new` raises an error if the directory should have had a shape.
-
-    Raises ChangedShape.
+    default value requests nothing. Raises ChangedShape.
     """
     wanted = {name: getattr(settings, FIELDS[name].name) for name in NAMES}
     found = store.get(KEY)
     if found is None:
-        ensure_new()
         await store.transact({KEY: ABSENT}, {KEY: json.dumps(wanted).encode()})
         return wanted
-    shape: dict[str, int] = OF_BEFORE | json.loads(found.value)
+    shape: dict[str, int] = json.loads(found.value)
     for name, value in shape.items():
         if wanted[name] not in (value, FIELDS[name].default):
             raise ChangedShape(
@@ -42,3 +36,8 @@ async def shape_of(store: ClusterStore, settings: Settings, ensure_new: Callable
                 f"changed: leave the setting out, or choose another data directory"
             )
     return shape
+
+
+def has_shape(store: ClusterStore) -> bool:
+    """Whether this store's directory was created earlier."""
+    return store.get(KEY) is not None
