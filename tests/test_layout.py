@@ -112,8 +112,6 @@ PURE = [
     "publish/spark_log.py",
     "publish/compaction.py",
     "publish/layout.py",
-    "publish/parquet_footer.py",
-    "publish/same_checksum.py",
     "settings/columns.py",
 ]
 IMPURE = {

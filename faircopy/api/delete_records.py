@@ -88,11 +88,6 @@ async def trim(parts: Parts, topic: str, asked: Message) -> Body:
     offset = log.end_offset if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= log.end_offset:
         return answer | {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
-    if offset > log.start_offset:
-        try:
-            await parts.catalog.note_deleted_records(partition, offset)
-        except FaircopyError as error:
-            return answer | {"error_code": code_of(error)}
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     partition.trim(offset, lambda: tell(done))
     await done

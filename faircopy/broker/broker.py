@@ -327,7 +327,6 @@ class Broker:
             self.is_whole,
         )
         self.catalog.goes_with = self.plain_tables.doom
-        self.catalog.before_deleting_records = self.plain_tables.note_deletion
         self.catalog.after_delete = self._forget_offsets_of_deleted
         self.ready_ms = self.clock.monotonic_ms()
 

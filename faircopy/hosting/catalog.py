@@ -71,7 +71,6 @@ class Catalog:
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self._by_id: dict[TopicIdPartition, HostedPartition] = {}
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
-        self.before_deleting_records: Callable[[HostedTopic, int, int], Awaitable[None]] = _nothing_before
         self.goes_with: Callable[[HostedTopic], Mapping[str, bytes | None]] = lambda _topic: {}
         self.after_delete: Callable[[], Awaitable[None]] | None = None
         self.ensure_led: Callable[[], None] = lambda: None
@@ -295,9 +294,8 @@ class Catalog:
         async with self._changing, self._stopping.if_write_fails():
             self.ensure_led()
             hosted = find()
-            async with hosted.deleting:
-                await self._topics.delete(hosted.topic, self.goes_with(hosted))
-                self._unhost(hosted)
+            await self._topics.delete(hosted.topic, self.goes_with(hosted))
+            self._unhost(hosted)
             await self._remove(hosted.partitions, [path.parent for path in self._paths(hosted.topic, 0)])
             # Still under the lock: nobody creates a topic of this name before the old one's offsets are
             # forgotten.
@@ -313,17 +311,6 @@ class Catalog:
             partition.abandon(UnknownTopic(f"topic {hosted.topic.name!r} is deleted"))
             partition.log.notify()
         self.on_change(hosted, False)
-
-    async def note_deleted_records(self, partition: HostedPartition, first_offset: int) -> None:
-        """Note that offsets before `first_offset` are about to be deleted. Raises what stopped the partition,
-        such as the deletion of its topic.
-        """
-        partition.ensure_writable()
-        hosted = self.known(partition.name.topic)
-        async with hosted.deleting:  # not the lock of all topics: it may be held until there is more space
-            partition.ensure_writable()
-            await self.before_deleting_records(hosted, partition.name.partition, first_offset)
-            partition.ensure_writable()
 
     async def _remove(self, partitions: Sequence[HostedPartition], directories: Iterable[Path]) -> None:
         for partition in partitions:
@@ -353,7 +340,3 @@ class Catalog:
             for child in list_directory(root):
                 if is_topic_directory(child.name) and child.name not in wanted:
                     await self._disk.run(delete_tree, child)
-
-
-async def _nothing_before(_topic: HostedTopic, _partition: int, _first_offset: int) -> None:
-    """Nobody has to know of deleted records."""

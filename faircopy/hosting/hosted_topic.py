@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX, is_deleted_from, value_in
@@ -15,14 +14,10 @@ UNLIMITED = -1
 
 
 class HostedTopic:
-    """A topic and its partitions on this broker. Settings are read once, since every Produce needs them.
-
-    `deleting` is held while it, or what is noted about its deleted records, changes in the cluster store.
-    """
+    """A topic and its partitions on this broker. Settings are read once, since every Produce needs them."""
 
     def __init__(self, topic: Topic, settings: Settings) -> None:
         self.partitions: list[HostedPartition] = []
-        self.deleting = asyncio.Lock()
         self._settings = settings
         self.topic = topic
         self.change(topic)

@@ -18,7 +18,6 @@ from faircopy.cluster.store import ClusterStore
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
-from faircopy.hosting.deleted_records import DeletedRecords
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
@@ -139,7 +138,6 @@ class PlainTables:
         self._is_whole = is_whole
         self._must_sync = durability is Durability.OS
         self._publisher = publisher
-        self._deleted = DeletedRecords(cluster)
         self._turns = asyncio.Semaphore(TABLES_AT_ONCE)
         self.tables: dict[str, PlainTable] = {}
         catalog.on_change = self._topic_changed
@@ -169,12 +167,7 @@ class PlainTables:
         """
         name = table_name(hosted)
         table = self.tables.get(name)
-        notes = self._deleted.all_of(hosted)
-        return notes | ({DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {})
-
-    async def note_deletion(self, hosted: HostedTopic, partition: int, first_offset: int) -> None:
-        """Note that offsets before `first_offset` are about to be deleted: their rows have to go, too."""
-        await self._deleted.note(hosted, partition, first_offset)
+        return {DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {}
 
     async def _drop_doomed(self) -> None:
         for key in self._cluster.scan(DOOMED_PREFIX):
@@ -314,19 +307,8 @@ class PlainTables:
         is_waiting = tidied.retired_files or any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)
         wait_ms = min(TIDY_INTERVAL_MS, upkeep.grace_ms) if is_waiting else math.inf
         table.tidy_due_ms = self._clock.monotonic_ms() + wait_ms
-        if tidied.waiting:
-            table.tidy_due_ms = table.tidy_check_due_ms = self._clock.monotonic_ms()
-        else:
-            await self._forget_deletions(upkeep)
         table.tidied = upkeep
         tell_what_went(table, upkeep, tidied)
-
-    async def _forget_deletions(self, upkeep: Upkeep) -> None:
-        """The table has done what was noted."""
-        for keep in upkeep.keeps:
-            hosted = self._catalog.topics.get(keep.topic)
-            if hosted is not None and keep.deleted:
-                await self._deleted.forget(hosted, keep.deleted)
 
     def _upkeep(self, table: PlainTable) -> Upkeep:
         """What the table keeps: of all topics that it was made of and that still exist."""
@@ -341,10 +323,7 @@ class PlainTables:
         if retention_ms != AS_THE_TOPIC:
             return Keep(hosted.topic.name, {}, retention_ms)
         sound = (partition for partition in hosted.partitions if partition.failure is None)
-        firsts = {each.name.partition: each.log.start_offset for each in sound}
-        noted = self._deleted.of(hosted).items()
-        deleted = {number: first for number, first in noted if first <= firsts.get(number, 0)}
-        return Keep(hosted.topic.name, firsts, deleted=deleted)
+        return Keep(hosted.topic.name, {each.name.partition: each.log.start_offset for each in sound})
 
     def unpublished_from(self, partition: HostedPartition) -> int | None:
         """The first offset that a table still waits for; None if none does, or if there is no room for it."""
@@ -394,8 +373,6 @@ def tell_what_went(table: PlainTable, upkeep: Upkeep, tidied: Tidied) -> None:
             "plain table %s: %d files are dropped, whose rows are not kept (%s)",
             table.name, tidied.dropped_files, limits or "their topic is deleted",
         )  # fmt: skip
-    if tidied.rewritten_files:
-        log.info("plain table %s: deleted rows are gone from %d files", table.name, tidied.rewritten_files)
     is_by_age = any(keep.age_ms != FOREVER_MS for keep in upkeep.keeps)
     all_files = tidied.dropped_files + tidied.left_files
     table.first_tidying.note(Expired(tidied.dropped_files if is_by_age else 0, all_files))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,17 +25,15 @@ ROW_GROUP_BYTES = 8 * 1024 * 1024
 class DataFileWriter:
     """Writes rows to `file`, sorted by (topic, partition, offset). Call `finish` or `abandon` in the end.
 
-    `selection` may be set until then. `options` are pyarrow's, in place of the usual ones.
+    `selection` may be set until then.
     """
 
-    def __init__(
-        self, file: io.RawIOBase, schema: pa.Schema, options: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, file: io.RawIOBase, schema: pa.Schema) -> None:
         self.schema = schema
         self.selection = Selection.ALL
         self._metadata: list[pq.FileMetaData] = []
-        chosen = writer_options(schema) | dict(options or {})
-        self._writer = pq.ParquetWriter(file, schema, metadata_collector=self._metadata, **chosen)
+        options = writer_options(schema)
+        self._writer = pq.ParquetWriter(file, schema, metadata_collector=self._metadata, **options)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._slices: list[Slice] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from crc32c import crc32c
 from faircopy.publish import delta_log, names
 from faircopy.publish.data_file import Written
 from faircopy.publish.delta_log import Action, DeltaFormatError, LastCheckpoint, Snapshot
-from faircopy.publish.file_content import Content, content_in
+from faircopy.publish.file_content import content_in
 from faircopy.publish.files import Files, delete_tree, rename_durably, write_durably
 from faircopy.publish.offsets import NextOffsets
 from faircopy.publish.spark_log import DataFile
@@ -91,29 +91,7 @@ class DeltaDirectory:
     def _lists(self, file: DataFile) -> bool:
         """Whether the log has what there is to say of a file."""
         listed = self._snapshot.adds.get(file.name)
-        return listed is not None and delta_log.size_of(listed) == file.size and delta_log.is_measured(listed)
-
-    def forget_statistics(self, files: Iterable[str]) -> None:
-        """Say of those files that are listed that their content is not known, since it is about to change.
-
-        Raises FsyncError or OSError.
-        """
-        listed = [self._snapshot.adds[name] for name in files if name in self._snapshot.adds]
-        if listed:
-            self._commit([delta_log.without_statistics(added) for added in listed])
-
-    def measure(self, contents: Mapping[str, Content], now_ms: int) -> None:
-        """Say what files hold which have been rewritten, as far as they are listed. For readers of changes,
-        nothing has come. Raises FsyncError or OSError.
-        """
-        sizes = {name: delta_log.size_of(self._snapshot.adds.get(name)) for name in contents}
-        actions = [
-            delta_log.add(name, size, now_ms, contents[name], is_new=False)
-            for name, size in sizes.items()
-            if size is not None
-        ]
-        if actions:
-            self._commit(actions)
+        return listed is not None and delta_log.size_of(listed) == file.size
 
     def _add(self, file: DataFile, now_ms: int, *, is_new: bool) -> Action:
         content = content_in(self._files, self._table / file.name)

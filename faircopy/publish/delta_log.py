@@ -249,21 +249,13 @@ def _statistics(rows: int) -> str:
     return json.dumps({"numRecords": rows}, separators=(",", ":"))
 
 
-def without_statistics(added: Action) -> Action:
-    """The same file, whose content is not known for now."""
-    listed = {name: value for name, value in added["add"].items() if name != "stats"}
-    return {"add": listed | {"dataChange": False}}
-
-
 def has_bounds(added: Action) -> bool:
     """Whether more is said of a file's columns than now is, as older versions of faircopy did."""
-    return is_measured(added) and added["add"]["stats"] != without_bounds(added)["add"]["stats"]
+    return bool(added["add"].get("stats") != without_bounds(added)["add"]["stats"])
 
 
 def without_bounds(added: Action) -> Action:
-    """The same file, with no more than its number of rows, if that is known. Raises DeltaFormatError."""
-    if not is_measured(added):
-        return added
+    """The same file, with no more than its number of rows. Raises DeltaFormatError."""
     try:
         rows = int(json.loads(added["add"]["stats"])["numRecords"])
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -271,14 +263,10 @@ def without_bounds(added: Action) -> Action:
     return {"add": added["add"] | {"stats": _statistics(rows), "dataChange": False}}
 
 
-def is_measured(added: Action) -> bool:
-    """Whether it is known what a listed file holds."""
-    return added["add"].get("stats") is not None
-
-
-def size_of(added: Action | None) -> int | None:
-    """The size of a file that is listed, if it is."""
-    return added["add"].get("size") if added else None
+def size_of(added: Action) -> int | None:
+    """The size of a listed file, if the log says it."""
+    size: int | None = added["add"].get("size")
+    return size
 
 
 def ends_of(added: Action) -> NextOffsets:

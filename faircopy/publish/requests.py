@@ -15,10 +15,8 @@
         -> {"id": 3, "dropped": {}}
     {"id": 4, "now_ms": 1790000002000, "tidy": {"table": "orders", "directory": "/plain/orders",
          "upkeep": {"grace_ms": 3600000,
-                    "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1,
-                               "deleted": {"0": 60}}]}}}
-        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3, "rewritten_files": 1, "waiting": 0,
-                             "left_files": 5}}
+                    "keeps": [{"topic": "orders", "first_offsets": {"0": 60}, "age_ms": -1}]}}}
+        -> {"id": 4, "tidied": {"dropped_files": 2, "retired_files": 3, "left_files": 5}}
     any -> {"id": 2, "failed": {"message": "...", "retry": true}}
 
 `now_ms` is the broker's steady clock, which measures the age of tables' files. Chunks are whole batches of
@@ -122,15 +120,12 @@ class Published(NamedTuple):
 
 
 class Tidied(NamedTuple):
-    """How many files a table dropped. `retired_files` wait for the end of their grace. Deleted rows were
-    taken out of `rewritten_files`; if `waiting` is not 0, the same request has to be made again.
-    `left_files` have rows; those that a merged file covers do not count.
+    """How many files a table dropped. `retired_files` wait for the end of their grace. `left_files` have
+    rows; those that a merged file covers do not count.
     """
 
     dropped_files: int
     retired_files: int
-    rewritten_files: int = 0
-    waiting: int = 0
     left_files: int = 0
 
 
@@ -261,8 +256,7 @@ def _keep(body: Any) -> Keep:
     age_ms = _typed(body, "age_ms", int)
     if age_ms < FOREVER_MS:
         raise ValueError("age_ms is negative")
-    deleted = _offsets(body["deleted"]) if "deleted" in body else {}
-    return Keep(_typed(body, "topic", str), _offsets(body["first_offsets"]), age_ms, deleted)
+    return Keep(_typed(body, "topic", str), _offsets(body["first_offsets"]), age_ms)
 
 
 def _offsets(body: Any) -> dict[int, int]:

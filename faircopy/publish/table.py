@@ -22,7 +22,6 @@ from faircopy.publish.columns import decode
 from faircopy.publish.compaction import unmerged_in
 from faircopy.publish.data_file import DataFileWriter, Written, write_data_file
 from faircopy.publish.delta_directory import DeltaDirectory
-from faircopy.publish.erasing import Eraser
 from faircopy.publish.files import Files, make_directories
 from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.log_directory import LogDirectory
@@ -65,7 +64,6 @@ class Table:
         self._retired = RetiredFiles(files, directory)
         self._delta = DeltaDirectory(files, directory)
         self._merger = Merger(files, directory)
-        self._eraser = Eraser(files, directory, self._delta)
         self._trimmer = Trimmer(files, directory, self._delta.ends)
         make_directories(files, directory)
         self._lock = files.lock(directory / names.LOCK)
@@ -147,8 +145,7 @@ class Table:
         return self._reply(entry, rows, written.file.size, skipped, missed)._replace(dead_letters=left_out)
 
     def tidy(self, upkeep: Upkeep) -> Tidied:
-        """Drop what is not kept, erase what was deleted from some of the other files, and delete what was
-        dropped before the grace.
+        """Drop what is not kept, and delete what was dropped before the grace.
 
         Raises DeltaFormatError, FsyncError or OSError.
         """
@@ -160,9 +157,8 @@ class Table:
             self._drop(left, dropped, now_ms)
         self._retired.delete_expired(self._clock_ms(), upkeep.grace_ms)
         self._retired.save()
-        erased = self._eraser.erase(self._log.live(), upkeep, self._clock_ms())
         with_rows = sum(bool(self._delta.ends(unit.name)) for unit in units(self._log.live()))
-        return Tidied(len(dropped), self._retired.count, erased.files, int(not erased.is_over), with_rows)
+        return Tidied(len(dropped), self._retired.count, with_rows)
 
     def _drop(self, left: list[DataFile], dropped: set[str], now_ms: int) -> None:
         if self._log.newest.name in dropped:

@@ -22,14 +22,11 @@ LEGACY_MERGED_MS = 1  # the time of files that were merged in format 2
 class Keep(NamedTuple):
     """What a table keeps of a topic: offsets from `first_offsets` of its partitions on (all, of those that
     are not named), and nothing that was published more than `age_ms` ago (FOREVER_MS: whatever its age).
-
-    Offsets before those of `deleted` have been deleted on purpose: they go also out of files with others.
     """
 
     topic: str
     first_offsets: Mapping[int, int] = {}
     age_ms: int = FOREVER_MS
-    deleted: Mapping[int, int] = {}
 
 
 class Upkeep(NamedTuple):

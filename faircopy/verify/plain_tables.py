@@ -204,7 +204,7 @@ class PlainTableCheck:
     def _check_added(self, file: DataFile, content: Content) -> Iterator[Finding]:
         """Check what the Delta log says of a file: readers count rows by it."""
         added = self._added.get(file.name)
-        if added is None or file.is_covered or not delta_log.is_measured(added):
+        if added is None or file.is_covered:
             return
         modified_ms = added["add"].get("modificationTime")
         if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=False):

@@ -28,7 +28,6 @@ SOUND = [
     delta_log.PROTOCOL,
     delta_log.metadata("/plain/orders", SCHEMA, 1),
     delta_log.add(NAME, 1_234, 1, CONTENT, is_new=True),
-    delta_log.without_statistics(delta_log.add(NAME, 1_234, 1, CONTENT, is_new=True)),
     delta_log.remove(NAME, 2, is_gone=True),
 ]
 FILES_MAX = 12
@@ -44,7 +43,6 @@ def feed_version(data: bytes) -> bool:
         return False
     for added in snapshot.adds.values():
         delta_log.size_of(added)
-        delta_log.is_measured(added)
         with contextlib.suppress(DeltaFormatError):
             delta_log.ends_of(added)
         with contextlib.suppress(DeltaFormatError):

@@ -86,7 +86,6 @@ TARGETS = {
         Target("delta-log-directory", "delta:feed_directory", "a `_delta_log`, to those who read it"),
         Target("json-values", "values:feed_json", "JSON values, to be columns"),
         Target("table-schema", "values:feed_schema", "the text of a schema", 1024),
-        Target("moved-footers", "values:feed_moved_footer", "footers with edits, to be moved", 1024),
         Target("publisher-lines", "tables:feed_line", "requests to the publisher, and its replies"),
         Target("settings", "configuration:feed_settings", "TOML, variables and --set"),
         Target("topic-configs", "configuration:feed_topic_configs", "settings of topics"),

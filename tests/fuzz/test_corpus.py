@@ -38,7 +38,6 @@ REFUSED = {
     "delta-log-directory": {"checkpoint-is-missing", "a-gap"},
     "json-values": {"null", "two-for-one", "odd"},
     "table-schema": {"unknown-type"},
-    "moved-footers": {"cut"},
     "publisher-lines": ODD_LINES,
     "settings": {"toml-odd"},
 }

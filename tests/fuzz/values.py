@@ -1,16 +1,12 @@
-"""What producers write as JSON, and people as a schema of it; and footers of files that are rewritten."""
+"""What producers write as JSON, and people as a schema of it."""
 
 from __future__ import annotations
 
-import io
 import json
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from faircopy.publish.json_values import is_object, parse_json
-from faircopy.publish.parquet_footer import FooterFormatError, moved
-from faircopy.publish.schema import SCHEMA, writer_options
 from faircopy.publish.table_columns import arrow_schema
 from faircopy.settings.columns import BadTableSchema, format_columns, parse_columns
 from tests.fuzz.choices import Choices
@@ -63,30 +59,4 @@ def feed_schema(data: bytes) -> bool:
         return False
     assert parse_columns(format_columns(columns)) == columns
     assert len(arrow_schema(columns)) == len(columns)
-    return True
-
-
-def a_footer() -> bytes:
-    """The footer of a data file."""
-    written = io.BytesIO()
-    pq.write_table(SCHEMA.empty_table(), written, **writer_options(SCHEMA))
-    content = written.getvalue()
-    return content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
-
-
-FOOTER = a_footer()
-
-
-def feed_moved_footer(data: bytes) -> bool:
-    """A footer with edits: it is refused, or moved there and back."""
-    choices = Choices(data)
-    footer = bytearray(FOOTER)
-    for _ in range(choices.number() % 8):
-        footer[choices.number(2) % len(footer)] = choices.number()
-    given = choices.some() if choices.number() % 4 == 1 else bytes(footer)
-    try:
-        there = moved(given, 1000)
-    except FooterFormatError:
-        return False
-    assert moved(there, 0) == there
     return True

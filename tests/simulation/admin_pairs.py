@@ -17,7 +17,6 @@ from unittest import mock
 from faircopy.cluster.dynamic_settings import DEFAULT
 from faircopy.cluster.topics import PREFIX as TOPICS_PREFIX
 from faircopy.cluster.topics import Topic, decode, is_topic_directory
-from faircopy.hosting.deleted_records import PREFIX as DELETED_PREFIX
 from faircopy.hosting.snapshots import DIRECTORY, FILES
 from faircopy.storage.paths import list_directory, make_directory, read_file, write_file
 from tests.crash_states.stage import TABLE, TOPICS, Stage
@@ -85,13 +84,11 @@ def outcome_of(model: Model, answers: tuple[list[Answer], list[Answer]]) -> Outc
         "served": model.places(),
         "files": model.places(),
         "starts": starts,
-        "noted": {f"{name}-{number}": first for name, topic in model.topics.items()
-                  for number, first in topic.starts.items()},
         "groups": model.groups,
         "joint groups": model.joint_groups,
         "broker settings": model.broker_settings,
         "snapshot": model.snapshot,
-    }  # fmt: skip
+    }
 
 
 # -- what the broker does ------------------------------------------------------------------------------------
@@ -137,7 +134,6 @@ class Administrators:
             ),
             "files": self._files(),
             "starts": {str(each.name): each.log.start_offset for each in broker.catalog.partitions()},
-            "noted": self._noted({topic.id.hex: name for name, topic in stored.items()}),
             "groups": self._groups(),
             "joint groups": {
                 group for home in broker.shards.metadata_journals() for group in home.table.groups
@@ -153,14 +149,6 @@ class Administrators:
         found = self._stage.broker.cluster.scan(TOPICS_PREFIX).items()
         named = ((key.removeprefix(TOPICS_PREFIX), each) for key, each in found)
         return {name: decode(name, each.value, each.version) for name, each in named}
-
-    def _noted(self, names: dict[str, str]) -> dict[str, int]:
-        """What is noted about deleted records; under "?" that of topics that are gone."""
-        noted = {}
-        for key, each in self._stage.broker.cluster.scan(DELETED_PREFIX).items():
-            topic_id, number = key.removeprefix(DELETED_PREFIX).split("/")
-            noted[f"{names.get(topic_id, '?')}-{number}"] = int(each.value)
-        return noted
 
     def _files(self) -> list[Place]:
         """The directories of journals."""

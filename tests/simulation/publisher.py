@@ -159,8 +159,6 @@ class SimulatedPublisher:
         tidied = Tidied(**await self._ask(request))
         if tidied.dropped_files:
             self._coverage.hit("plain table: dropped what its topic does not keep")
-        if tidied.rewritten_files:
-            self._coverage.hit("plain table: erased deleted rows out of files with others")
         return tidied
 
     async def drop_table(self, table: str, directory: str) -> None:

@@ -20,11 +20,10 @@ import pyarrow.dataset
 import pytest
 
 from faircopy.publish import compaction, delta_log
-from faircopy.publish.delta_directory import DeltaDirectory, read_delta_log
+from faircopy.publish.delta_directory import read_delta_log
 from faircopy.publish.files import Files
 from faircopy.publish.layout import Layout, TopicColumns
 from faircopy.publish.table import Table
-from faircopy.publish.trimming import Keep, Upkeep
 from faircopy.wire.records import NewRecord
 from tests.spark.test_plain_tables import START_MS
 from tests.spark.test_typed_tables import EVERYTHING
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: list[Partition] = [("orders", 0), ("payments", 1)]
 PUBLICATIONS = 24
-FIRST = 31  # in the middle of a publication; rows of orders-0 before are deleted
 LAYOUTS = [Layout(), Layout((TopicColumns("orders", EVERYTHING),), by_day=True)]
-DELETED = Upkeep((Keep("orders", {0: FIRST}, deleted={0: FIRST}), Keep("payments")))
 OPERATORS = {"=": operator.eq, "<=": operator.le, ">=": operator.ge}
 ARRAYS = {"a", "o", "headers"}
 
@@ -106,14 +103,7 @@ def list_as_older_versions(table: Path, *files: str) -> None:
     (log / delta_log.version_name(version + 1)).write_bytes(delta_log.format_version(actions))
 
 
-def forget_statistics(table: Table, directory: Path, *files: str) -> None:
-    """What the Delta log says while some files are being replaced."""
-    delta = DeltaDirectory(Files(), directory)
-    delta.open(table.live, table.schema, START_MS)
-    delta.forget_statistics(files)
-
-
-STATES = ["merged", "opened after an older version", "being erased", "erased"]
+STATES = ["merged", "opened after an older version"]
 
 
 @pytest.fixture(scope="module", params=STATES)
@@ -132,11 +122,6 @@ def table(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
                 made.close()
                 list_as_older_versions(directory, *some)
                 made = Table(Files(), directory, lambda: START_MS)
-            case "being erased":
-                forget_statistics(made, directory, *some)
-            case "erased":
-                while made.tidy(DELETED).waiting:
-                    pass
         made.close()
     yield directory
 
@@ -145,7 +130,7 @@ def table(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 def rows(table: Path) -> pa.Table:
     """All rows, unfiltered."""
     found = deltalake.DeltaTable(table).to_pyarrow_table()
-    assert len(found) in (3 * PUBLICATIONS, 3 * PUBLICATIONS - FIRST)
+    assert len(found) == 3 * PUBLICATIONS
     return found
 
 

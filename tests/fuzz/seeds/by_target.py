@@ -31,7 +31,6 @@ SEEDS: dict[str, Callable[[], Seeds]] = {
     "delta-log-directory": tables.delta_directory,
     "json-values": tables.json_values,
     "table-schema": tables.table_schema,
-    "moved-footers": tables.moved_footers,
     "publisher-lines": tables.publisher_lines,
     "settings": configuration.settings,
     "topic-configs": configuration.topic_configs,

@@ -73,11 +73,6 @@ def table_schema() -> Seeds:
     yield "unknown-type", b"id doubel"
 
 
-def moved_footers() -> Seeds:
-    yield "sound", b""
-    yield "cut", b"\0\1" + sized(values.FOOTER[:-1])
-
-
 def publisher_lines() -> Seeds:
     for number, line in enumerate(SOUND_LINES):
         verb = next(key for key in line if key not in ("id", "now_ms"))

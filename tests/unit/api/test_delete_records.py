@@ -50,9 +50,6 @@ class StubTopics:
     def known(self, topic: str) -> Any:
         return SimpleNamespace(is_deleted_from=True)
 
-    async def note_deleted_records(self, partition: Any, offset: int) -> None:
-        pass
-
 
 def delete(disk: SharedDisk, topics: dict[str, list[int]], offset: int) -> list[tuple[str, int, int, int]]:
     """The rows of the answer."""

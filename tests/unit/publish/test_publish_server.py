@@ -57,7 +57,6 @@ keeps = st.lists(
         st.text(max_size=5),
         st.dictionaries(st.integers(0, 9), st.integers(0, 2**62)),
         st.integers(-1, 2**40),
-        st.dictionaries(st.integers(0, 9), st.integers(0, 2**62)),
     ),
     max_size=3,
     unique_by=lambda keep: keep.topic,

@@ -11,7 +11,7 @@ from faircopy.publish.spark_log import NEVER_NEW_MS, DataFile
 from faircopy.publish.table import Table
 from faircopy.publish.trimming import HOUR_MS, Keep, Unit, Upkeep, is_past_keeping, units
 from tests.unit.publish.simulated_disk import DirectoryNode, crashed
-from tests.unit.publish.table_bench import DAY_MS, TABLE, Place, publish_days
+from tests.unit.publish.table_bench import DAY_MS, GOOD, TABLE, Place, publish_days
 from tests.unit.publish.table_reader import delta_contents, offsets_in, read_offsets
 
 ALL = Keep("orders")
@@ -51,6 +51,29 @@ def test_rows_that_the_topic_no_longer_has(place: Place) -> None:
     assert tidy(place, Keep("orders", {0: 40, 1: 40})) == 0
     place.open()
     assert place.offsets() == left == delta_offsets(place)
+
+
+def test_a_part_of_a_publication_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a merged file, too: of each reader's rows, those of whole publications go, and no others."""
+    monkeypatch.setattr(compaction, "MANY_FILES", 8)
+    partitions = [("orders", 0), ("orders", 1), ("payments", 0)]
+    place = Place(partitions)
+    for _ in range(20):
+        for partition in partitions:
+            place.log.append(partition, GOOD[:3])
+        place.publish()
+    assert any(names.is_merged(file.name) for file in place.table.live)
+    everything = {partition: list(range(60)) for partition in partitions}
+    for firsts in ({0: 31}, {0: 31, 1: 60}, {0: 2, 1: 2}):
+        assert tidy(place, Keep("orders", firsts), Keep("payments")) == 0
+        assert place.offsets() == everything == delta_offsets(place)
+    assert tidy(place, Keep("orders", {0: 31, 1: 32}), Keep("payments", {0: 60})) > 0
+    left = {partition: list(range(30, 60)) for partition in partitions}
+    assert place.offsets() == left == delta_offsets(place)
+    place.open()
+    assert tidy(place, Keep("orders", {0: 33, 1: 32}), Keep("payments", {0: 60})) == 0
+    assert tidy(place, Keep("orders", {0: 33, 1: 33}), Keep("payments", {0: 60})) == 1
+    assert place.offsets() == {partition: list(range(33, 60)) for partition in partitions}
 
 
 def test_rows_that_are_too_old(place: Place) -> None:
