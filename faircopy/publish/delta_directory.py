@@ -44,7 +44,6 @@ class DeltaDirectory:
         if self._files.is_directory(self._directory):
             try:
                 self._load()
-                self._drop_bounds()
             except DeltaFormatError as error:
                 log.error("%s is damaged, and is made again: %s", self._directory, error)
                 delete_tree(self._files, self._directory)
@@ -109,12 +108,6 @@ class DeltaDirectory:
         rename_durably(self._files, unfinished, self._directory)
         self._snapshot = delta_log.applied(None, actions)
         self._version = 0
-
-    def _drop_bounds(self) -> None:
-        """Say no more of files than now is said. Raises DeltaFormatError, FsyncError or OSError."""
-        listed = [added for added in self._snapshot.adds.values() if delta_log.has_bounds(added)]
-        if listed:
-            self._commit([delta_log.without_bounds(added) for added in listed])
 
     def _commit(self, actions: Sequence[Action]) -> None:
         version = self._version + 1

@@ -239,28 +239,10 @@ def add(name: str, size: int, now_ms: int, content: Content, *, is_new: bool) ->
             "size": size,
             "modificationTime": now_ms,
             "dataChange": is_new,
-            "stats": _statistics(content.rows),
+            "stats": json.dumps({"numRecords": content.rows}, separators=(",", ":")),
             "tags": {_ENDS: json.dumps(content.ends, separators=(",", ":"))},
         }
     }
-
-
-def _statistics(rows: int) -> str:
-    return json.dumps({"numRecords": rows}, separators=(",", ":"))
-
-
-def has_bounds(added: Action) -> bool:
-    """Whether more is said of a file's columns than now is, as older versions of faircopy did."""
-    return bool(added["add"].get("stats") != without_bounds(added)["add"]["stats"])
-
-
-def without_bounds(added: Action) -> Action:
-    """The same file, with no more than its number of rows. Raises DeltaFormatError."""
-    try:
-        rows = int(json.loads(added["add"]["stats"])["numRecords"])
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise DeltaFormatError(f"it does not say how many rows a file has ({error!r})") from error
-    return {"add": added["add"] | {"stats": _statistics(rows), "dataChange": False}}
 
 
 def size_of(added: Action) -> int | None:

@@ -24,9 +24,6 @@ number is 9,999,999,999 less that of the entry that lists it.
 
 Rows whose values do not fit the schema may have a table of their own, beside the one that lacks them
 (`plain.bad.values`). For the table `orders` its directory is orders~bad
-
-Tables of format 2 have merged files called d-0000000047-m0.1f2e3d4c.parquet. The files which they were made
-of are gone, so to all readers they are files like others.
 """
 
 from __future__ import annotations

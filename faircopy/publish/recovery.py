@@ -16,11 +16,9 @@ from faircopy.publish.log_directory import LogDirectory, damaged
 from faircopy.publish.merge import read_footer
 from faircopy.publish.offsets import NOTHING_HELD, Held
 from faircopy.publish.retired import RetiredFiles
-from faircopy.publish.schema import FORMAT, SCHEMA, FooterError
+from faircopy.publish.schema import SCHEMA, FooterError
 from faircopy.publish.spark_log import DataFile
 from faircopy.publish.table_columns import schema_in
-
-MERGED_FOR_BATCH_FORMAT = 3  # before, merged files took the place of small ones for streams, too
 
 
 class FoundTable(NamedTuple):
@@ -36,17 +34,13 @@ def recover(
 ) -> FoundTable:
     """Load the table in `directory` into `log` and `retired`, or create it.
 
-    Raises TableDamagedError, NewerFormatError, FsyncError or OSError.
+    Raises TableDamagedError, OtherFormatError, FsyncError or OSError.
     """
     retired.load()
     if not log.exists():
         _make(files, directory, log, retired, now_ms)
     live = log.load()
     _sweep(files, directory, check_live_files(files, directory, live), log, retired, now_ms)
-    if retired.format < MERGED_FOR_BATCH_FORMAT:
-        retired.delete_expired(now_ms, grace_ms=0)
-    if retired.format < FORMAT:
-        retired.save()
     described = next((file for file in live if names.is_schema(file.name)), log.newest)
     held = _read(files, directory, log.newest, read_footer).held
     return FoundTable(held, live, _read(files, directory, described, schema_in))

@@ -8,7 +8,6 @@ from pathlib import Path
 from faircopy.publish import names, table_state
 from faircopy.publish.files import Files, write_durably
 from faircopy.publish.log_directory import damaged
-from faircopy.publish.schema import FORMAT
 
 
 class RetiredFiles:
@@ -19,7 +18,6 @@ class RetiredFiles:
         self._directory = directory
         self._since_ms: dict[str, int] = {}
         self._saved: dict[str, int] | None = None
-        self.format = FORMAT
 
     @property
     def count(self) -> int:
@@ -27,15 +25,15 @@ class RetiredFiles:
         return len(self._since_ms)
 
     def load(self) -> None:
-        """Read the file on disk. Raises NewerFormatError or TableDamagedError."""
+        """Read the file on disk. Raises OtherFormatError or TableDamagedError."""
         if names.STATE not in self._files.list_directory(self._directory):
             return
         content = self._files.read(self._directory / names.STATE)
         try:
-            self.format, self._since_ms = table_state.parse_state(content, str(self._directory))
+            self._since_ms = table_state.parse_state(content, str(self._directory))
         except (ValueError, TypeError, KeyError) as error:
             raise damaged(self._directory, f"{names.STATE} is damaged ({error})") from error
-        self._saved = dict(self._since_ms) if self.format == FORMAT else None
+        self._saved = dict(self._since_ms)
 
     def save(self) -> None:
         """Write the file if something changed, or if the table does not have it yet."""

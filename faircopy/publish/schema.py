@@ -4,7 +4,7 @@ The columns that all tables have are named and typed as in Spark's Kafka source;
 `headers` is null for a message without any. After them come the columns that a table has of its own
 (`publish/table_columns.py`), all of them nullable. Footer, in the key-value metadata:
 
-    faircopy.format  "4"; all that "2" and "3" have is the same
+    faircopy.format  "1"
     faircopy.rows    "fitting" or "misfits", if rows of the other kind are in another table, or absent
     faircopy.held    JSON {"next_offsets": {topic: {partition: next offset}}, "topic_ids": {topic: id}}, of
                      the table up to and including this file
@@ -24,7 +24,7 @@ from faircopy.errors import FaircopyError
 from faircopy.publish.offsets import Held, held_from_json
 from faircopy.settings.columns import DAY_COLUMN, MISFIT_COLUMN
 
-FORMAT = 4
+FORMAT = 1
 
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))

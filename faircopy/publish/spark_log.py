@@ -21,8 +21,7 @@ file system for the real one. So there are three kinds of lines:
     size, NEVER_NEW_MS   the merged file, for batch reads only; it comes before the files that it covers
 
 Hence what a stream reads never changes, however far it lags. NEVER_NEW_MS is so early that no `maxFileAge`
-and no other option makes a stream take the file. (Tables of format 2 have merged files with a time of 1,
-which new streams read: they cover nothing.)
+and no other option makes a stream take the file.
 """
 
 from __future__ import annotations

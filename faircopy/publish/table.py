@@ -53,7 +53,7 @@ class Table:
     def __init__(self, files: Files, directory: Path, clock_ms: Callable[[], int]) -> None:
         """Open the table in `directory` (absolute), or create it; recover it from a crash.
 
-        `clock_ms` gives the time that measures the age of files. Raises TableDamagedError, NewerFormatError,
+        `clock_ms` gives the time that measures the age of files. Raises TableDamagedError, OtherFormatError,
         LockedError, FsyncError or OSError.
         """
         self._files = files

@@ -16,7 +16,6 @@ from faircopy.publish.spark_log import DataFile
 
 HOUR_MS = 3_600_000
 FOREVER_MS = -1
-LEGACY_MERGED_MS = 1  # the time of files that were merged in format 2
 
 
 class Keep(NamedTuple):
@@ -54,13 +53,7 @@ class Unit(NamedTuple):
 
 def units(live: Sequence[DataFile]) -> list[Unit]:
     """The units of a table's live files, oldest first, without the file that has no rows."""
-    found: list[Unit] = []
-    since_ms = max((file.modified_ms for file in live), default=0)
-    for group in reversed(list(_groups(live))):
-        if group[-1].modified_ms != LEGACY_MERGED_MS:
-            since_ms = group[-1].modified_ms
-        found.append(Unit(tuple(group), since_ms))
-    return found[::-1]
+    return [Unit(tuple(group), group[-1].modified_ms) for group in _groups(live)]
 
 
 def _groups(live: Sequence[DataFile]) -> Iterator[list[DataFile]]:

@@ -160,7 +160,7 @@ class PlainTableCheck:
     def _check_state(self, live: set[str]) -> Iterator[Finding]:
         path = self._directory / names.STATE
         try:
-            retired = table_state.parse_state(self._files.read(path), str(self._directory)).retired_ms
+            retired = table_state.parse_state(self._files.read(path), str(self._directory))
         except (FaircopyError, OSError, ValueError, TypeError, KeyError) as error:
             yield Finding(path, None, f"it is damaged, or missing ({error})")
             return
@@ -175,8 +175,7 @@ class PlainTableCheck:
         if not self._files.is_directory(path):
             return  # it is made when the table is opened
         try:
-            listed = read_delta_log(self._files, path)[1].adds
-            self._added = {name: delta_log.without_bounds(added) for name, added in listed.items()}
+            self._added = read_delta_log(self._files, path)[1].adds
         except (FaircopyError, OSError) as error:
             yield Finding(path, None, str(error))
         for name in self._added.keys() - found.keys():
@@ -206,8 +205,8 @@ class PlainTableCheck:
         added = self._added.get(file.name)
         if added is None or file.is_covered:
             return
-        modified_ms = added["add"].get("modificationTime")
-        if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=False):
+        modified_ms, is_new = (added["add"].get(name) for name in ("modificationTime", "dataChange"))
+        if added != delta_log.add(file.name, file.size, modified_ms, content, is_new=is_new):
             yield Finding(self._directory / names.DELTA_LOG, None, f"it describes {file.name} wrongly")
 
     def _footer(self, path: Path) -> tuple[Footer, Content]:

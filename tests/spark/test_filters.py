@@ -1,5 +1,5 @@
 """Filters by each column, at the edges of its values and at nulls, in tables that readers leave files out of:
-rows are found wherever they are, whatever is known or unknown of their files.
+rows are found wherever they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pyarrow.dataset
 import pytest
 
 from faircopy.publish import compaction, delta_log
-from faircopy.publish.delta_directory import read_delta_log
 from faircopy.publish.files import Files
 from faircopy.publish.layout import Layout, TopicColumns
 from faircopy.publish.table import Table
@@ -78,9 +77,9 @@ def document(number: int) -> bytes:
     ).encode()  # fmt: skip
 
 
-def publish_all(table: Table, log: GrowingLog, publications: range) -> None:
+def publish_all(table: Table, log: GrowingLog) -> None:
     """One partition has values and keys from the second publication on, the other one never."""
-    for number in publications:
+    for number in range(PUBLICATIONS):
         key, headers = (b"key%02d" % number, (("h", b"v"),)) if number % 3 else (None, ())
         values = [document(number), b"{" if number % 5 == 1 else b"{}"]
         records = [NewRecord(value, key, START_MS + number, headers) for value in values]
@@ -89,25 +88,8 @@ def publish_all(table: Table, log: GrowingLog, publications: range) -> None:
         table.publish(log.cut(), LAYOUTS[number > 0])
 
 
-def list_as_older_versions(table: Path, *files: str) -> None:
-    """Say of some files what the Delta log of older versions said: some columns have bounds."""
-    log = table / "_delta_log"
-    version, snapshot = read_delta_log(Files(), log)
-    bounds = {
-        "minValues": {"partition": 0, "offset": 0},
-        "maxValues": {"partition": 1, "offset": 2 * PUBLICATIONS},
-        "nullCount": {"partition": 0, "offset": 0},
-    }
-    listed = [snapshot.adds[name]["add"] for name in files]
-    actions = [{"add": each | {"stats": json.dumps(json.loads(each["stats"]) | bounds)}} for each in listed]
-    (log / delta_log.version_name(version + 1)).write_bytes(delta_log.format_version(actions))
-
-
-STATES = ["merged", "opened after an older version"]
-
-
-@pytest.fixture(scope="module", params=STATES)
-def table(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("filters")
     directory = root / "plain" / "orders"
     log = GrowingLog(Files(), root, PARTITIONS)
@@ -115,15 +97,9 @@ def table(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         patched.setattr(compaction, "MANY_FILES", 8)
         patched.setattr(delta_log, "CHECKPOINT_INTERVAL", 16)
         made = Table(Files(), directory, lambda: START_MS)
-        publish_all(made, log, range(PUBLICATIONS))
-        some = sorted(read_delta_log(Files(), directory / "_delta_log")[1].adds)[::2]
-        match request.param:
-            case "opened after an older version":
-                made.close()
-                list_as_older_versions(directory, *some)
-                made = Table(Files(), directory, lambda: START_MS)
+        publish_all(made, log)
         made.close()
-    yield directory
+    return directory
 
 
 @pytest.fixture(scope="module")

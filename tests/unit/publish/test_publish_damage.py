@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faircopy.publish.log_directory import TableDamagedError
-from faircopy.publish.table_state import NewerFormatError
+from faircopy.publish.table_state import OtherFormatError
 from tests.unit.publish.table_bench import TABLE, Place, some_table
 
 
@@ -56,9 +56,11 @@ def test_other_damage() -> None:
 def test_the_state_file() -> None:
     place = some_table()
     state = place.files.file(TABLE / "_faircopy.json")
-    state.content = state.content.replace(b'"format": 4', b'"format": 5')
-    with pytest.raises(NewerFormatError):
-        place.open()
+    good = state.content
+    for other, message in ((2, r"format 2.*Upgrade"), (0, r"format 0.*made again from the log")):
+        state.content = good.replace(b'"format": 1', b'"format": %d' % other)
+        with pytest.raises(OtherFormatError, match=message):
+            place.open()
     state.content = b"{"
     with pytest.raises(TableDamagedError):
         place.open()

@@ -14,9 +14,8 @@ from faircopy.publish.delta_directory import read_delta_log
 from faircopy.publish.delta_log import DeltaFormatError, LastCheckpoint, Snapshot
 from faircopy.publish.file_content import Content
 from faircopy.publish.schema import SCHEMA
-from faircopy.publish.table_state import format_state
 from tests.many import many
-from tests.unit.publish.table_bench import START_MS, TABLE, Place, publish_days, some_table
+from tests.unit.publish.table_bench import START_MS, TABLE, Place, publish_days
 from tests.unit.publish.table_reader import delta_contents, offsets_in
 
 LOG = TABLE / "_delta_log"
@@ -114,19 +113,6 @@ def test_a_damaged_log_is_made_again(
     publish_days(place, 1)
     assert delta_offsets(place) == place.offsets()
     assert read_delta_log(place.files, LOG)[0] == 1
-
-
-def test_a_table_of_format_2_is_upgraded() -> None:
-    """Small files that it had merged go at once: readers that list the directory saw their rows twice."""
-    place = some_table()
-    small = "d-0000000020-0..9.1f2e3d4c.parquet"
-    place.files.create(TABLE / small).close()
-    place.files.file(TABLE / names.STATE).content = format_state({small: START_MS}, 2)
-    del place.files.directory(TABLE).names["_delta_log"]
-    place.open()
-    assert small not in place.files.list_directory(TABLE)
-    assert place.files.file(TABLE / names.STATE).content == format_state({})
-    assert delta_offsets(place) == place.offsets()
 
 
 def test_tables_do_not_share_an_id() -> None:

@@ -137,12 +137,10 @@ def test_a_new_table_has_nothing_to_drop() -> None:
 
 def test_units() -> None:
     schema = DataFile(names.schema(32), 10, 50)
-    legacy = DataFile("d-0000000047-m0.parquet", 10, 1)
     covered = [DataFile(names.published(n, [(n, n + 1)]), 0, 100 + n) for n in range(3)]
     merged = DataFile(names.merged(63, 0), 10, NEVER_NEW_MS)
     lone = [DataFile(names.published(n, [(n, n + 1)]), 10, 100 + n) for n in range(3, 5)]
-    assert units([schema, legacy, merged, *covered, *lone]) == [
-        Unit((legacy,), 102),
+    assert units([schema, merged, *covered, *lone]) == [
         Unit((merged, *covered), 102),
         Unit((lone[0],), 103),
         Unit((lone[1],), 104),
