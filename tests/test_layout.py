@@ -46,13 +46,12 @@ MAY_IMPORT = {
     "spark": {"wire", "client", "publish"},
     "verify": BROKER | {"broker"},
     "backup": {"storage", "cluster"},
-    "cli": BROKER | {"broker", "client", "spark", "verify", "backup"},
+    "cli": BROKER | {"broker", "client", "verify", "backup"},
 }
 FOR_ALL = {"errors", "__version__"}
 
-BENCH = ROOT.parent / "bench"
-OF_BENCH = sorted(BENCH.rglob("*.py"))
-DOCUMENTED = [*MODULES, *OF_BENCH]
+BESIDE = [path for folder in ("bench", "demo") for path in sorted((ROOT.parent / folder).rglob("*.py"))]
+DOCUMENTED = [*MODULES, *BESIDE]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 PURE = [
@@ -190,9 +189,9 @@ def roots(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)}
 
 
-def test_the_product_knows_neither_tests_nor_rivals() -> None:
+def test_the_product_knows_neither_tests_nor_rivals_nor_the_demo() -> None:
     """Nor has it a door for them: only the command line, whose commands are a table, imports by name."""
-    assert names(path for path in MODULES if roots(path) & {"tests", "bench"}) == []
+    assert names(path for path in MODULES if roots(path) & {"tests", "bench", "demo"}) == []
     by_name = [path for path in MODULES if "importlib" in imports(path)]
     assert names(by_name) == ["faircopy/cli/main.py"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.spark.connector import Connector
 from bench.systems.maven import java
-from faircopy.cli.demo.java import java_home
+from demo.java import java_home
 
 SCRIPT = Path(__file__).parent / "stream.py"
 ROOT = Path(__file__).parents[2]

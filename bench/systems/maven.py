@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from bench.systems.cache import Dependency, Unavailable, Unreachable
-from faircopy.cli.demo.java import OLDEST, candidates, version
+from demo.java import OLDEST, candidates, version
 
 TIMEOUT_SECONDS = 600
 

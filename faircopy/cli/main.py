@@ -37,7 +37,7 @@ COMMANDS = {
     "restore": "faircopy.cli.restore:restore",
     "journal": "faircopy.cli.journal:journal",
     "log": "faircopy.cli.log:log",
-    "demo": "faircopy.cli.demo.show:demo",
+    "demo": "faircopy.cli.demo:demo",
 }
 
 
@@ -84,9 +84,14 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; turn our errors into one line and exit code 1."""
+    """Run the command line."""
+    run(cli)
+
+
+def run(command: click.Command, name: str | None = None) -> None:
+    """Run a command, by the name that its help shows; turn our errors into one line and exit code 1."""
     try:
-        cli.main(standalone_mode=False)
+        command.main(prog_name=name, standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faircopy.cli.demo.java import java_home
+from demo.java import java_home
 from tests.requirements import missing
 
 

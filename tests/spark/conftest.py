@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faircopy.cli.demo.java import OLDEST, java_home
+from demo.java import OLDEST, java_home
 from tests.broker_process import BrokerProcess
 from tests.joint.asking import broker_with_topic, visible_everywhere
 from tests.requirements import missing

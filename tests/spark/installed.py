@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from faircopy.cli.demo.java import java_home
+from demo.java import java_home
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("faircopy", "pyspark_faircopy.py", "pyproject.toml", "README.md", "LICENSE")

@@ -83,3 +83,10 @@ def test_the_distribution_has_a_name_of_its_own_and_the_version_of_the_package()
     assert project["project"]["name"] == "faircopy-broker"
     assert project["project"]["scripts"] == {"faircopy": "faircopy.cli.main:main"}
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "faircopy.__version__"}
+
+
+def test_a_wheel_has_the_product_alone() -> None:
+    """No tests, no benchmark, no demo."""
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert setuptools["packages"]["find"] == {"include": ["faircopy*"]}
+    assert setuptools["py-modules"] == ["pyspark_faircopy"]

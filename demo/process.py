@@ -14,11 +14,18 @@ from typing import Any
 
 from faircopy.errors import FaircopyError
 
+CHECKOUT = Path(__file__).parents[1]
 Listen = Callable[[dict[str, Any]], None]
 
 
 class DemoFailed(FaircopyError):
     """A process of the demo ended with an error, or took too long."""
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment of a process that finds the demo and this faircopy, with these variables."""
+    path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.environ | {"PYTHONPATH": path} | variables
 
 
 class DemoProcess:
@@ -31,7 +38,7 @@ class DemoProcess:
         self._listen = listen
         self._log = log
         self._arguments = [sys.executable, "-P", *arguments]
-        self._environment = os.environ | variables
+        self._environment = environment(**variables)
         self._start()
 
     def _start(self) -> None:

@@ -23,11 +23,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from demo.flights import ARRIVALS, COUNT, DEPARTURES, JOINED, PARTITIONS, flights
+from demo.java import OLDEST, java_home
+from demo.process import DemoFailed, environment
+from demo.report import Row, table_of
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
-from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, JOINED, PARTITIONS, flights
-from faircopy.cli.demo.java import OLDEST, java_home
-from faircopy.cli.demo.process import DemoFailed
-from faircopy.cli.demo.report import Row, table_of
 from faircopy.cli.output import json_option
 from faircopy.client import LATEST, BlockingClient
 from faircopy.client.connection import BrokerConnection, ensure_ok
@@ -125,13 +125,11 @@ class Driver:
     """The Spark job with all its processes, which are a process group."""
 
     def __init__(self, directory: Path, broker: DemoBroker, java: Path, rows_a_trigger: int) -> None:
-        script = str(Path(__file__).parent / "exactly_once_job.py")
-        self._command = [
-            sys.executable, script, broker.address, str(directory / "checkpoint"), str(rows_a_trigger)
-        ]  # fmt: skip
+        arguments = [broker.address, str(directory / "checkpoint"), str(rows_a_trigger)]
+        self._command = [sys.executable, "-P", "-m", "demo.exactly_once_job", *arguments]
         self._checkpoint = directory / "checkpoint"
         self._log = directory / "spark.log"
-        self._environment = os.environ | {"JAVA_HOME": str(java), "PYSPARK_PYTHON": sys.executable}
+        self._environment = environment(JAVA_HOME=str(java), PYSPARK_PYTHON=sys.executable)
         self._process: subprocess.Popen[str] | None = None
         self.version = ""
         self.failure: str | None = None

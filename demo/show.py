@@ -19,13 +19,13 @@ from confluent_kafka import Producer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from demo.exactly_once import spark
+from demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
+from demo.java import java_home
+from demo.process import DemoFailed, DemoProcess
+from demo.report import Row, rows_of, table_of
+from demo.tally import Tally
 from faircopy.api.create_topics import SCHEMA as CREATE_TOPICS
-from faircopy.cli.demo.exactly_once import spark
-from faircopy.cli.demo.flights import ARRIVALS, COUNT, DEPARTURES, PARTITIONS, SOURCE, WORKERS, flights
-from faircopy.cli.demo.java import java_home
-from faircopy.cli.demo.process import DemoFailed, DemoProcess
-from faircopy.cli.demo.report import Row, rows_of, table_of
-from faircopy.cli.demo.tally import Tally
 from faircopy.cli.output import json_option
 from faircopy.client.connection import BrokerConnection, ensure_ok
 
@@ -34,7 +34,10 @@ SECONDS_MAX = 240.0
 READY_SECONDS = 20.0
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -174,7 +177,7 @@ class Demo:
         log = self._directory / "parts.log"
         reader = self._start(
             "the reader",
-            ["-m", "faircopy.cli.demo.reader", address, str(self._count)],
+            ["-m", "demo.reader", address, str(self._count)],
             self._tally.hear_reader,
             log,
         )
@@ -220,7 +223,7 @@ class Demo:
 
     def _worker(self, address: str, number: int, log: Path) -> DemoProcess:
         end_offset = len(range(number, self._count, WORKERS))
-        arguments = ["-m", "faircopy.cli.demo.worker", address, str(number), str(end_offset)]
+        arguments = ["-m", "demo.worker", address, str(number), str(end_offset)]
         return self._start(f"worker {number}", arguments, self._tally.hear_worker(number), log)
 
     def _load(self, address: str, progress: Progress, bar: TaskID) -> None:

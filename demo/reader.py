@@ -1,6 +1,6 @@
 """A plain consumer of the demo that checks everything: read_uncommitted, so that nothing is filtered for it.
 
-    python -m faircopy.cli.demo.reader ADDRESS FLIGHTS
+    python -m demo.reader ADDRESS FLIGHTS
 
 It reads both topics while they are written, until its standard input ends and it has read everything. Then it
 reports whether it ever saw a message of an aborted transaction, the same message twice, or half a flight.
@@ -16,8 +16,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from faircopy.cli.demo.flights import ARRIVALS, DEPARTURES, PARTITIONS, attempt_of, flight_id_of
-from faircopy.cli.demo.worker import DOOMED, tell
+from demo.flights import ARRIVALS, DEPARTURES, PARTITIONS, attempt_of, flight_id_of
+from demo.worker import DOOMED, tell
 
 REPORT_SECONDS = 0.25
 POLLS = 5_000

@@ -1,6 +1,6 @@
 """One transactional worker of the demo, a process of its own so that it can be killed.
 
-    python -m faircopy.cli.demo.worker ADDRESS NUMBER END_OFFSET
+    python -m demo.worker ADDRESS NUMBER END_OFFSET
 
 It reads partition NUMBER of the flights, and writes a departure and an arrival for each. It commits its own
 offset in the same transactions, so after a crash its successor continues exactly after the last commit. It
@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from faircopy.cli.demo.flights import ARRIVALS, DEPARTURES, GROUP, PARTITIONS, SOURCE, arrival, departure
+from demo.flights import ARRIVALS, DEPARTURES, GROUP, PARTITIONS, SOURCE, arrival, departure
 
 FLIGHTS_PER_TRANSACTION = 500
 ABORT_EVERY = 8

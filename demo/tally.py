@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from faircopy.cli.demo.flights import WORKERS
+from demo.flights import WORKERS
 
 
 class Tally:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
-from faircopy.cli.demo.tally import Tally
+from demo.tally import Tally
 
 
 class Row(NamedTuple):

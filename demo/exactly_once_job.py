@@ -1,6 +1,6 @@
 """The Spark job of `faircopy demo spark`: joins two topics, and writes the result to a third, exactly once.
 
-    python exactly_once_job.py BROKER CHECKPOINT_DIRECTORY ROWS_A_TRIGGER
+    python -m demo.exactly_once_job BROKER CHECKPOINT_DIRECTORY ROWS_A_TRIGGER
 
 It runs until it is ended, and prints a line of JSON for each micro-batch.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from faircopy.cli.demo.flights import ARRIVALS, DEPARTURES, JOINED
+from demo.flights import ARRIVALS, DEPARTURES, JOINED
 
 TASK_TRIES = 4
 DEPARTURE = "flight_id INT, carrier STRING, dep_delay INT"

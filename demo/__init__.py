@@ -1,0 +1,1 @@
+"""The main job on real input, with crashes on the way, and every claim checked; no part of the package."""

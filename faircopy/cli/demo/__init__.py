@@ -1,1 +1,0 @@
-"""`faircopy demo`: the main job on real input, with crashes on the way, and every claim checked."""
