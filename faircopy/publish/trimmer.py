@@ -1,7 +1,8 @@
 """Carries out what `trimming` decides, down to single publications.
 
 If only a part of a merged file may go, it is given up: the small files that it covers are listed with their
-sizes again, without those that may go, and are merged anew some time later. Streams notice nothing.
+sizes again, without those that may go, and are merged anew some time later. Streams notice nothing. It waits
+for the oldest of them to go, so that a merged file that stays costs a look at one small file.
 """
 
 from __future__ import annotations

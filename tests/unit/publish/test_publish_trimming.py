@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faircopy.publish import compaction, names
 from faircopy.publish.spark_log import NEVER_NEW_MS, DataFile
 from faircopy.publish.table import Table
 from faircopy.publish.trimming import HOUR_MS, Keep, Unit, Upkeep, is_past_keeping, units
+from tests.many import many
 from tests.unit.publish.simulated_disk import DirectoryNode, crashed
 from tests.unit.publish.table_bench import DAY_MS, GOOD, TABLE, Place, publish_days
 from tests.unit.publish.table_reader import delta_contents, offsets_in, read_offsets
@@ -74,6 +77,36 @@ def test_a_part_of_a_publication_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tidy(place, Keep("orders", {0: 33, 1: 32}), Keep("payments", {0: 60})) == 0
     assert tidy(place, Keep("orders", {0: 33, 1: 33}), Keep("payments", {0: 60})) == 1
     assert place.offsets() == {partition: list(range(33, 60)) for partition in partitions}
+
+
+publications = st.dictionaries(st.integers(0, 2), st.integers(1, 3), min_size=1, max_size=3)
+
+
+@settings(max_examples=20)
+@given(many(publications, 40, least=16), st.lists(st.integers(0, 60), min_size=3, max_size=3), st.booleans())
+def test_a_publication_goes_when_each_of_its_rows_may_go(
+    published: list[dict[int, int]], firsts: list[int], are_merged: bool
+) -> None:
+    """Exactly then; but in a merged file, it may have to wait for older ones."""
+    place = Place([("orders", number) for number in range(3)])
+    held: list[set[tuple[int, int]]] = []  # partition and offset of the rows of each publication
+    with mock.patch.object(compaction, "MANY_FILES", 6 if are_merged else 1_000):
+        for rows in published:
+            held.append(set())
+            for number, count in rows.items():
+                begin = place.log.ends["orders", number]
+                held[-1] |= {(number, begin + each) for each in range(count)}
+                place.log.append(("orders", number), GOOD[:count])
+            place.publish()
+    tidy(place, Keep("orders", dict(enumerate(firsts))))
+    assert place.offsets() == delta_offsets(place)
+    left = {(number, offset) for (_, number), offsets in place.offsets().items() for offset in offsets}
+    is_there = [rows <= left for rows in held]
+    may_go = [all(offset < firsts[number] for number, offset in rows) for rows in held]
+    assert set().union(*(rows for rows, there in zip(held, is_there, strict=True) if there)) == left
+    for number, (there, may) in enumerate(zip(is_there, may_go, strict=True)):
+        has_to_wait = are_merged and may and any(is_there[:number])
+        assert there == (not may) or has_to_wait
 
 
 def test_rows_that_are_too_old(place: Place) -> None:
