@@ -32,8 +32,7 @@ from faircopy.cluster.store import ABSENT, Versioned
 from faircopy.errors import FaircopyError
 from faircopy.storage.failures import NoSpace
 from faircopy.storage.paths import delete_file, make_directory
-from faircopy.storage.shared_store import SharedStore
-from faircopy.storage.state_store import Change, Delete, DeleteRange, Put
+from faircopy.storage.state_store import Change, Delete, DeleteRange, Put, StateStore
 from faircopy.storage.system import mounted
 
 TABLES = ("cluster", "changes", "leases", "numbers")
@@ -54,7 +53,7 @@ class LmdbBackend:
 
     def __init__(self, directory: Path, name: str, loop: asyncio.AbstractEventLoop) -> None:
         """Open the store, or create it. `name` is for a file name, and no other process has it, ever. Blocks.
-        Raises StateStoreFailure, StoreInUse.
+        Raises StateStoreFailure, DamagedState.
         """
         self._processes = directory / "processes"
         make_directory(directory)
@@ -62,7 +61,9 @@ class LmdbBackend:
         self._name = name
         # It comes before any lease that names it.
         self._lock = mounted().lock(self._processes / name)
-        self._store = SharedStore(directory / "store", loop, TABLES)
+        path = directory / "store"
+        make_directory(path)
+        self._store = StateStore(path, loop, TABLES)
         self._store.forget_dead_readers()
         self._written = asyncio.Event()
         self._next_sweep = 0.0

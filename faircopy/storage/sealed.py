@@ -20,16 +20,20 @@ CRC_BYTES = _CRC.size
 
 
 class DamagedState(FaircopyError):
-    """A record of the state store does not match its checksum: `table` and `key` say which."""
+    """The file of the state store is damaged at a place that was read."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path} is damaged: {what}. See all that is damaged with faircopy verify, and restore the data "
+            f"directory from a backup"
+        )
+
+
+class DamagedRecord(DamagedState):
+    """A record does not match its checksum."""
 
     def __init__(self, path: Path, table: str, key: bytes) -> None:
-        super().__init__(
-            f"{path} is damaged: in table {table or 'of tables'}, the record of key {key.hex()} does not "
-            f"match its checksum. Restore the directory from a backup"
-        )
-        self.path = path
-        self.table = table
-        self.key = key
+        super().__init__(path, f"in table {table}, the record of key {key.hex()} does not match its checksum")
 
 
 def seal(table: bytes, key: bytes, value: bytes) -> bytes:

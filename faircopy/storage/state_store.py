@@ -6,7 +6,7 @@ one.
 
 Values are stored with a checksum (`storage.sealed`), and each read checks it. Each transaction also writes
 its own number (the *stamp*) beside the tables, so that an older state is not mistaken for the newest if one
-of LMDB's heads is damaged.
+of LMDB's heads is damaged (`storage.store_check`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,17 @@ from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.failures import NoSpace, StorageFailure, WriteFailure
 from faircopy.storage.file import File
 from faircopy.storage.paths import make_directory, sync_directory
-from faircopy.storage.sealed import CRC_BYTES, DamagedState, is_sound, seal
-from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, StoreCheck, check_store, encode_stamp
-from faircopy.storage.store_pages import StoredRecord
+from faircopy.storage.sealed import CRC_BYTES, DamagedRecord, DamagedState, is_sound, seal
+from faircopy.storage.store_check import (
+    FILE,
+    MAP_BYTES,
+    STAMP,
+    Contradiction,
+    RecordKey,
+    encode_stamp,
+    ensure_newest,
+    find_damaged,
+)
 from faircopy.storage.system import PRIVATE_FILE
 
 KEY_BYTES_MAX = 511  # LMDB's limit
@@ -45,6 +53,15 @@ TABLES = (
     "transactional_ids",
     "cluster",
 )
+
+DAMAGE = (
+    lmdb.CorruptedError,
+    lmdb.InvalidError,
+    lmdb.NotFoundError,  # of a table
+    lmdb.PageNotFoundError,
+    lmdb.VersionMismatchError,
+)
+"""What LMDB raises when its file is damaged, if it finds that."""
 
 
 class StateStoreFailure(FaircopyError):
@@ -119,16 +136,17 @@ class StateStore:
 
     on_write_failure: Callable[[WriteFailure], None] = staticmethod(lambda error: None)
     on_no_space: Callable[[NoSpace], bool] = staticmethod(lambda error: False)
-    damaged: Sequence[StoredRecord] = ()
+    damaged: Sequence[RecordKey] = ()
     _writer: DiskPool | None = None
     _is_writing = False
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, tables: Sequence[str] = TABLES) -> None:
-        """Open the store in directory `path`, or create it. Reads all of it. Raises StateStoreFailure."""
+        """Open the store in directory `path`, or create it. Reads all records. Raises StateStoreFailure,
+        DamagedState.
+        """
         self._path = path
         self._table_names = tables
         self._waiting: deque[Waiting] = deque()
-        self._check()
         try:
             self._environment: Any = lmdb.open(
                 str(path),
@@ -138,28 +156,24 @@ class StateStore:
                 max_spare_txns=4,
                 mode=PRIVATE_FILE,
             )
-            self._tables = self._open_tables()
-            # LMDB fsyncs its file, but not the file's name: a power failure could lose the name, and all
-            # topics.
-            sync_directory(path)
-            self._file = File(path / FILE)
         except lmdb.Error as error:
-            raise StateStoreFailure(
-                f"opening the state store {path}: {error}. If the directory was copied while a broker ran, "
-                f"copy it again"
-            ) from error
+            raise failure_of("opening", path, error) from error
+        # LMDB fsyncs its file, but not the file's name: a power failure could lose the name, and all topics.
+        sync_directory(path)
+        self._file = File(path / FILE)
+        try:
+            self._tables = self._open_tables()
+            with self._environment.begin() as transaction:
+                self.damaged = list(find_damaged(transaction, self._tables))
+        except (lmdb.Error, Contradiction) as error:
+            self._environment.close()
+            raise failure_of("opening", path, error) from error
         self._writer = DiskPool(loop, threads=1)
-
-    def _check(self) -> None:
-        """Check the file before LMDB sees it. Raises StateStoreFailure."""
-        self.damaged = ensure_sound_pages(self._path, check_store(self._path, self._table_names)).damaged
 
     @classmethod
     def open_to_read(cls, path: Path) -> StateStore:
-        """Open an existing store whose pages are sound (`check_store`) and that nobody writes to; no file is
-        changed.
-
-        Raises StateStoreFailure.
+        """Open an existing store whose pages are sound (`verify/state.py`) and that nobody writes to; no file
+        is changed. Raises StateStoreFailure, DamagedState.
         """
         store = cls.__new__(cls)
         store._path = path
@@ -169,55 +183,79 @@ class StateStore:
             )
             store._tables = {name: store._environment.open_db(name.encode(), create=False) for name in TABLES}
         except lmdb.Error as error:
-            raise StateStoreFailure(f"opening the state store {path} to read: {error}") from error
+            raise failure_of("opening", path, error) from error
         return store
 
     def _open_tables(self) -> dict[str, Any]:
-        names = self._table_names
-        if self._environment.stat()["entries"]:
-            return {name: self._environment.open_db(name.encode(), create=False) for name in names}
         # In one transaction: there is no state without all tables and the stamp.
         with self._environment.begin(write=True) as transaction:
-            tables = {name: self._environment.open_db(name.encode(), txn=transaction) for name in names}
-            transaction.put(STAMP, encode_stamp(transaction.id()))
+            is_new = transaction.id() == 1
+            if not is_new:
+                ensure_newest(transaction, self._file.read, self._environment.stat()["psize"])
+            tables = {
+                name: self._environment.open_db(name.encode(), txn=transaction, create=is_new)
+                for name in self._table_names
+            }
+            if is_new:
+                transaction.put(STAMP, encode_stamp(transaction.id()))
         return tables
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value of a key, or None. Raises DamagedState, like all methods that read."""
-        with self._environment.begin(db=self._tables[table]) as transaction:
-            sealed: bytes | None = transaction.get(key)
-            return None if sealed is None else self._unsealed(table, key, sealed)[1]
-
-    def _unsealed(self, table: str, key: bytes, sealed: bytes) -> tuple[bytes, bytes]:
-        if not is_sound(table.encode(), key, sealed):
-            raise DamagedState(self._path / FILE, table, key)
-        return key, sealed[CRC_BYTES:]
+        try:
+            with self._environment.begin(db=self._tables[table]) as transaction:
+                sealed: bytes | None = transaction.get(key)
+        except DAMAGE as error:
+            raise self._unreadable(table, error) from error
+        return None if sealed is None else self._unsealed(table, key, sealed)[1]
 
     def scan(self, table: str, prefix: bytes, first: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys begin with `prefix`, in order, from key `first` on."""
-        with self._environment.begin(db=self._tables[table]) as transaction, transaction.cursor() as cursor:
-            if not cursor.set_range(first if first is not None else prefix):
-                return
-            for key, sealed in cursor.iternext():
-                if not key.startswith(prefix):
+        database = self._tables[table]
+        try:
+            with self._environment.begin(db=database) as transaction, transaction.cursor() as cursor:
+                if not cursor.set_range(first if first is not None else prefix):
                     return
-                yield self._unsealed(table, key, sealed)
+                for key, sealed in cursor.iternext():
+                    if not key.startswith(prefix):
+                        return
+                    yield self._unsealed(table, key, sealed)
+        except DAMAGE as error:
+            raise self._unreadable(table, error) from error
 
     def floor(self, table: str, prefix: bytes, key: bytes) -> tuple[bytes, bytes] | None:
         """The entry with the greatest key that is at most `key` and begins with `prefix`."""
-        with self._environment.begin(db=self._tables[table]) as transaction, transaction.cursor() as cursor:
-            found = cursor.set_range(key)
-            if not (found and cursor.key() == key):
-                found = cursor.prev() if found else cursor.last()
-            return (
-                self._unsealed(table, *cursor.item()) if found and cursor.key().startswith(prefix) else None
-            )
+        database = self._tables[table]
+        try:
+            with self._environment.begin(db=database) as transaction, transaction.cursor() as cursor:
+                found = cursor.set_range(key)
+                if not (found and cursor.key() == key):
+                    found = cursor.prev() if found else cursor.last()
+                item: tuple[bytes, bytes] | None = cursor.item() if found else None
+        except DAMAGE as error:
+            raise self._unreadable(table, error) from error
+        return self._unsealed(table, *item) if item is not None and item[0].startswith(prefix) else None
+
+    def _unsealed(self, table: str, key: bytes, sealed: bytes) -> tuple[bytes, bytes]:
+        if not is_sound(table.encode(), key, sealed):
+            raise DamagedRecord(self._path / FILE, table, key)
+        return key, sealed[CRC_BYTES:]
+
+    def _unreadable(self, table: str, error: lmdb.Error) -> DamagedState:
+        return DamagedState(self._path / FILE, f"reading table {table}: {error}")
 
     def ensure_sound(self, prefix: bytes) -> None:
         """Raise DamagedState if a record whose key begins with `prefix` was found damaged at the start."""
         for record in self.damaged:
             if record.key.startswith(prefix):
-                raise DamagedState(self._path / FILE, record.table.decode(), record.key)
+                raise DamagedRecord(self._path / FILE, *record)
+
+    def forget_dead_readers(self) -> None:
+        """Free what other processes that were killed have left in LMDB's table of readers."""
+        try:
+            self._environment.reader_check()
+        except lmdb.Error as error:
+            raise failure_of("checking the readers of", self._path, error) from error
 
     async def write(self, changes: Iterable[Change]) -> None:
         """Make all changes in one durable transaction, which may include changes of concurrent calls.
@@ -283,7 +321,7 @@ class StateStore:
         except lmdb.MapFullError as error:
             raise StateStoreFailure(f"writing to the state store {self._path}: {error}") from error
         except lmdb.Error as error:
-            raise WriteFailure(f"writing to the state store {self._path}: {error}") from error
+            raise WriteFailure(str(failure_of("writing to", self._path, error))) from error
 
     def _have_space_for(self, changes: Sequence[Change]) -> None:
         """Reserve disk space before LMDB writes: LMDB reports a short write on a full disk as a disk error.
@@ -333,15 +371,11 @@ def room_for(change: Change) -> int:
     return 1024 + (2 * len(change.value) if isinstance(change, Put) else 0)
 
 
-def ensure_sound_pages(path: Path, check: StoreCheck) -> StoreCheck:
-    """Raise StateStoreFailure if the state store in directory `path` must not be opened."""
-    if check.flaws:
-        more = f" (and in {len(check.flaws) - 1} more places)" if len(check.flaws) > 1 else ""
-        raise StateStoreFailure(
-            f"{path / FILE} is damaged at byte {check.flaws[0].byte}{more}: {check.flaws[0].what}. Nothing "
-            f"was changed; restore the data directory from a backup, and see it all with: faircopy verify"
-        )
-    return check
+def failure_of(doing: str, path: Path, error: lmdb.Error | Contradiction) -> FaircopyError:
+    """The error to raise for one of LMDB's: its file is damaged, or something else is wrong."""
+    if isinstance(error, (*DAMAGE, Contradiction)):
+        return DamagedState(path / FILE, f"{doing} it: {error}")
+    return StateStoreFailure(f"{doing} the state store {path}: {error}")
 
 
 def delete_while(transaction: Any, database: Any, first: bytes, wanted: Callable[[bytes], bool]) -> None:

@@ -1,27 +1,37 @@
-"""Checks that the state store's file is sound: its pages, its tables, and the checksum of every record."""
+"""What a start checks of the state store, through LMDB: that its state is the newest, and that it has all of
+its records, each as it was stored.
+
+LMDB trusts its file. It may miss damage in a page, or be ended by it. `faircopy verify` reads the pages
+themselves (`verify/state_pages.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import NamedTuple
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from faircopy.storage.paths import exists, size_of
+from faircopy.errors import FaircopyError
 from faircopy.storage.sealed import is_sound, seal
-from faircopy.storage.store_page import NUMBER
-from faircopy.storage.store_pages import Flaw, StoredRecord, StorePages
 
 FILE = "data.mdb"
 STAMP = b"last transaction"
 BESIDE_TABLES = b""
 MAP_BYTES = 64 << 30  # address space, not memory or disk
+NUMBER = struct.Struct("<Q")
+HEADS = 2
+HEAD_NUMBER_AT = 144  # of the page: the number of the transaction that wrote this head
 
 
-class StoreCheck(NamedTuple):
-    """The result of a check. With `flaws`, LMDB must not open the file; with `damaged` records it may."""
+class Contradiction(FaircopyError):
+    """What LMDB finds in one place of its file does not go with what it finds in another."""
 
-    flaws: list[Flaw]
-    damaged: list[StoredRecord]
+
+class RecordKey(NamedTuple):
+    """The table and the key of a record."""
+
+    table: str
+    key: bytes
 
 
 def encode_stamp(transaction: int) -> bytes:
@@ -29,27 +39,34 @@ def encode_stamp(transaction: int) -> bytes:
     return seal(BESIDE_TABLES, STAMP, NUMBER.pack(transaction))
 
 
-def check_store(
-    directory: Path, tables: Iterable[str], advance: Callable[[int], None] = lambda _bytes: None
-) -> StoreCheck:
-    """Read all of the state store in `directory`, which should have these tables; nobody may write to it
-    meanwhile.
+def ensure_newest(transaction: Any, read: Callable[[int, int], bytes], page_bytes: int) -> None:
+    """Raise Contradiction if this transaction, which may write, does not see the newest state.
 
-    A missing or empty store is sound. `advance(bytes)` reports progress. Raises StorageFailure.
+    LMDB takes the state whose head has the greater number. If one has changed, it differs from the stamp, or
+    from the other head by more than one. `read(size, byte)` reads the file.
     """
-    path = directory / FILE
-    if not exists(path) or not size_of(path):
-        return StoreCheck([], [])
-    pages = StorePages(path, STAMP, MAP_BYTES, advance)
-    is_new, damaged = True, []
-    for record in pages.records():
-        is_new = False
-        if not is_sound(record.table, record.key, record.value):
-            damaged.append(record)
-    missing = {name.encode() for name in tables} - pages.tables.keys()
-    if not pages.flaws and (pages.tables or not is_new):
-        pages.flaws.extend(Flaw(0, f"table {name.decode()!r} is missing") for name in sorted(missing))
-    for record in damaged:
-        if record.table == BESIDE_TABLES:
-            pages.flaws.append(Flaw(record.byte, "the record beside the tables does not match its checksum"))
-    return StoreCheck(pages.flaws, damaged)
+    last = transaction.id() - 1
+    heads = [NUMBER.unpack(read(NUMBER.size, head * page_bytes + HEAD_NUMBER_AT))[0] for head in range(HEADS)]
+    if max(heads) - min(heads) != 1:
+        raise Contradiction(f"its two heads are of transactions {heads[0]} and {heads[1]}")
+    if transaction.get(STAMP) != encode_stamp(last):
+        raise Contradiction(f"its head is of transaction {last}, and its tables are not")
+
+
+def find_damaged(transaction: Any, tables: Mapping[str, Any]) -> Iterator[RecordKey]:
+    """The records that do not match their checksums. Reads all tables, by name.
+
+    Raises Contradiction if a table is not whole.
+    """
+    for name, table in tables.items():
+        encoded, count, last = name.encode(), 0, b""
+        with transaction.cursor(db=table) as cursor:
+            for key, sealed in cursor:
+                if key <= last:
+                    raise Contradiction(f"the keys of table {name} are out of order")
+                if not is_sound(encoded, key, sealed):
+                    yield RecordKey(name, key)
+                count, last = count + 1, key
+        expected = transaction.stat(table)["entries"]
+        if count != expected:
+            raise Contradiction(f"table {name} should have {expected} records, and has {count}")

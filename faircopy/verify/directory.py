@@ -13,7 +13,7 @@ from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.shard.shard import METADATA_DIRECTORY
 from faircopy.storage.data_directory import DataDirectoryError, read_format
 from faircopy.storage.paths import list_directory
-from faircopy.storage.sealed import DamagedState
+from faircopy.storage.sealed import DamagedRecord, DamagedState
 from faircopy.storage.state_store import StateStore
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.log_rows import LogRows
@@ -143,8 +143,8 @@ def guarded(check: NamedCheck, path: Path) -> Iterator[Finding]:
     """The findings of one step; an unexpected error is a finding, too."""
     try:
         yield from check.run()
-    except DamagedState:
-        pass  # the check of the state store has already named the record
+    except DamagedRecord:
+        pass  # the check of the state store has already named it
     except Exception as error:  # whatever a damaged file causes, the other checks continue
         yield Finding(path, None, f"{check.name}: {error!r}")
 

@@ -1,6 +1,6 @@
 """The state store: its file with edits, and its values.
 
-The file goes to the check that keeps LMDB from damage, the values to their decoders. A value comes with a
+The file goes to the check of `faircopy verify`, the values to their decoders. A value comes with a
 checksum of its own, so odd ones were written by a bug, or by a newer broker: its decoder may refuse them as
 loudly as it likes. A head, a page or a value that a disk has changed must be found by the check.
 """
@@ -33,11 +33,12 @@ from faircopy.partition.partition import Partition
 from faircopy.storage.data_directory import FORMAT as DIRECTORY_FORMAT
 from faircopy.storage.data_directory import DataDirectoryError, DirectoryFormat, read_format
 from faircopy.storage.failures import StorageFailure
-from faircopy.storage.state_store import TABLES, Put, StateStore
-from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP, check_store
-from faircopy.storage.store_pages import StorePages
+from faircopy.storage.state_store import Put, StateStore
+from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
 from faircopy.storage.system import mount
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
+from faircopy.verify.state import check_store
+from faircopy.verify.state_pages import StorePages
 from tests.fuzz.choices import Choices
 from tests.fuzz.documents import odd_document
 from tests.fuzz.journals import IDENTITY, LOG, PARTITION, new_journal, new_store
@@ -87,7 +88,7 @@ def feed_file(data: bytes) -> bool:
     expected = sound_rows()
     disk = MemoryDisk({DIRECTORY / FILE: edited(sound_file(), Choices(data))})
     with mount(disk), contextlib.suppress(StorageFailure):
-        check = check_store(DIRECTORY, TABLES)
+        check = check_store(DIRECTORY)
         if not check.flaws and not check.damaged:
             check_passed(expected)
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -22,8 +23,9 @@ from faircopy.journal.entry import Entry, Kind, TransactionId
 from faircopy.journal.entry_format import encode_header
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
-from faircopy.storage.store_pages import StorePages
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
+from faircopy.verify.state import check_store
+from faircopy.verify.state_pages import StorePages
 from faircopy.wire.error_codes import ErrorCode
 from tests.broker_process import BrokerProcess, environment, eventually
 from tests.rot.flips import Flip, flip_for_good
@@ -346,16 +348,28 @@ def test_the_key_of_a_record_that_all_need(stopped: Made, copy_of: Copy, chance:
     assert f"{path} is damaged" in refusal(made)
 
 
-def test_pages_of_the_state_store(stopped: Made, copy_of: Copy, chance: random.Random) -> None:
-    """LMDB may end the process on such a file: it does not get to see it."""
+@pytest.mark.parametrize(
+    ("byte", "changed", "what"),
+    [
+        (10, b"\4\0", "Located page was wrong type"),
+        (12, b"\x12\0", "table checkpoints should have [0-9]+ records, and has 1"),
+    ],
+)
+def test_pages_of_the_state_store(stopped: Made, copy_of: Copy, byte: int, changed: bytes, what: str) -> None:
+    """A page of another kind, and one that has lost all nodes but the first."""
     made = copy_of(stopped)
     path = made.data / "state.lmdb" / FILE
     (record, *_) = (
         each for each in StorePages(path, STAMP, MAP_BYTES).records() if each.table == b"checkpoints"
     )
-    content = change(path, record.byte // 4096 * 4096 + chance.choice((10, 12, 13, 16, 17)), chance)
-    assert f"{path} is damaged at byte " in refusal(made)
+    content = bytearray(path.read_bytes())
+    at = record.byte // 4096 * 4096 + byte
+    content[at : at + len(changed)] = changed
+    path.write_bytes(content)
+    message = refusal(made)
+    assert re.search(f"{path} is damaged: .*{what}", message) and "faircopy verify" in message
     assert path.read_bytes() == content
+    assert any(flaw.byte // 4096 == at // 4096 for flaw in check_store(path.parent).flaws)
 
 
 @pytest.mark.parametrize("is_cut", [True, False])

@@ -1,4 +1,5 @@
-"""Every flip in the state store's file is found, or LMDB shows in a child process that it does not matter.
+"""`faircopy verify` finds every flip in the state store's file, or LMDB shows in a child process that it does
+not matter. A start finds most of them.
 
 Most bytes of the file mean nothing: pages that are free, the space between pointers and nodes, the previous
 head. No list of those is kept here: whatever the check lets pass, LMDB must read as before, and write on it
@@ -8,10 +9,12 @@ as on the original.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import random
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,10 +22,12 @@ from pathlib import Path
 import lmdb
 import pytest
 
+from faircopy.errors import FaircopyError
 from faircopy.storage.state_store import TABLES, Change, DeletePrefix, Put, StateStore
-from faircopy.storage.store_check import FILE, MAP_BYTES, check_store
-from faircopy.storage.store_pages import Flaw, StoredRecord
-from tests.rot.flips import Flip, flipped, flips_of
+from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
+from faircopy.verify.state import check_store
+from faircopy.verify.state_pages import Flaw, StoredRecord, StorePages
+from tests.rot.flips import Flip, flip_for_good, flipped, flips_of
 from tests.rot.made import Made
 
 PAGE_BYTES = 4096
@@ -117,7 +122,7 @@ def pointed_flips(data: bytes, chance: random.Random) -> list[Flip]:
 def test_flips_in_the_state_store(state: Path, tmp_path: Path, chance: random.Random) -> None:
     path = state / FILE
     before = path.read_bytes()
-    assert check_store(state, TABLES) == ([], [])
+    assert check_store(state) == ([], [])
     pointed = passed(path, before, pointed_flips(before, chance))
     others = passed(path, before, flips_of(chance, (), range(len(before)), SAMPLES))
     expected = in_child(lambda: used(state, tmp_path / "sound", None))
@@ -127,6 +132,57 @@ def test_flips_in_the_state_store(state: Path, tmp_path: Path, chance: random.Ra
     for flip in vital + chosen:
         found = in_child(partial(used, state, tmp_path / "changed", flip))
         assert found == expected, (path, flip, found[:200])
+
+
+def test_what_a_start_finds(state: Path, tmp_path: Path, chance: random.Random) -> None:
+    """It refuses, names the damaged records, or is ended by LMDB; or it has all records as they were stored.
+
+    Only if a link leads elsewhere, it may take an older copy of a page for the page.
+    """
+    path = state / FILE
+    before = path.read_bytes()
+    expected = in_child(lambda: started(state, tmp_path / "sound", None))
+    assert expected.startswith("([], {"), expected
+    everywhere = pointed_flips(before, chance) + flips_of(chance, (), range(len(before)), SAMPLES)
+    flips = chance.sample(everywhere, min(2 * SAMPLED_TRIALS, len(everywhere)))
+    outcomes = Counter[str]()
+    for flip in flips + flips_in_records(path, chance):
+        with flipped(path, flip):
+            check = check_store(path.parent)
+        if check != ([], []):
+            found = in_child(partial(started, state, tmp_path / "changed", flip))
+            outcome = outcome_of(found, expected)
+            outcomes[outcome] += 1
+            assert outcome == "named" or check.flaws, (path, flip, found[:200])
+            assert outcome != "differs" or has_links(before, flip), (path, flip, found[:200])
+    assert outcomes["refused"] and outcomes["named"] and outcomes["as before"], outcomes
+
+
+def flips_in_records(path: Path, chance: random.Random) -> list[Flip]:
+    """Flips in the values of some records."""
+    records = [each for each in StorePages(path, STAMP, MAP_BYTES).records() if each.table]
+    return [
+        Flip(each.byte + chance.randrange(len(each.value)), 1 << chance.randrange(8))
+        for each in chance.sample(records, 30)
+    ]
+
+
+def outcome_of(found: str, expected: str) -> str:
+    """What a start does, as a word."""
+    if found.startswith("the process ended"):
+        return "ended"
+    if found.startswith("refused"):
+        return "refused"
+    if not found.startswith("([], {"):
+        return "named"
+    return "as before" if found == expected else "differs"
+
+
+def has_links(before: bytes, flip: Flip) -> bool:
+    """Whether the page leads to others: a head, the page of the tables, a branch."""
+    page = flip.byte // PAGE_BYTES * PAGE_BYTES
+    of_tables = root_page(before, newest_head(before), TABLES_ROOT_AT)
+    return page <= PAGE_BYTES or page == of_tables or before[page + 10 : page + 12] == BRANCH
 
 
 def is_count(flip: Flip) -> bool:
@@ -139,7 +195,7 @@ def passed(path: Path, before: bytes, flips: list[Flip]) -> list[Flip]:
     let_pass = []
     for flip in flips:
         with flipped(path, flip):
-            check = check_store(path.parent, TABLES)
+            check = check_store(path.parent)
         found: list[Flaw | StoredRecord] = [*check.flaws, *check.damaged]
         if not found:
             let_pass.append(flip)
@@ -172,18 +228,35 @@ def is_near(before: bytes, flip: Flip, found: Flaw | StoredRecord) -> bool:
 
 def used(state: Path, copied: Path, flip: Flip | None) -> str:
     """What LMDB reads from a copy with this change, and what becomes of it when it is written to."""
-    shutil.rmtree(copied, ignore_errors=True)
-    shutil.copytree(state, copied)
-    if flip is not None:
-        with (copied / FILE).open("r+b") as file:
-            file.seek(flip.byte)
-            byte = file.read(1)[0]
-            file.seek(flip.byte)
-            file.write(bytes([byte ^ flip.bits]))
+    copy_with(state, copied, flip)
     environment = lmdb.open(str(copied), map_size=MAP_BYTES, max_dbs=len(TABLES), sync=False)
     before = contents(environment)
     write_much(environment, before)
     return repr((before, contents(environment)))
+
+
+def copy_with(state: Path, copied: Path, flip: Flip | None) -> None:
+    """Make a copy with this change."""
+    shutil.rmtree(copied, ignore_errors=True)
+    shutil.copytree(state, copied)
+    if flip is not None:
+        flip_for_good(copied / FILE, flip)
+
+
+def started(state: Path, copied: Path, flip: Flip | None) -> str:
+    """What a start has found in a copy with this change: the damaged records, and all others."""
+    copy_with(state, copied, flip)
+    try:
+        return asyncio.run(read_all(copied))
+    except FaircopyError as error:
+        return f"refused: {error}"
+
+
+async def read_all(path: Path) -> str:
+    store = StateStore(path, asyncio.get_running_loop())
+    damaged = set(store.damaged)
+    found = {name: [] if damaged else list(store.scan(name, b"")) for name in TABLES}
+    return repr((sorted(damaged), found))
 
 
 def contents(environment: lmdb.Environment) -> Contents:
@@ -221,6 +294,7 @@ def in_child(work: Callable[[], str]) -> str:
     if not child:
         code = 1
         try:
+            faulthandler.disable()  # that LMDB ends the process is an outcome like others
             os.close(reader)
             with os.fdopen(writer, "w") as told:
                 told.write(work())
@@ -238,6 +312,6 @@ def in_child(work: Callable[[], str]) -> str:
 def test_a_state_store_that_is_cut(made_by_broker: Path, keep: int) -> None:
     path = made_by_broker / FILE
     path.write_bytes(path.read_bytes()[:keep])
-    check = check_store(made_by_broker, TABLES)
+    check = check_store(made_by_broker)
     # An empty one is as good as none: the broker finds that it is not as new as its directory.
     assert bool(check.flaws) == bool(keep)

@@ -2,8 +2,8 @@
 free.
 
 LMDB trusts its file: a changed byte can make it crash the process, miss existing data, or overwrite pages
-that are in use. So all pages are checked before LMDB opens the file. Each page is either used exactly once or
-free, so a wrong link always leads to a page that something else uses, or that is free.
+that are in use. Each page is either used exactly once or free, so a wrong link always leads to a page that
+something else uses, or that is free.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.storage.file import File
-from faircopy.storage.store_page import (
+from faircopy.verify.state_page import (
     BRANCH,
     HEADER_BYTES,
     HEADS,
