@@ -19,10 +19,10 @@ from rich.table import Table
 
 from bench.fetch import fetch_for
 from bench.machine import about
-from bench.page.limits import limits
+from bench.page.comparison import COLUMNS, ahead_text, comparison
+from bench.page.numerals import significant
 from bench.page.page import write_page
 from bench.page.readme import with_table
-from bench.page.targets import targets
 from bench.profile import PROFILES, Profile
 from bench.results import Results, load, save
 from bench.run import Run
@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parent.parent / "README.md"
 WIDTH_WITHOUT_TERMINAL = 160
 EXIT_TERMINATED = 128 + signal.SIGTERM
-COLOURS = {"met": "green", "missed": "red", "not measured": "dim"}
+COLOURS = {"faircopy": "green", "Kafka": "red", "level": "dim"}
 
 
 @click.group()
@@ -88,36 +88,17 @@ def run(run: Run, only: tuple[str, ...], console: Console, keep: Callable[[], No
 
 
 def show(results: Results, console: Console) -> None:
-    """Print the summary: faircopy compared with this machine's floors, and with Kafka."""
-    floors = Table(
-        "faircopy beside this machine", "measured", "ratio", "to", "aim", "", box=None, header_style="bold"
-    )
-    for limit in limits(results):
-        ratio = f"{limit.ratio:.2f}" if limit.ratio is not None else ""
-        verdict = verdict_text("met" if limit.is_met else "missed")
-        floors.add_row(
-            limit.figure, f"{limit.measured:.3g} {limit.unit}", ratio, limit.floor, limit.aim, verdict
-        )
-    kafka = Table(
-        "faircopy beside Apache Kafka",
-        "",
-        "ours",
-        "Kafka",
-        "floor",
-        "ratio",
-        "aim",
-        "",
-        box=None,
-        header_style="bold",
-    )
-    for target in targets(results):
-        values = (target.ours, target.kafka, target.floor, target.ratio)
-        figures = [f"{value:.3g}" if value is not None else "-" for value in values]
-        verdict = verdict_text(target.verdict)
-        kafka.add_row(f"{target.figure}, {target.unit}", target.durability, *figures, target.aim, verdict)
-    for table in (floors, kafka):
-        console.print(table)
-        console.print()
+    """Print the summary: faircopy beside Kafka."""
+    table = Table(*COLUMNS, box=None, header_style="bold")
+    for each in comparison(results):
+        cells = [each.figure, each.unit]
+        for (ours, kafka), ahead in zip(each.pairs, each.ahead, strict=True):
+            text = ahead_text(ahead)
+            colour = COLOURS[ahead.who] if ahead is not None else "dim"
+            cells += [significant(ours), significant(kafka), f"[{colour}]{text}[/]"]
+        table.add_row(*cells)
+    console.print(table)
+    console.print()
     for skipped in results.skipped:
         console.print(f"[yellow]not measured:[/] {skipped.what}: {skipped.why}", highlight=False)
 
@@ -125,11 +106,6 @@ def show(results: Results, console: Console) -> None:
 def console_of(is_terminal: bool) -> Console:
     """A console. Without a terminal, which has a width, tables are as wide as they need to be."""
     return Console() if is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
-
-
-def verdict_text(verdict: str) -> str:
-    """A verdict, coloured for the terminal."""
-    return f"[{COLOURS[verdict]}]{verdict}[/]"
 
 
 OPTIONS = [

@@ -14,7 +14,7 @@ from bench.measures.throughput import WITHOUT_TRANSACTIONS, Case
 
 KIB = 1 << 10
 MAIN = ["local-copy fsync", "local-copy os", "kafka", "kafka fsync"]
-# What the targets are held against: enough transactions for a 99th percentile.
+# The main cell: enough transactions for a 99th percentile.
 MOST_MEASURED = Cell(4, 1, least=150)
 # With time for the last transaction's markers, which some producers otherwise wait for.
 PACED = Cell(4, 1, pause_ms=50, least=60)
@@ -125,7 +125,6 @@ class Profile:
     spark: SparkPlan | None = None
     plain: PlainPlan | None = None
     tools: ToolsPlan | None = None
-    has_distance: bool = True
     warm_up_seconds: float = 4.0
     rivals: list[str] = field(default_factory=lambda: [*RIVALS, FLOOR_OS, "kafka fsync"])
 
@@ -202,7 +201,6 @@ QUICK = Profile(
         [Case(WITHOUT_TRANSACTIONS, KIB), Case(100, KIB)], [], rounds=1, seconds=1.0, bytes_max=500_000_000
     ),
     StartPlan(["local-copy fsync"], 2, 1.0),
-    has_distance=False,
     warm_up_seconds=0.5,
 )
 
@@ -214,7 +212,6 @@ SMOKE = Profile(
     AbortPlan(["local-copy fsync", "kafka"], [50], 2_000, 100, 1),
     ThroughputPlan([Case(10, 100)], [], rounds=1, seconds=0.05, bytes_max=1_000_000),
     StartPlan(["local-copy fsync"], 1, 0.05),
-    has_distance=False,
     warm_up_seconds=0.05,
     rivals=[],
 )

@@ -271,49 +271,11 @@ class ToolTotals:
     peak_memory_bytes: int
 
 
-@dataclass(frozen=True)
-class Distance:
-    """The model's latency of a protocol in one case: replicas or not, distance, disk, number of partitions.
-
-    `commit_ms` is from the call of commit to its ack, `visible_ms` to the moment when a consumer has the
-    messages; the formulas are their terms. `processing_ms` is the work on each message that reaches a node.
-    """
-
-    protocol: str
-    is_replicated: bool
-    commit_formula: str
-    visible_formula: str
-    round_trip_ms: float
-    durable_write_ms: float
-    processing_ms: float
-    partitions: int
-    commit_ms: float
-    visible_ms: float
-
-
-@dataclass(frozen=True)
-class Checked:
-    """The model with this run's round trip and durable write, beside the figure that the run measured on
-    loopback.
-
-    Both are from the call of commit to its ack; `is_flushed` says that all messages were acked before it.
-    """
-
-    protocol: str
-    is_flushed: bool
-    formula: str
-    partitions: int
-    round_trip_ms: float
-    durable_write_ms: float
-    commit_model_ms: float
-    commit_measured_ms: float
-
-
 MEASURES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Latency, PlainLatency, Stall, AbortCost, Throughput, Start, Growth, SparkSource, SparkSink,
-        PlainGrowth, PlainFreshness, ToolProduce, ToolTotals, Distance, Checked,
+        PlainGrowth, PlainFreshness, ToolProduce, ToolTotals,
     )
 }  # fmt: skip
 
@@ -337,10 +299,6 @@ class Results:
         """The rows of one measure."""
         return self.rows[kind.__name__]
 
-    def floor(self, name: str) -> float:
-        """The value of a floor. Raises KeyError."""
-        return {floor.name: floor.value for floor in self.floors}[name]
-
 
 def save(results: Results, path: Path) -> None:
     """Write a result file."""
@@ -356,9 +314,8 @@ def save(results: Results, path: Path) -> None:
 
 
 def load(path: Path) -> Results:
-    """Read a result file. A file that is older than a measure has no rows of it.
-
-    Raises ValueError if it has another format.
+    """Read a result file. A file that is older than a measure has no rows of it; rows of a measure that is
+    gone are not read. Raises ValueError if it has another format.
     """
     document = json.loads(path.read_text())
     if document.get("format") != FORMAT:

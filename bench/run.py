@@ -10,7 +10,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from bench import distance, floors
+from bench import floors
 from bench.measures import (
     abort_cost,
     growth,
@@ -70,9 +70,6 @@ class Run:
         yield "stall", self._stall
         yield "aborts", self._aborts
         yield "throughput", self._throughput
-        if self._profile.has_distance:
-            yield "distance", self._distance
-        yield "model", lambda _progress: self.results.add(*distance.check(self.results))
 
     def do(self, name: str, step: Callable[[Progress], None], progress: Progress) -> None:
         """One step. If it fails, the results say so."""
@@ -228,7 +225,3 @@ class Run:
         self.results.add(
             *throughput.measure(peers, cases, plan.rounds, plan.seconds, plan.bytes_max, progress)
         )
-
-    def _distance(self, progress: Progress) -> None:
-        progress("every protocol, distance, disk and number of partitions")
-        self.results.add(*distance.distances())

@@ -15,7 +15,7 @@ from bench.page.numerals import significant
 class Cell:
     """A cell of a table; `system` puts its colour in front.
 
-    `kind` is number, good, bad, quiet, heading, code, formula, or nothing.
+    `kind` is number, good, bad, quiet, heading, code, or nothing.
     """
 
     text: str
@@ -24,28 +24,20 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Stack:
-    """A cell of several lines, the first the most important. `tint` is a class of the style sheet."""
-
-    lines: Sequence[Cell]
-    tint: str = ""
-
-
-@dataclass(frozen=True)
 class Table:
     """`caption` says what the table shows. With `is_cards`, each row becomes a card on a narrow screen."""
 
     caption: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell | Stack]]
+    rows: Sequence[Sequence[Cell]]
     is_cards: bool = False
     kind: ClassVar[str] = "table"
 
     @property
     def kinds(self) -> list[str]:
         """The kind of each column's cells, if its head should be aligned like them."""
-        cells: Sequence[Cell | Stack] = self.rows[0] if self.rows else [Cell("")] * len(self.columns)
-        return ["number" if isinstance(cell, Cell) and cell.kind == "number" else "" for cell in cells]
+        cells: Sequence[Cell] = self.rows[0] if self.rows else [Cell("")] * len(self.columns)
+        return ["number" if cell.kind == "number" else "" for cell in cells]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The figures of a run that have targets: each takes the results and a system; None if not measured."""
+"""The figures that are shown side by side: each takes the results and a system; None if not measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from bench.results import (
 )
 
 KIB = 1024
-PARALLEL_SYNC = "parallel fdatasync of 5 files"  # of four partitions and their coordinator
 
 Figure = Callable[[Results, str], float | None]
 
@@ -53,12 +52,6 @@ def stalled_p99_ms(results: Results, system: str) -> float | None:
     return row and of_some(row.during, "p99_ms")
 
 
-def unstalled_p99_ms(results: Results, system: str) -> float | None:
-    """The same before the transaction hangs."""
-    row = row_of(results, Stall, system)
-    return row and of_some(row.before, "p99_ms")
-
-
 def produced_mb_per_second(results: Results, system: str, commit_every_ms: int = 0) -> float | None:
     """MB/s of one producer with messages of 1 KiB and a commit each `commit_every_ms`; 0 for none."""
     row = row_of(results, Throughput, system, commit_every_ms=commit_every_ms, message_bytes=KIB)
@@ -68,17 +61,6 @@ def produced_mb_per_second(results: Results, system: str, commit_every_ms: int =
 def committed_mb_per_second(results: Results, system: str) -> float | None:
     """The same with a commit each 100 ms."""
     return produced_mb_per_second(results, system, 100)
-
-
-def overhead_percent(results: Results, system: str) -> float | None:
-    """By how much a commit each 100 ms slows one producer down."""
-    with_commits, plain = committed_mb_per_second(results, system), produced_mb_per_second(results, system)
-    return 100 * (1 - with_commits / plain) if with_commits and plain else None
-
-
-def hundred_percent(results: Results, system: str) -> float:
-    """The reference of a figure that is itself a percentage."""
-    return 100.0
 
 
 def transactions_per_second(partitions: int, producers: int) -> Figure:
@@ -132,27 +114,3 @@ def tools_mib(results: Results, system: str) -> float | None:
     """Peak memory of the broker under Kafka's own tools, in MiB."""
     row = row_of(results, ToolTotals, system)
     return row and row.peak_memory_bytes / 2**20
-
-
-# -- references other than Kafka's figure -----------------------------------------------------------
-
-
-def durability_of(system: str) -> str:
-    """The last word of the name of a system of ours: fsync or os."""
-    return system.rsplit(" ", 1)[1]
-
-
-def floor_of(measure: Figure) -> Figure:
-    """The figure of the same broker, of the same durability, without a commit protocol."""
-    return lambda results, system: measure(results, f"none {durability_of(system)}")
-
-
-def floor_and_sync(measure: Figure, share: float) -> Figure:
-    """The floor plus `share` times a parallel fdatasync, which the disk adds to a commit under fsync."""
-
-    def reference(results: Results, system: str) -> float | None:
-        floor = floor_of(measure)(results, system)
-        sync = next((each.value for each in results.floors if each.name == PARALLEL_SYNC), None)
-        return floor + share * sync if floor is not None and sync is not None else None
-
-    return reference

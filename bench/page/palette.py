@@ -45,8 +45,8 @@ BY_SYSTEM = {look.system: look for look in LOOKS}
 
 
 def look_of(name: str) -> Look:
-    """The look of a system, or of a protocol under fsync."""
-    return BY_SYSTEM.get(name) or BY_SYSTEM.get(f"{name} fsync") or OTHER
+    """The look of a system."""
+    return BY_SYSTEM.get(name, OTHER)
 
 
 def in_order(names: Iterable[str]) -> list[str]:

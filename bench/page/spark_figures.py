@@ -1,4 +1,4 @@
-"""The figures of Spark that have targets: each takes the results and a system; None if not measured."""
+"""Spark's figures that are shown side by side: each takes the results and a system; None if not measured."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from bench.page.figures import Figure, of_some, row_of
 from bench.results import Results, SparkSink, SparkSource
 
 KAFKA = "kafka"
-WITHOUT_TRANSACTIONS = "faircopy without transactions"
-OVERHEAD_ROWS = 100_000
 
 
 def own(system: str) -> str:
@@ -29,13 +27,6 @@ def sink_rate(results: Results, system: str, sink: str, rows: int, kind: str) ->
 def written_per_second(rows: int, kind: str) -> Figure:
     """Rows a second that Spark writes in batches of so many rows of a kind."""
     return lambda results, system: sink_rate(results, system, own(system), rows, kind)
-
-
-def sink_overhead_percent(results: Results, system: str) -> float | None:
-    """By how much the transaction of a batch slows faircopy's sink down."""
-    transactional = sink_rate(results, system, "faircopy", OVERHEAD_ROWS, "padded")
-    plain = sink_rate(results, system, WITHOUT_TRANSACTIONS, OVERHEAD_ROWS, "padded")
-    return 100 * (1 - transactional / plain) if transactional and plain else None
 
 
 def source_row(results: Results, system: str) -> SparkSource | None:

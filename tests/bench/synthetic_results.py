@@ -8,9 +8,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from bench.distance.conditions import apart
-from bench.distance.grid import check, distance
-from bench.distance.protocols import PROTOCOLS
 from bench.results import (
     AbortCost,
     Floor,
@@ -94,7 +91,6 @@ def full(seed: int = 7) -> Results:
         add_aborts(results, rng, each)
         add_growth(results, rng, each)
         add_tools(results, rng, each)
-    add_distance(results)
     return results
 
 
@@ -290,17 +286,3 @@ def add_tools(results: Results, rng: random.Random, each: Character) -> None:
     version = 2 if each.is_kafka else 0
     memory_bytes = int(each.idle_mib * 2 * MIB)
     results.add(ToolTotals(each.name, "4.1.0", version, 1, 8, 15, 1.9e8, each.idle_mib / 9, memory_bytes))
-
-
-def add_distance(results: Results) -> None:
-    """The model itself is not invented; with fewer partitions, to be quick."""
-    for is_replicated in (False, True):
-        for protocol in PROTOCOLS:
-            for round_trip_ms in (0.1, 1.0, 10.0, 80.0):
-                for write_ms in (0.1, 2.0, 10.0):
-                    for partitions in (1, 4, 64):
-                        conditions = apart(
-                            round_trip_ms, write_ms, partitions, 0.01, is_replicated=is_replicated
-                        )
-                        results.add(distance(protocol, conditions))
-    results.add(*check(results))

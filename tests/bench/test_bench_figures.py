@@ -1,4 +1,4 @@
-"""What the page makes of figures: winners, fitted powers, and digits."""
+"""What the page makes of figures: fitted powers, and digits."""
 
 from __future__ import annotations
 
@@ -6,30 +6,6 @@ import pytest
 
 from bench.page.numerals import significant
 from bench.page.sections.growth import power
-from bench.page.winners import DistanceCase, ranking, winners
-from bench.results import Distance
-
-
-def test_winners_are_the_fastest_and_those_level_with_it() -> None:
-    rows = [
-        Distance("local-copy", False, "", "", 1, 2, 0.01, 4, 5.0, 9.0),
-        Distance("parallel-prepare", False, "", "", 1, 2, 0.01, 4, 5.001, 11.0),
-        Distance("markers", False, "", "", 1, 2, 0.01, 4, 6.0, 8.5),
-        Distance("none", False, "", "", 1, 2, 0.01, 4, 3.0, 3.0),
-        Distance("markers", True, "", "", 1, 2, 0.01, 4, 8.0, 8.0),
-    ]
-    by_commit = ranking(rows)
-    assert [each.protocol for each in winners(by_commit[DistanceCase(False, 1, 2, 4)])] == [
-        "local-copy",
-        "parallel-prepare",
-    ]
-    assert [each.protocol for each in winners(by_commit[DistanceCase(True, 1, 2, 4)])] == ["markers"]
-    by_visible = ranking(rows, by_visible=True)
-    assert [each.protocol for each in by_visible[DistanceCase(False, 1, 2, 4)]] == [
-        "markers",
-        "local-copy",
-        "parallel-prepare",
-    ]
 
 
 def test_fitted_powers() -> None:

@@ -8,7 +8,6 @@ from bench.page.palette import LOOKS, OTHER, in_order, look_of
 
 def test_systems_have_looks_of_their_own() -> None:
     assert len({look.light for look in LOOKS}) == len({look.dark for look in LOOKS}) == len(LOOKS)
-    assert look_of("markers") is look_of("markers fsync")
     assert look_of("a stranger") is OTHER
     assert in_order(["zebra", "kafka", "local-copy fsync", "kafka"]) == ["local-copy fsync", "kafka", "zebra"]
 

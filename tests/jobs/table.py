@@ -67,7 +67,7 @@ CHECK = Job(
         "tests/bench/test_bench_micro.py",
         "tests/bench/test_bench_ports.py",
         "tests/bench/test_bench_readme.py",
-        "tests/bench/test_bench_targets.py",
+        "tests/bench/test_bench_comparison.py",
     ),
     workers=2,
     is_deterministic=True,

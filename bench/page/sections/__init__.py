@@ -2,7 +2,6 @@
 
 from bench.page.document import Section
 from bench.page.sections.aborts import aborts
-from bench.page.sections.distance import distance
 from bench.page.sections.floors import floors
 from bench.page.sections.growth import growth
 from bench.page.sections.latency import latency
@@ -20,7 +19,7 @@ from bench.results import Results
 
 IN_ORDER = (
     summary, systems, latency, scaling, plain_latency, stall, throughput, tools, aborts, spark,
-    plain_tables, starts, growth, distance, floors,
+    plain_tables, starts, growth, floors,
 )  # fmt: skip
 
 

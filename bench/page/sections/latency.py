@@ -86,7 +86,7 @@ def cell_of(row: Latency) -> LatencyCell:
 
 
 def chosen(cells: list[LatencyCell]) -> tuple[list[LatencyCell], list[LatencyCell]]:
-    """The main cells, which are the corners of the grid and the cell of the targets, and the others."""
+    """The main cells, which are the corners of the grid and the one that is measured most, and the others."""
     partitions, producers = ([cell[which] for cell in cells] or [0] for which in (0, 1))
     corners = {(4, 1), (min(partitions), 1), (max(partitions), 1), (4, max(producers))}
     main = [cell for cell in cells if cell[:2] in corners]

@@ -6,7 +6,7 @@ import statistics
 
 from bench.page.document import Cell, Section, Table, number, system
 from bench.page.palette import in_order
-from bench.page.targets import KAFKA
+from bench.page.spark_figures import KAFKA
 from bench.results import Results, SparkSink, SparkSource
 
 

@@ -1,88 +1,63 @@
-"""The targets, and whether they were met."""
+"""faircopy beside Kafka: the figures that say most, and who is ahead."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from bench.page.comparison import COLUMNS, LEVEL, Ahead, Compared, ahead_text, comparison
 from bench.page.document import Cell, Section, Table, number
-from bench.page.limits import Limit, limits
-from bench.page.targets import Target, targets
 from bench.results import Results
 
-KINDS = {"met": "good", "missed": "bad", "not measured": "quiet"}
+KINDS = {"faircopy": "good", "Kafka": "bad", "level": "quiet"}
 
 
 def summary(results: Results) -> Section:
-    """The table of targets, compared with Kafka, and the table of limits, compared with this machine."""
-    found, beside_machine = targets(results), limits(results)
+    """The table of what was measured of both."""
+    found = [each for each in comparison(results) if any(each.ahead)]
     return Section(
         "summary",
-        "Targets",
+        "faircopy and Kafka",
         [
             "faircopy is the system local-copy: under fsync, its default, and under os, where the page cache "
-            "is enough. Kafka is Apache Kafka with its own defaults, which do not fsync.",
+            "is enough. Kafka is Apache Kafka with its own defaults, which do not fsync; with fsync, it "
+            "forces each append to the disk.",
             sentence(found),
         ],
-        [table(found), *([limit_table(beside_machine)] if beside_machine else [])],
+        [table(found)] if found else [],
     )
 
 
-def sentence(found: list[Target]) -> str:
-    """How many were met."""
-    counts = Counter(each.verdict for each in found)
+def sentence(found: list[Compared]) -> str:
+    """How often who is ahead."""
+    counts = Counter(ahead.who for each in found for ahead in each.ahead if ahead is not None)
+    if not counts:
+        return ""
     return (
-        f"{counts['met']} met, {counts['missed']} missed, {counts['not measured']} not measured in this run."
+        f"Of {counts.total()} comparisons, faircopy is ahead in {counts['faircopy']}, Kafka in "
+        f"{counts['Kafka']}, and {counts['level']} are level."
     )
 
 
-def table(found: list[Target]) -> Table:
-    """A row for each target."""
-    columns = ["Figure", "Durability", "Unit", "faircopy", "Kafka", "Floor", "Ratio", "Aim", "Verdict"]
+def table(found: list[Compared]) -> Table:
+    """A row for each figure."""
     return Table(
-        "The aim limits the ratio, which is to Kafka's figure, or to the reference that the aim names. The "
-        "floor is the system none with the same durability, a broker that runs no transactions: it shows the "
-        "time that the client itself takes.",
-        columns,
+        "Those beside each other promise the same. Where Kafka has no figure with fsync, faircopy under "
+        "fsync is compared with Kafka as it comes, which promises less. Figures within "
+        f"{100 * (LEVEL - 1):.0f} % of each other are level, since rounds of one measure differ by more.",
+        COLUMNS,
         [row(each) for each in found],
         is_cards=True,
     )
 
 
-def row(each: Target) -> list[Cell]:
-    """One target under one durability."""
-    return [
-        Cell(each.figure, "heading"),
-        Cell(each.durability),
-        Cell(each.unit, "quiet"),
-        number(each.ours),
-        number(each.kafka),
-        number(each.floor),
-        number(each.ratio),
-        Cell(each.aim, "quiet"),
-        Cell(each.verdict, KINDS[each.verdict]),
-    ]
+def row(each: Compared) -> list[Cell]:
+    """One figure."""
+    cells = [Cell(each.figure, "heading"), Cell(each.unit, "quiet")]
+    for (ours, kafka), ahead in zip(each.pairs, each.ahead, strict=True):
+        cells += [number(ours), number(kafka), ahead_cell(ahead)]
+    return cells
 
 
-def limit_table(found: list[Limit]) -> Table:
-    """A row for each limit."""
-    columns = ["Figure", "faircopy", "Unit", "Ratio", "To", "Aim", "Verdict"]
-    return Table(
-        "faircopy compared with the bare machine. The ratio, if there is one, is to a floor of the machine "
-        "or to another figure of the same run.",
-        columns,
-        [limit_row(each) for each in found],
-        is_cards=True,
-    )
-
-
-def limit_row(each: Limit) -> list[Cell]:
-    """One limit."""
-    return [
-        Cell(each.figure, "heading"),
-        number(each.measured),
-        Cell(each.unit, "quiet"),
-        number(each.ratio),
-        Cell(each.floor, "quiet"),
-        Cell(each.aim, "quiet"),
-        Cell("met", "good") if each.is_met else Cell("missed", "bad"),
-    ]
+def ahead_cell(ahead: Ahead | None) -> Cell:
+    """Who is ahead, in a colour."""
+    return Cell(ahead_text(ahead), KINDS[ahead.who] if ahead is not None else "quiet")
