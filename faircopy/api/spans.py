@@ -16,6 +16,7 @@ from faircopy.errors import FaircopyError
 from faircopy.partition.hosted import HostedPartition
 from faircopy.serving.codes import code_of
 from faircopy.serving.route import Body, Context, Message, Route
+from faircopy.storage.sealed import DamagedState
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
 
@@ -55,7 +56,11 @@ async def spans(request: Message, context: Context) -> Body:
     end = min(request.end_offset, partition.log.end_offset)
     if not log_start <= request.start_offset <= end:
         return {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start": log_start, "spans": []}
-    return {"error_code": ErrorCode.NONE} | page(partition, request.start_offset, end)
+    try:
+        return {"error_code": ErrorCode.NONE} | page(partition, request.start_offset, end)
+    except DamagedState as error:  # since the start, where all records were read
+        context.parts.catalog.stop(partition, error)
+        return {"error_code": code_of(error), "spans": []}
 
 
 def page(partition: HostedPartition, start: int, end: int) -> Body:
