@@ -36,7 +36,6 @@ class RottingPartition:
 
     def __init__(self) -> None:
         self.copier = SimpleNamespace(spans=self)
-        self.known_from = 0
 
     def ensure_readable(self) -> None:
         pass
