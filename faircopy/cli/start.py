@@ -67,9 +67,8 @@ def start(
     ones override earlier ones. faircopy settings shows them all.
 
     --repair is for a directory whose broker can't start, or whose partition is stopped, since a journal holds
-    an entry that can't follow those before it: earlier versions could write one although they refused its
-    request. Each such entry is logged and passed over, for this start and all later ones. Make a copy of the
-    directory first.
+    an entry that can't follow those before it. A bug of faircopy has written it: please report it. Each such
+    entry is logged and passed over, for this start and all later ones. Make a copy of the directory first.
 
     \b
     Examples:

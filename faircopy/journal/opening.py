@@ -109,7 +109,7 @@ def misfit(segments: Segments, position: int, error: Exception) -> DamagedJourna
     holder = segments.holding(position)
     way_out = "restore the file from a backup or a replica"
     if isinstance(error, DoesNotFold):
-        way_out += ", or pass over the entry by `faircopy start --repair`, if an earlier version wrote it"
+        way_out += ", or pass over the entry by `faircopy start --repair`"
     return DamagedJournal(
         f"{holder.path} holds an entry at byte {holder.at(position)} (journal position {position}) that "
         f"can't follow those before it ({error!r}): {way_out}",
