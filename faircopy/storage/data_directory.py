@@ -115,13 +115,8 @@ class DataDirectory:
         """The cluster's id, as clients see it."""
         return self._format.cluster
 
-    @property
-    def is_old(self) -> bool:
-        """Whether it is of an older format, and so must be upgraded."""
-        return self._format.version < FORMAT
-
     def _announce_upgrade(self) -> None:
-        if self.is_old:
+        if self._format.version < FORMAT:
             log.warning(
                 "the data directory %s has format %d: this start upgrades it to format %d. Existing data is "
                 "not rewritten, but older versions of faircopy can't read the directory afterwards",
@@ -129,10 +124,10 @@ class DataDirectory:
             )  # fmt: skip
 
     def upgrade(self) -> None:
-        """Set the directory's format to the newest one. Blocks. Call it before anything is appended to a
-        journal: until then an older faircopy can still read the directory.
+        """Set the format of an older directory to the newest one. Blocks. Call it before anything is appended
+        to a journal: until then an older faircopy can still read the directory.
         """
-        if self.is_old:
+        if self._format.version < FORMAT:
             found, self._format = self._format, self._format._replace(version=FORMAT)
             write_file(self.path / FORMAT_FILE, self._format.encode())
             log.warning(
