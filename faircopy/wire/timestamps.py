@@ -51,18 +51,21 @@ class TimestampClaim:
         self._lane = claimed if 0 <= claimed < 128 else _lane_of(claimed, self._lane_bytes)
         self._is_false = not 0 <= claimed < 1 << 56
         self._is_seen = False
+        self._has_base = False
         self._has_earlier = False
 
     def borne_out(self, needs_least: bool) -> TimeRange | None:
         """The range of the times, if the header is right about it. The least one is that of the header, too;
-        None if `needs_least` and some times are earlier.
+        None if `needs_least` and no record has it, or some are earlier.
         """
-        is_true = self._is_seen and not self._is_false and not (needs_least and self._has_earlier)
+        is_least = self._has_base and not self._has_earlier
+        is_true = self._is_seen and not self._is_false and (is_least or not needs_least)
         return self._claimed if is_true else None
 
     def add(self, column: Column, count: int) -> None:
         """Take the next `count` deltas."""
         first = column(0)
+        self._has_base = self._has_base or 0 in first
         self._has_earlier |= bool(first.translate(None, _EVEN))
         if not first.isascii():
             self._compare(column, first, count)
@@ -82,7 +85,9 @@ class TimestampClaim:
         if odd:
             lanes &= ~(odd * ((1 << 8 * self._lane_bytes) - 1))
         self._is_false |= (claimed | tops) - lanes & tops != tops
-        self._is_seen |= ((claimed ^ lanes) | tops) - ones & tops != tops
+        # An odd lane is empty by now: a claim of zero is not its own.
+        equal = ~(((claimed ^ lanes) | tops) - ones) & tops & ~(odd << 8 * self._lane_bytes - 1)
+        self._is_seen |= equal != 0
 
 
 def _lane_of(number: int, lane_bytes: int) -> int:

@@ -163,7 +163,7 @@ def number_at(section: bytes, at: int, bytes_max: int) -> tuple[int | None, int]
     messages=st.lists(st.tuples(st.integers(0, 90), TIMES), min_size=1, max_size=60),
     alike=st.integers(1, 40),
     piece=st.integers(1, 3_000),
-    claimed=st.sampled_from(["greatest", "last", "none", "later"]),
+    claimed=st.sampled_from(["greatest", "first", "last", "none", "later"]),
 )
 def test_the_range_of_the_times(
     messages: list[tuple[int, int]], alike: int, piece: int, claimed: str
@@ -172,7 +172,13 @@ def test_the_range_of_the_times(
     listed = [NewRecord(bytes(size), timestamp_ms=time) for size, time in messages for _ in range(alike)]
     times = [message.timestamp_ms for message in listed]
     true = TimeRange(min(times), max(times))
-    claims = {"greatest": true.greatest_ms, "last": times[-1], "none": -1, "later": true.greatest_ms + 1}
+    claims = {
+        "greatest": true.greatest_ms,
+        "first": times[0],
+        "last": times[-1],
+        "none": -1,
+        "later": true.greatest_ms + 1,
+    }
     batch = with_max_timestamp(memoryview(build_batch(listed)), claims[claimed])
     header = read_header(batch)
 
@@ -189,6 +195,34 @@ def test_the_range_of_the_times(
         if claimed == "greatest" and true.greatest_ms - true.least_ms < 2**26:
             assert claim.borne_out(needs_least=False) is not None
             assert (claim.borne_out(needs_least=True) is not None) == (true.least_ms == times[0])
+
+
+@pytest.mark.parametrize("delta_ms", [-1, -64, -65, -1_000, -(2**26), -(2**28), -(2**54), -(2**60)])
+@pytest.mark.parametrize("records", [1, 2, 60])
+def test_no_time_is_the_base_if_all_are_earlier(delta_ms: int, records: int) -> None:
+    batch, header = at_distance(delta_ms, records, claimed_ms=0)
+    claim = TimestampClaim(header)
+    assert count_records(batch, header, CountingBudget(), claim)
+    assert claim.borne_out(needs_least=False) is None
+
+
+@pytest.mark.parametrize("delta_ms", [1, 63, 64, 1_000, 2**27 - 1])
+@pytest.mark.parametrize("records", [1, 2, 60])
+def test_the_base_is_not_the_least_if_all_are_later(delta_ms: int, records: int) -> None:
+    batch, header = at_distance(delta_ms, records, claimed_ms=delta_ms)
+    claim = TimestampClaim(header)
+    assert count_records(batch, header, CountingBudget(), claim)
+    assert claim.borne_out(needs_least=True) is None
+    assert claim.borne_out(needs_least=False) == TimeRange(0, delta_ms)
+
+
+def at_distance(delta_ms: int, records: int, claimed_ms: int) -> tuple[memoryview, BatchHeader]:
+    """A batch with a base timestamp of 0, whose records all have the same other one."""
+    body = b"\0" + varint(delta_ms) + b"\0\1\1\0"
+    section = (varint(len(body)) + body) * records
+    header = read_header(build_batch([NewRecord(b"", timestamp_ms=0)] * records))
+    header = header._replace(length=HEADER_BYTES - 12 + len(section), max_timestamp_ms=claimed_ms)
+    return memoryview(HEADER.pack(*header) + section), header
 
 
 def test_what_takes_long_is_left_to_others() -> None:
