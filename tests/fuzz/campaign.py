@@ -6,11 +6,13 @@ import contextlib
 import importlib.util
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,7 @@ POLL_SECONDS = 0.5
 OF_A_SMALL_PARENT = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 START_SECONDS_MAX = 600  # on a busy machine: it imports much, and runs the kept corpus
 LOG_LINES_SHOWN = 30
+ANY_NUMBER = -1  # libFuzzer's, of executions
 UNCAUGHT = " === Uncaught Python exception: ==="
 
 NO_ATHERIS = "atheris is not installed: it has wheels for Linux on x86-64 and Python 3.11 to 3.13 only"
@@ -69,10 +72,12 @@ def fuzz(
     advance: Callable[[int], None] = lambda _executions: None,
     worker: str = WORKER,
     seed: int = 0,
+    executions_max: int = ANY_NUMBER,
 ) -> Outcome:
-    """Run a target until time is up or something is found.
+    """Run a target until time is up, it was executed so often, or something is found.
 
-    The same `seed` draws the same inputs, as far as it comes in the time; 0 draws new ones.
+    The same `seed` draws the same inputs, as far as it comes in the time, where addresses can be fixed; 0
+    draws new ones.
 
     New inputs go to `scratch`, those that fail to `found`. `advance(executions)` is called now and then with
     the number of executions so far.
@@ -83,11 +88,13 @@ def fuzz(
     log = scratch.with_suffix(".log")
     began = time.monotonic()
     with log.open("wb") as output:
-        python = [sys.executable, "-m", worker, target.name, str(found)]
-        arguments = [*flags(target, seconds, found, seed), str(scratch), str(CORPUS / target.name)]
+        python = [*fixed_addresses(), sys.executable, "-m", worker, target.name, str(found)]
+        limits = (f"-max_total_time={seconds}", f"-runs={executions_max}")
+        arguments = [*limits, *flags(target, found, seed), str(scratch), str(CORPUS / target.name)]
         process = subprocess.Popen(
             [*OF_A_SMALL_PARENT, *python, *arguments],
             cwd=ROOT,
+            env=os.environ | hash_seed(seed),
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -102,10 +109,24 @@ def fuzz(
     return outcome_of(target, log.read_text(errors="replace"), time.monotonic() - began, failures, exit_code)
 
 
-def flags(target: Target, seconds: int, found: Path, seed: int) -> Sequence[str]:
+@cache
+def fixed_addresses() -> Sequence[str]:
+    """What starts a process at the same addresses each time: libFuzzer tells comparisons apart by them, so
+    they decide which inputs it makes. Nothing where the machine forbids it.
+    """
+    setarch = [shutil.which("setarch") or "", "--addr-no-randomize"]
+    is_allowed = setarch[0] and subprocess.run([*setarch, "true"], capture_output=True).returncode == 0
+    return setarch if is_allowed else ()
+
+
+def hash_seed(seed: int) -> dict[str, str]:
+    """Python's own seed: the order of a set decides what is covered, and so which inputs are changed next."""
+    return {"PYTHONHASHSEED": str(seed % 2**32)} if seed else {}
+
+
+def flags(target: Target, found: Path, seed: int) -> Sequence[str]:
     """libFuzzer's."""
     return (
-        f"-max_total_time={seconds}",
         f"-seed={seed % 2**31}",
         f"-rss_limit_mb={MEMORY_MIB_MAX}",
         f"-timeout={INPUT_SECONDS_MAX}",
