@@ -74,10 +74,9 @@ def fuzz(
     seed: int = 0,
     executions_max: int = ANY_NUMBER,
 ) -> Outcome:
-    """Run a target until time is up, it was executed so often, or something is found.
+    """Run a target for so many seconds or executions, or until something is found.
 
-    The same `seed` draws the same inputs, as far as it comes in the time, where addresses can be fixed; 0
-    draws new ones.
+    The same `seed` draws the same inputs in the same order, if addresses can be fixed here; 0 draws new ones.
 
     New inputs go to `scratch`, those that fail to `found`. `advance(executions)` is called now and then with
     the number of executions so far.
@@ -111,8 +110,9 @@ def fuzz(
 
 @cache
 def fixed_addresses() -> Sequence[str]:
-    """What starts a process at the same addresses each time: libFuzzer tells comparisons apart by them, so
-    they decide which inputs it makes. Nothing where the machine forbids it.
+    """The start of a command whose process has the same addresses each time; empty if the machine forbids it.
+
+    libFuzzer tells comparisons apart by their addresses, which thus decide what inputs it makes.
     """
     setarch = [shutil.which("setarch") or "", "--addr-no-randomize"]
     is_allowed = setarch[0] and subprocess.run([*setarch, "true"], capture_output=True).returncode == 0
