@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from faircopy.cluster.last_end import BOOT_KEY
-from faircopy.cluster.lmdb_store import LmdbStore
+from faircopy.storage.last_end import BOOT_NAME
+from faircopy.storage.local_notes import LocalNotes
 from faircopy.storage.state_store import StateStore
 from tests.broker_process import BrokerProcess
 
@@ -26,5 +26,5 @@ def note_loss_of_power(broker: BrokerProcess) -> None:
 async def note_another_boot(path: Path) -> None:
     """Let the next start find that the last one was on another start of the machine."""
     store = StateStore(path, asyncio.get_running_loop())
-    await LmdbStore(store).transact({}, {BOOT_KEY: b"another"})
+    await LocalNotes(store).write({BOOT_NAME: b"another"})
     store.close()

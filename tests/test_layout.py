@@ -21,7 +21,7 @@ ARCHITECTURE = ROOT.parent / "docs" / "ARCHITECTURE.md"
 
 GROUND = {"storage", "loop", "wire", "settings"}
 LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
-SERVED = LOGS | {"cluster", "net", "transactions", "groups", "hosting", "shard"}
+SERVED = LOGS | {"catalogue", "net", "transactions", "groups", "hosting", "shard"}
 BROKER = SERVED | {"publish", "serving", "api"}
 MAY_IMPORT = {
     "storage": set(),
@@ -33,19 +33,20 @@ MAY_IMPORT = {
     "datalog": {"storage", "wire"},
     "copier": {"journal", "datalog", "storage", "wire"},
     "partition": {"copier", "datalog", "journal", "storage", "wire"},
-    "cluster": {"journal", "storage", "settings"},
+    "catalogue": {"journal", "storage", "loop", "settings"},
+    "arbiter": {"storage"},
     "publish": {"wire", "settings"},
     "transactions": LOGS,
     "groups": LOGS,
-    "hosting": LOGS | {"cluster", "publish", "transactions", "groups"},
-    "shard": LOGS | {"cluster", "transactions", "groups", "hosting"},
+    "hosting": LOGS | {"catalogue", "publish", "transactions", "groups"},
+    "shard": LOGS | {"catalogue", "transactions", "groups", "hosting"},
     "serving": SERVED,
     "api": SERVED | {"serving"},
     "broker": BROKER,
     "client": {"wire"},
     "spark": {"wire", "client", "publish"},
     "verify": BROKER | {"broker"},
-    "backup": {"storage", "cluster"},
+    "backup": {"storage"},
     "cli": BROKER | {"broker", "client", "verify", "backup"},
 }
 FOR_ALL = {"errors", "__version__"}
@@ -73,10 +74,10 @@ PURE = [
     "copier/checkpoint.py",
     "copier/span_chunk.py",
     "hosting/largest_cut.py",
-    "cluster/topic_configs.py",
-    "cluster/lease.py",
-    "cluster/shard_record.py",
-    "cluster/store_copy.py",
+    "catalogue/topic_configs.py",
+    "arbiter/lease.py",
+    "arbiter/shard_record.py",
+    "arbiter/store_copy.py",
     "transactions/connections.py",
     "transactions/decisions.py",
     "transactions/joint_decisions.py",

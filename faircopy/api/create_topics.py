@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import as_read, check_configs
-from faircopy.cluster.topics import check_topic_name, ensure_not_reserved
+from faircopy.catalogue.topic_configs import as_read, check_configs
+from faircopy.catalogue.topics import check_topic_name, ensure_not_reserved
 from faircopy.errors import FaircopyError
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of

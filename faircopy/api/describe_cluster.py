@@ -36,7 +36,7 @@ async def describe_cluster(request: Message, context: Context) -> Body:
     node_id = context.parts.settings.node_id
     return {
         "error_code": ErrorCode.NONE,
-        "cluster_id": context.parts.directory.cluster_id,
+        "cluster_id": context.parts.cluster_id,
         "controller_id": node_id,
         "endpoint_type": request.endpoint_type,
         "cluster_authorized_operations": on_the_cluster(request.include_cluster_authorized_operations),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from faircopy.cluster.dynamic_settings import CHANGEABLE, DEFAULT, DynamicSettings
-from faircopy.cluster.topic_configs import CONFIGS, ConfigType
+from faircopy.catalogue.dynamic_settings import CHANGEABLE, DEFAULT, DynamicSettings
+from faircopy.catalogue.topic_configs import CONFIGS, ConfigType
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic, broker_default
 from faircopy.serving.codes import code_of, message_of

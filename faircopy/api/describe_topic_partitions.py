@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from faircopy.api.metadata import describe, missing
-from faircopy.cluster.topics import InvalidTopicName, check_topic_name
+from faircopy.catalogue.topics import InvalidTopicName, check_topic_name
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode

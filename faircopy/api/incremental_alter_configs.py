@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from faircopy.cluster.topic_configs import CONFIGS, ConfigType, elements
+from faircopy.catalogue.topic_configs import CONFIGS, ConfigType, elements
 from faircopy.serving.codes import Refused
 from faircopy.serving.config_resources import (
     APPEND,

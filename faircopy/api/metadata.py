@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
-from faircopy.cluster.topics import InvalidTopicName, TopicExists, check_topic_name
+from faircopy.catalogue.topics import InvalidTopicName, TopicExists, check_topic_name
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
@@ -83,7 +83,7 @@ async def metadata(request: Message, context: Context) -> Body:
         ]
     return {
         "brokers": [context.node | {"rack": None}],
-        "cluster_id": context.parts.directory.cluster_id,
+        "cluster_id": context.parts.cluster_id,
         "controller_id": context.parts.settings.node_id,
         "topics": topics,
         "cluster_authorized_operations": on_the_cluster(request.include_cluster_authorized_operations),

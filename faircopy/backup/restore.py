@@ -9,20 +9,17 @@ from pathlib import Path
 from faircopy.backup.copying import Advance, checksum_of_file, copy_file
 from faircopy.backup.make import backups_in
 from faircopy.backup.manifest import FILE, BadBackup, Manifest
-from faircopy.cluster.epochs import skip_epochs
-from faircopy.cluster.last_end import forget_last_end
-from faircopy.cluster.lmdb_store import LmdbStore
-from faircopy.cluster.producer_ids import COUNTER as PRODUCER_ID_COUNTER
-from faircopy.cluster.steady_note import forget_boot
-from faircopy.cluster.store import ClusterStore, take_block
+from faircopy.storage.copied import note_copied
 from faircopy.storage.data_directory import FORMAT_FILE
+from faircopy.storage.epochs import skip_epochs
 from faircopy.storage.failures import StorageFailure
+from faircopy.storage.last_end import forget_last_end
+from faircopy.storage.local_notes import LocalNotes
 from faircopy.storage.paths import exists, list_directory, make_directory, size_of, sync_directory
 from faircopy.storage.state_store import StateStore
+from faircopy.storage.steady_note import forget_boot
 
 PLAIN = "plain"
-PRODUCER_IDS_SKIPPED = 1 << 32
-"""More producer ids than any broker assigns after its backup."""
 
 
 def find_backup(path: Path) -> Path:
@@ -83,15 +80,10 @@ async def part_from_the_original(state: Path) -> None:
     """
     store = StateStore(state, asyncio.get_running_loop())
     try:
-        cluster = LmdbStore(store)
-        await skip_producer_ids(cluster)
-        await skip_epochs(cluster)
-        await forget_boot(cluster)
-        await forget_last_end(cluster)
+        notes = LocalNotes(store)
+        await note_copied(notes)  # for the producer ids, which are in a journal
+        await skip_epochs(notes)
+        await forget_boot(notes)
+        await forget_last_end(notes)
     finally:
         store.close()
-
-
-async def skip_producer_ids(cluster: ClusterStore) -> None:
-    """Give out no producer id again: whoever still has one would be taken for somebody else."""
-    await take_block(cluster, PRODUCER_ID_COUNTER, PRODUCER_IDS_SKIPPED)

@@ -13,15 +13,11 @@ from typing import Any, ClassVar
 from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Environment
 from faircopy.broker.open_files import limit_open_files
-from faircopy.cluster.dynamic_settings import DynamicSettings
-from faircopy.cluster.epochs import raise_incarnation
-from faircopy.cluster.last_end import LastEnd, last_end, note_clean_end, note_running
-from faircopy.cluster.lmdb_store import LmdbStore
-from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.cluster.shape import has_shape, shape_of
-from faircopy.cluster.steady_note import steady_note, store_steady_note
-from faircopy.cluster.store import ClusterStore
-from faircopy.cluster.topics import Topics
+from faircopy.catalogue.dynamic_settings import DynamicSettings
+from faircopy.catalogue.founding import cluster_id, found, is_founded, shape_of
+from faircopy.catalogue.journal import CATALOGUE_DIRECTORY, CatalogueJournal
+from faircopy.catalogue.producer_ids import ProducerIds, skip_ids
+from faircopy.catalogue.topics import Topics
 from faircopy.errors import FaircopyError
 from faircopy.groups.members import HeldMemory
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC
@@ -55,13 +51,18 @@ from faircopy.shard.placement import Placement
 from faircopy.shard.shard import Resources
 from faircopy.shard.shards import Shards
 from faircopy.storage.clock import SteadyClock
+from faircopy.storage.copied import is_copied, note_parted
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.descriptors import DESCRIPTORS
+from faircopy.storage.epochs import incarnation, raise_incarnation
 from faircopy.storage.expiry import FirstCheck
 from faircopy.storage.failures import WriteFailure
+from faircopy.storage.last_end import LastEnd, last_end, note_clean_end, note_running
+from faircopy.storage.local_notes import LocalNotes
 from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
+from faircopy.storage.steady_note import steady_note, store_steady_note
 from faircopy.transactions.connections import ProducerConnections
 from faircopy.transactions.coordinator import TransactionCoordinator
 from faircopy.transactions.numbers import Numbers
@@ -78,7 +79,7 @@ TIME_SEARCHES_AT_ONCE = 2  # they may take long, and the other disk threads must
 
 
 class LostState(FaircopyError):
-    """The state store of a data directory is gone."""
+    """The state store or the catalogue of a data directory is gone."""
 
 
 class Broker:
@@ -124,7 +125,6 @@ class Broker:
         """Lock and open the data directory, and recover. Raises FaircopyError."""
         self.directory = DataDirectory(
             Path(self.settings.data_dir),
-            self.environment.new_id,
             self.settings.plain_readers,
             self.environment.process_id(),
         )
@@ -138,15 +138,15 @@ class Broker:
         self.store = self.environment.store(self.directory.state, self.loop)
         self.store.on_write_failure = self._disk_failed
         self.store.on_no_space = self.space.release_reserve
-        self.cluster: ClusterStore = LmdbStore(self.store)
-        self.dynamic_settings.load(self.cluster)
-        if not has_shape(self.cluster):
-            self._ensure_new()
-        self.dynamic_settings.fix(await shape_of(self.cluster, self.settings))
-        self._last_end = last_end(self.cluster, self.environment.boot_id())
+        self.notes = LocalNotes(self.store)
+        if not incarnation(self.notes):
+            self._ensure_new(f"the state store {self.directory.state} is empty")
+        self._last_end = last_end(self.notes, self.environment.boot_id())
         await self._start_clock()
-        self.incarnation = await raise_incarnation(self.cluster)
-        await self._make_parts()
+        self.incarnation = await raise_incarnation(self.notes)
+        options = self._journal_options()
+        await self._open_catalogue(options)
+        await self._make_parts(options)
         survival = await self._recover()
         if survival.is_loss:
             # A loss may be forgotten only once its consequences are durable.
@@ -156,7 +156,7 @@ class Broker:
         is_synced = Durability(self.settings.durability) is Durability.FSYNC
         if survival is not Survival.WRITTEN or is_synced is not self._last_end.is_synced:
             # Not earlier: if this start is cut short, the next one must find everything as it was.
-            await note_running(self.cluster, self.environment.boot_id(), is_synced=is_synced)
+            await note_running(self.notes, self.environment.boot_id(), is_synced=is_synced)
         self._make_front()
         await self.catalog.remove_leftovers()
         # A crash may have come after a topic was deleted and before its offsets were.
@@ -176,12 +176,12 @@ class Broker:
 
     async def _start_clock(self) -> None:
         """Make the steady clock continue from where it was."""
-        noted = steady_note(self.cluster)
+        noted = steady_note(self.notes)
         self.clock = SteadyClock(self.environment.clock, self.environment.boot_id(), noted)
         await self._note_time()
 
     async def _note_time(self) -> None:
-        await store_steady_note(self.cluster, self.clock.note(2 * STEADY_NOTE_INTERVAL_MS))
+        await store_steady_note(self.notes, self.clock.note(2 * STEADY_NOTE_INTERVAL_MS))
 
     async def _forget_offsets_of_deleted(self) -> None:
         try:
@@ -189,16 +189,33 @@ class Broker:
         except FaircopyError as error:
             log.error("the offsets of deleted topics stay until the next start: %s", error)
 
-    def _ensure_new(self) -> None:
-        """Raise LostState if the directory is not empty, although its state store is: its topics would be
-        taken for leftovers of deleted ones.
+    def _ensure_new(self, what_is_empty: str) -> None:
+        """Raise LostState if the directory is not empty, although it would be if it were new: its topics
+        would be taken for leftovers of deleted ones.
         """
         for part in (self.directory.journal, self.directory.log):
-            if list_directory(part):
+            there = [child for child in list_directory(part) if child.name != CATALOGUE_DIRECTORY]
+            if there:
                 raise LostState(
-                    f"the state store {self.directory.state} is empty, and {part} is not: restore the data "
-                    f"directory from a backup, or choose another with --data-dir"
+                    f"{what_is_empty}, and {there[0]} is there: restore the data directory from a backup, or "
+                    f"choose another with --data-dir"
                 )
+
+    async def _open_catalogue(self, options: JournalOptions) -> None:
+        """Open the catalogue, or found it. What it holds is known before anything else is opened."""
+        self.catalogue = CatalogueJournal.of(
+            self.directory.journal, self.store, self.disk, self.loop, options, self.incarnation
+        )
+        await self.disk.run(self.catalogue.open)
+        if not is_founded(self.catalogue):
+            self._ensure_new(f"the catalogue {self.catalogue.journal.directory} is empty")
+            await found(self.catalogue, self.settings, self.environment.new_id())
+        if is_copied(self.notes):
+            await skip_ids(self.catalogue)
+            await note_parted(self.notes)
+        self.cluster_id = cluster_id(self.catalogue)
+        self.dynamic_settings.load(self.catalogue)
+        self.dynamic_settings.fix(shape_of(self.catalogue, self.settings))
 
     def _ensure_sound_state(self) -> None:
         """Raise DamagedState if damage in the state store concerns more than single partitions."""
@@ -207,12 +224,13 @@ class Broker:
             if not record.key.startswith(identities):
                 self.store.ensure_sound(record.key)
 
-    async def _make_parts(self) -> None:
+    def _journal_options(self) -> JournalOptions:
+        """What all journals share."""
         self.draft_space = DraftSpace(
             self.settings.transaction_drafts_max_bytes,
             at_most_half_of_the_disk(self.settings.drafts_max_bytes, self.directory.path),
         )
-        options = JournalOptions(
+        return JournalOptions(
             Durability(self.settings.durability),
             self.settings.journal_segment_bytes,
             self.environment.new_salt,
@@ -225,15 +243,17 @@ class Broker:
             passed_over=self._passed_over,
             draft_space=self.draft_space,
         )
+
+    async def _make_parts(self, options: JournalOptions) -> None:
         placement = Placement(
             self.settings.shards, self.settings.metadata_journals, self.settings.offsets_partitions
         )
-        epochs = LeaderEpochs(self.cluster, placement, self.incarnation)
+        epochs = LeaderEpochs(self.notes, placement, self.incarnation)
         await epochs.raise_all()
         stopping = Stopping(self._disk_failed)
-        self.producer_ids = ProducerIds(self.cluster, self.settings.producer_id_block)
+        self.producer_ids = ProducerIds(self.catalogue, self.settings.producer_id_block)
         self.catalog = Catalog(
-            Topics(self.cluster, self.environment.new_id),
+            Topics(self.catalogue, self.environment.new_id),
             self.directory,
             self.settings,
             self._partition_resources(options, stopping),
@@ -317,7 +337,7 @@ class Broker:
         self.cuts = Cuts(self.disk, self.clock, self.is_whole)
         self.plain_tables = PlainTables(
             self.catalog,
-            self.cluster,
+            self.catalogue,
             self.disk,
             self.clock,
             self.directory.plain,
@@ -342,7 +362,8 @@ class Broker:
     def journals(self) -> list[Journal]:
         """All journals of this broker."""
         homes, partitions = self.shards.metadata_journals(), self.shards.partitions()
-        return [*(home.journal for home in homes), *(partition.journal for partition in partitions)]
+        metadata = (home.journal for home in homes)
+        return [self.catalogue.journal, *metadata, *(partition.journal for partition in partitions)]
 
     def name_of(self, partition: TopicIdPartition) -> PartitionName | None:
         """A partition's name, also of group offsets; None if its topic is deleted."""
@@ -380,7 +401,7 @@ class Broker:
         await self.checkpoints.make(1 if all_changed else self.settings.checkpoint_bytes)
 
     def _checkpointed(self) -> list[HasCheckpoints]:
-        return [*self.shards.partitions(), *self.shards.metadata_journals()]
+        return [self.catalogue, *self.shards.partitions(), *self.shards.metadata_journals()]
 
     async def _checkpoint_what_is_large(self) -> None:
         # On a full disk, any checkpoint may free some space. That the disk is full was logged already.
@@ -441,7 +462,7 @@ class Broker:
                 await self.shards.prepare_to_stop()
                 await self.checkpoints.make_last()
                 await self.disk.run(self._shrink_journals)
-                await note_clean_end(self.cluster, self.environment.process_id())
+                await note_clean_end(self.notes, self.environment.process_id())
             except WriteFailure as error:
                 self._disk_failed(error)
             except FaircopyError as error:
@@ -458,3 +479,4 @@ class Broker:
                 partition.journal.shrink()
         for home in self.shards.metadata_journals():
             home.journal.shrink()
+        self.catalogue.journal.shrink()

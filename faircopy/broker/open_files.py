@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from faircopy.cluster.dynamic_settings import DynamicSettings
+from faircopy.catalogue.dynamic_settings import DynamicSettings
 from faircopy.storage.descriptors import DESCRIPTORS, share_out
 from faircopy.storage.disk_pool import DiskPool
 

@@ -15,11 +15,11 @@ from faircopy.api.describe_log_dirs import SCHEMA as DESCRIBE_LOG_DIRS
 from faircopy.api.incremental_alter_configs import SCHEMA as INCREMENTAL_ALTER_CONFIGS
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
 from faircopy.api.metadata import SCHEMA as METADATA
+from faircopy.catalogue.topic_configs import WITHOUT_EFFECT, is_deleted_from
 from faircopy.cli.columns import size
 from faircopy.cli.output import asks_broker, confirm, note, say, show, yes_option
 from faircopy.client.connection import BrokerConnection, ensure_ok
 from faircopy.client.errors import ConnectionFailed, RequestFailed
-from faircopy.cluster.topic_configs import WITHOUT_EFFECT, is_deleted_from
 from faircopy.errors import FaircopyError
 from faircopy.wire.error_codes import ErrorCode
 

@@ -8,10 +8,10 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from faircopy.cluster.dynamic_settings import Decide
-from faircopy.cluster.producer_ids import ProducerIds
-from faircopy.cluster.topic_configs import as_read, check_configs
-from faircopy.cluster.topics import (
+from faircopy.catalogue.dynamic_settings import Decide
+from faircopy.catalogue.producer_ids import ProducerIds
+from faircopy.catalogue.topic_configs import as_read, check_configs
+from faircopy.catalogue.topics import (
     CannotMakeTopic,
     Topic,
     TopicExists,
@@ -179,12 +179,13 @@ class Catalog:
             self.ensure_new(name)
             self.ensure_columns(name, configs)
             self._ensure_room(partitions)
-            topic = await self._topics.create(name, partitions, configs, self._producer_ids.next_id)
+            new = self._topics.new(name, partitions, configs, self._producer_ids.next_id)
+            (topic,) = await self._topics.write([new])
             hosted = HostedTopic(topic, self._settings)
             try:
                 self._host(hosted, await self._make(hosted, 0, partitions))
             except Exception:
-                await self._topics.delete(topic)
+                await self._topics.write(deleted=[topic])
                 raise
             log.info("topic %s made with %d partition(s)%s", name, partitions, settings_text(configs))
             return hosted
@@ -255,11 +256,11 @@ class Catalog:
             if validate_only:
                 return
             self._ensure_room(partitions - before)
-            grown = await self._topics.replace(hosted.topic._replace(partitions=partitions))
+            (grown,) = await self._topics.write([hosted.topic._replace(partitions=partitions)])
             try:
                 made = await self._make(hosted, before, partitions)
             except Exception:
-                hosted.change(await self._topics.replace(grown._replace(partitions=before)))
+                hosted.change(*await self._topics.write([grown._replace(partitions=before)]))
                 raise
             hosted.change(grown)
             self._host(hosted, made)
@@ -277,7 +278,7 @@ class Catalog:
             self.ensure_columns(name, configs)
             if validate_only:
                 return
-            hosted.change(await self._topics.replace(hosted.topic._replace(configs=configs)))
+            hosted.change(*await self._topics.write([hosted.topic._replace(configs=configs)]))
             self.on_change(hosted, True)
             log.info("topic %s changed%s", name, settings_text(configs))
 
@@ -294,7 +295,7 @@ class Catalog:
         async with self._changing, self._stopping.if_write_fails():
             self.ensure_led()
             hosted = find()
-            await self._topics.delete(hosted.topic, self.goes_with(hosted))
+            await self._topics.write(deleted=[hosted.topic], also=self.goes_with(hosted))
             self._unhost(hosted)
             await self._remove(hosted.partitions, [path.parent for path in self._paths(hosted.topic, 0)])
             # Still under the lock: nobody creates a topic of this name before the old one's offsets are

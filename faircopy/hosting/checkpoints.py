@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 
 
 class HasCheckpoints(Protocol):
-    """A partition, or a metadata journal."""
+    """A partition, a metadata journal, or the catalogue."""
 
     @property
     def bytes_since_checkpoint(self) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import CONFIGS, INT64_MAX, is_deleted_from, value_in
-from faircopy.cluster.topics import Topic
+from faircopy.catalogue.topic_configs import CONFIGS, INT64_MAX, is_deleted_from, value_in
+from faircopy.catalogue.topics import Topic
 from faircopy.partition.hosted import HostedPartition
 from faircopy.settings.table import Settings
 

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
-from faircopy.cluster.store import ClusterStore
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
@@ -31,6 +30,7 @@ from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.expiry import Expired, FirstCheck
 from faircopy.storage.paths import exists
 from faircopy.storage.space_watch import SpaceWatch
+from faircopy.storage.versioned_map import VersionedMap
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class PlainTables:
     def __init__(
         self,
         catalog: Catalog,
-        cluster: ClusterStore,
+        catalogue: VersionedMap,
         disk: DiskPool,
         clock: Clock,
         directory: Path,
@@ -130,7 +130,7 @@ class PlainTables:
     ) -> None:
         """`is_whole()` says whether all partitions have a leader; if not, a cut might split a transaction."""
         self._catalog = catalog
-        self._cluster = cluster
+        self._catalogue = catalogue
         self._disk = disk
         self._clock = clock
         self._directory = directory
@@ -161,7 +161,7 @@ class PlainTables:
             table.tidied = None
 
     def doom(self, hosted: HostedTopic) -> dict[str, bytes | None]:
-        """Changes of the cluster store to write together with a topic's deletion, so that its own table is
+        """Changes of the catalogue to write together with a topic's deletion, so that its own table is
         deleted too. Written separately, a crash in between would delete the table of a topic that still
         exists, or leave the table of a deleted one.
         """
@@ -170,7 +170,7 @@ class PlainTables:
         return {DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {}
 
     async def _drop_doomed(self) -> None:
-        for key in self._cluster.scan(DOOMED_PREFIX):
+        for key in self._catalogue.scan(DOOMED_PREFIX):
             name = key.removeprefix(DOOMED_PREFIX)
             table = self.tables.get(name)
             if table is not None and not table.topics:
@@ -178,7 +178,7 @@ class PlainTables:
             # A topic that never had a table must not start the publisher.
             if any(exists(self._directory / each) for each in names.all_of(name)):
                 await self._publisher.drop_table(name, str(self._directory / name))
-            await self._cluster.transact({}, {key: None})
+            await self._catalogue.transact({}, {key: None})
             if name in self.tables:
                 self.tables[name].is_open = False
 
@@ -210,7 +210,7 @@ class PlainTables:
         if not table.is_open:
             # Otherwise a table might be opened just before its deletion, and its topic be treated as a
             # stranger.
-            is_doomed = self._cluster.get(DOOMED_PREFIX + table.name) is not None
+            is_doomed = self._catalogue.get(DOOMED_PREFIX + table.name) is not None
             return not is_doomed and self._clock.monotonic_ms() >= table.due_ms
         if not table.has_news:
             return False

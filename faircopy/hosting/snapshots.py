@@ -85,6 +85,7 @@ class SnapshotSource(Protocol):
 
     catalog: Catalog
     checkpoints: Checkpoints
+    cluster_id: str
     directory: DataDirectory
     disk: DiskPool
     store: StateStore
@@ -217,7 +218,7 @@ class Snapshots:
             for path, (size, sealed) in listed.items()
             if exists(self._directory / path)
         }
-        document = {"cluster": self._source.directory.cluster_id, "files": files}
+        document = {"cluster": self._source.cluster_id, "files": files}
         write_file(self._directory / FILES, json.dumps(document).encode())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from faircopy.cluster.topic_configs import InvalidTopicConfig, value_in
+from faircopy.catalogue.topic_configs import InvalidTopicConfig, value_in
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.publish.names import UNREADABLE
 from faircopy.settings.columns import Column, conflict, parse_columns, quoted

@@ -12,7 +12,9 @@ NOWHERE = -1
 
 
 class Kind(IntEnum):
-    """The kinds of entries: 1-15 in data journals, 16-31 in metadata journals (docs/ARCHITECTURE.md)."""
+    """The kinds of entries: 1-15 in data journals, 16-31 in metadata journals, from 32 on in the catalogue's
+    journal (docs/ARCHITECTURE.md).
+    """
 
     DRAFT = 1
     PREPARED = 2
@@ -32,6 +34,7 @@ class Kind(IntEnum):
     FORGET = 23
     UNCLEAN = 24
     JOIN = 25
+    CHANGE = 32
 
 
 class TransactionId(NamedTuple):

@@ -44,5 +44,6 @@ def internal_topic_id(letter: bytes) -> bytes:
     return letter + bytes(15)
 
 
+CATALOGUE_TOPIC_ID = internal_topic_id(b"C")
 METADATA_TOPIC_ID = internal_topic_id(b"J")
 OFFSETS_TOPIC_ID = internal_topic_id(b"O")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from faircopy.cluster.store import Conflict
-from faircopy.cluster.topic_configs import InvalidTopicConfig
-from faircopy.cluster.topics import InvalidTopicName, TopicExists, UnknownTopic, UnknownTopicId
+from faircopy.catalogue.topic_configs import InvalidTopicConfig
+from faircopy.catalogue.topics import InvalidTopicName, TopicExists, UnknownTopic, UnknownTopicId
 from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import TooManyPartitions
 from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import InTransaction, NoOpenTransaction
+from faircopy.storage.versioned_map import Conflict
 from faircopy.transactions.decisions import TransactionRefused
 from faircopy.wire.batch import CorruptBatch, InvalidBatch, InvalidTimestamp, OldMagic
 from faircopy.wire.compression import RecordsError, TooLargeError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from faircopy.cluster.dynamic_settings import DEFAULT, Decide, UnchangeableSetting
+from faircopy.catalogue.dynamic_settings import DEFAULT, Decide, UnchangeableSetting
 from faircopy.errors import FaircopyError
 from faircopy.serving.codes import Refused, code_of, message_of
 from faircopy.serving.parts import Parts

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from faircopy.cluster.dynamic_settings import DynamicSettings
-from faircopy.cluster.producer_ids import ProducerIds
+from faircopy.catalogue.dynamic_settings import DynamicSettings
+from faircopy.catalogue.producer_ids import ProducerIds
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.cuts import Cuts
 from faircopy.hosting.plain_tables import PlainTables
@@ -32,6 +32,7 @@ class Parts(Protocol):
     """
 
     catalog: Catalog
+    cluster_id: str
     cuts: Cuts
     directory: DataDirectory
     disk: DiskPool

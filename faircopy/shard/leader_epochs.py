@@ -1,22 +1,22 @@
 """The leader epoch of each shard. It belongs to one life of one leader, which raises it durably first.
 
-In a data directory from before there were shards, transaction numbers begin with its incarnation. So the
-first epoch is at least that.
+Transaction numbers begin with the epoch of their shard, ranks with the incarnation. So an epoch is at least
+the incarnation that raises it.
 """
 
 from __future__ import annotations
 
-from faircopy.cluster.epochs import SHARD_PREFIX, encode_epoch, epoch_in
-from faircopy.cluster.store import ABSENT, ClusterStore
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.shard.placement import Placement
+from faircopy.storage.epochs import leader_epoch, note_leader_epochs
+from faircopy.storage.local_notes import LocalNotes
 
 
 class LeaderEpochs:
     """The epochs of all shards, as this process leads them."""
 
-    def __init__(self, store: ClusterStore, placement: Placement, incarnation: int) -> None:
-        self._store = store
+    def __init__(self, notes: LocalNotes, placement: Placement, incarnation: int) -> None:
+        self._notes = notes
         self._placement = placement
         self._incarnation = incarnation
         self._epochs = [0] * placement.shards
@@ -30,13 +30,8 @@ class LeaderEpochs:
         await self._raise(range(shard, shard + 1))
 
     async def _raise(self, shards: range) -> None:
-        found = {shard: self._store.get(f"{SHARD_PREFIX}{shard}") for shard in shards}
-        raised = {shard: max(epoch_in(stored) + 1, self._incarnation) for shard, stored in found.items()}
-        versions = {
-            f"{SHARD_PREFIX}{shard}": stored.version if stored else ABSENT for shard, stored in found.items()
-        }
-        records = {f"{SHARD_PREFIX}{shard}": encode_epoch(epoch) for shard, epoch in raised.items()}
-        await self._store.transact(versions, records)
+        raised = {shard: max(leader_epoch(self._notes, shard) + 1, self._incarnation) for shard in shards}
+        await note_leader_epochs(self._notes, raised)
         for shard, epoch in raised.items():
             self._epochs[shard] = epoch
 

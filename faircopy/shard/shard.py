@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.cluster.producer_ids import ProducerIds
+from faircopy.catalogue.producer_ids import ProducerIds
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits, HeldMemory
 from faircopy.groups.offsets_journals import OffsetsJournals

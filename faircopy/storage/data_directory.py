@@ -1,7 +1,7 @@
-"""The broker's directory: its lock, its format version, its identity.
+"""The broker's directory: its lock and its format version.
 
 faircopy-data/
-  format.json   {"format": 1, "cluster": "<id>", "crc32c": <of "1 <id>">}
+  format.json   {"format": 2, "crc32c": <of "2">}
   lock          held by the running broker, or by a tool that reads the directory from outside
   doubt         marks the directory as unclean: a broker ended because the disk failed (I10), and no later one
                 has yet written again what may be lost
@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from uuid import UUID, uuid4
 
 from crc32c import crc32c
 
@@ -37,8 +36,8 @@ from faircopy.storage.paths import (
 )
 from faircopy.storage.system import PRIVATE_DIRECTORY, mounted
 
-FORMAT = 1
-OLDEST_FORMAT = 1
+FORMAT = 2
+OLDEST_FORMAT = 2
 """The oldest format that a start upgrades. An older directory is refused."""
 FORMAT_FILE = "format.json"
 LOCK_FILE = "lock"
@@ -63,7 +62,6 @@ class DataDirectory:
     def __init__(
         self,
         path: Path,
-        new_id: Callable[[], UUID] = uuid4,
         plain_readers: str = "owner",
         process_id: int | None = None,
     ) -> None:
@@ -73,7 +71,6 @@ class DataDirectory:
         self.path = path.absolute()
         self._process_id = os.getpid() if process_id is None else process_id
         self._system = mounted()
-        self._new_id = new_id
         self._prepare()
         self._lock = self._take_lock()
         try:
@@ -109,11 +106,6 @@ class DataDirectory:
         return self.path / "state.lmdb"
 
     # -- format ----------------------------------------------------------------------------------------------
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id, as clients see it."""
-        return self._format.cluster
 
     def _announce_upgrade(self) -> None:
         if self._format.version < FORMAT:
@@ -230,7 +222,7 @@ class DataDirectory:
     def _write_format(self, path: Path) -> DirectoryFormat:
         for directory in self._parts:
             make_directory(directory)
-        found = DirectoryFormat(FORMAT, self._new_id().hex[:22])
+        found = DirectoryFormat(FORMAT)
         write_file(path, found.encode())
         return found
 
@@ -239,21 +231,19 @@ class DirectoryFormat(NamedTuple):
     """The content of the format file."""
 
     version: int
-    cluster: str
 
     def encode(self) -> bytes:
         """The exact bytes of the file."""
-        checksum = crc32c(f"{self.version} {self.cluster}".encode())
-        return json.dumps({"format": self.version, "cluster": self.cluster, "crc32c": checksum}).encode()
+        checksum = crc32c(str(self.version).encode())
+        return json.dumps({"format": self.version, "crc32c": checksum}).encode()
 
 
 def read_format(path: Path) -> DirectoryFormat:
     """The content of a format file, if this faircopy can read such a directory. Raises DataDirectoryError."""
     try:
         content = read_file(path)
-        found = json.loads(content)
-        version, cluster = int(found["format"]), str(found["cluster"])
-        sound = DirectoryFormat(version, cluster)
+        version = int(json.loads(content)["format"])
+        sound = DirectoryFormat(version)
         expected = sound.encode()
     except (FaircopyError, OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DataDirectoryError(f"can't read {path}: {error}. Restore it from a backup") from error
@@ -264,8 +254,10 @@ def read_format(path: Path) -> DirectoryFormat:
         )
     if version < OLDEST_FORMAT:
         raise DataDirectoryError(
-            f"{path.parent} has format {version}, and this faircopy reads formats from {OLDEST_FORMAT} on: "
-            f"choose another with --data-dir, and read the old one with the faircopy that made it"
+            f"{path.parent} has format {version}, which no release has had, and this faircopy reads formats "
+            f"from {OLDEST_FORMAT} on. A backup does not help, as it has the format of its directory. Choose "
+            f"a new directory with --data-dir. To keep the messages of the old one, serve it by the faircopy "
+            f"that made it, and copy them from broker to broker, for example by Kafka's MirrorMaker"
         )
     if content != expected:
         raise DataDirectoryError(

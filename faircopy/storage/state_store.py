@@ -1,4 +1,4 @@
-"""Ordered, transactional state in one LMDB environment: checkpoints, indexes, group offsets, cluster store.
+"""Ordered, transactional state in one LMDB environment: checkpoints, indexes, group offsets, the catalogue.
 
 Reads run on the calling thread, on the memory map. Writes run on one thread of their own. A call returns when
 its transaction is durable (LMDB's default durability; no WRITEMAP, no NOSYNC); calls that wait together share
@@ -51,7 +51,8 @@ TABLES = (
     "groups",
     "transactions",
     "transactional_ids",
-    "cluster",
+    "catalogue",
+    "local",
 )
 
 DAMAGE = (

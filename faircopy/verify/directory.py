@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from faircopy.cluster.lmdb_store import LmdbStore
-from faircopy.cluster.topics import Topic, Topics
+from faircopy.catalogue.journal import catalogue_directory
+from faircopy.catalogue.topics import Topic, Topics
 from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.shard.shard import METADATA_DIRECTORY
@@ -20,7 +20,7 @@ from faircopy.verify.log_rows import LogRows
 from faircopy.verify.loose_files import check_loose_journal, check_loose_log
 from faircopy.verify.partition import PartitionCheck, load_checkpoint
 from faircopy.verify.plain_tables import PlainTableCheck, TablePartition
-from faircopy.verify.shared_journals import OffsetsCheck, check_metadata_journal
+from faircopy.verify.shared_journals import CatalogueCheck, OffsetsCheck, check_metadata_journal
 from faircopy.verify.span_check import stored_spans
 from faircopy.verify.state import StateCheck
 
@@ -48,14 +48,19 @@ class DirectoryCheck:
             yield from guarded(check, self.path)
 
     def _checks(self) -> Iterator[NamedCheck]:
-        """The steps. The partitions are known when the state store has been read."""
+        """The steps. The partitions are known when the state store and the catalogue have been read."""
         yield NamedCheck("format", self._format)
         state = StateCheck(self.path / "state.lmdb", self._advance)
         yield NamedCheck("state store", state.run)
-        topics = load_topics(state.store)
-        if state.store is None or topics is None:
+        if state.store is None:
             yield from self._loose_checks()
             return
+        catalogue = CatalogueCheck(catalogue_directory(self.path / "journal"), state.store, self._advance)
+        yield NamedCheck("catalogue", catalogue.run)
+        if not catalogue.is_sound:
+            yield from self._loose_checks()
+            return
+        topics = Topics(catalogue.catalogue).load()
         for number, directory in numbered(self.path / "journal" / METADATA_DIRECTORY):
             yield self._metadata(number, directory, state.store)
         for number, directory in numbered(self.path / "journal" / OFFSETS_DIRECTORY):
@@ -147,14 +152,6 @@ def guarded(check: NamedCheck, path: Path) -> Iterator[Finding]:
         pass  # the check of the state store has already named it
     except Exception as error:  # whatever a damaged file causes, the other checks continue
         yield Finding(path, None, f"{check.name}: {error!r}")
-
-
-def load_topics(store: StateStore | None) -> list[Topic] | None:
-    """All topics; None if that can't be known."""
-    try:
-        return Topics(LmdbStore(store)).load() if store is not None else None
-    except DamagedState:
-        return None
 
 
 def numbered(directory: Path) -> Iterator[tuple[int, Path]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from faircopy.catalogue.change import show_change
 from faircopy.copier.fold import (
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
@@ -27,6 +28,7 @@ from faircopy.verify.journal_files import JournalFiles, open_segment
 from faircopy.wire.batch import HEADER_BYTES, read_header
 
 FIRST_METADATA_KIND = Kind.BEGIN
+FIRST_CATALOGUE_KIND = Kind.CHANGE
 
 
 class NoJournal(FaircopyError):
@@ -75,6 +77,8 @@ def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
 
 def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:
     """The meaning of a payload, without the data of clients."""
+    if entry.kind >= FIRST_CATALOGUE_KIND:
+        return show_change(payload)
     if entry.kind >= FIRST_METADATA_KIND:
         return metadata_entry.read_json(payload)
     match entry.kind:

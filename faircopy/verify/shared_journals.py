@@ -1,4 +1,6 @@
-"""The check of journals without a topic: of group offsets and of transactions, folded as in the broker."""
+"""The check of journals without a topic: the catalogue, of transactions and of group offsets. They are folded
+as in the broker.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from faircopy.catalogue.journal import CATALOGUE_IDENTITY, CatalogueJournal
 from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import PartitionState
 from faircopy.errors import FaircopyError
@@ -18,6 +21,28 @@ from faircopy.storage.state_store import StateStore
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
+
+
+class CatalogueCheck:
+    """The catalogue's journal. Once it has run, `catalogue` has what could be read."""
+
+    def __init__(self, directory: Path, store: StateStore, advance: Advance) -> None:
+        self._store = store
+        self._files, self._findings = open_journal(directory, CATALOGUE_IDENTITY, advance)
+        # It only reads, so the parts that write a Journal are not needed.
+        self.catalogue = CatalogueJournal(cast(Journal, self._files), store, cast(DiskPool, None))
+        self.is_sound = False
+
+    def run(self) -> Iterator[Finding]:
+        """All findings."""
+        findings = [*self._findings]
+        if not findings:
+            value = self._store.get("checkpoints", CATALOGUE_IDENTITY)
+            position = int(json.loads(value)["position"]) if value is not None else 0
+            findings += check_folded(self._files, position, position, self.catalogue.open)
+        self._files.finish()
+        self.is_sound = not findings
+        yield from findings
 
 
 def check_metadata_journal(

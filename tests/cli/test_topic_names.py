@@ -107,7 +107,7 @@ def test_every_legal_name_works_and_is_gone_when_it_is_deleted(broker: BrokerPro
     for name in AWKWARD:
         assert delete(broker, name) == ErrorCode.NONE, name
     directories: dict[str, set[str]] = {
-        "journal": {"_metadata", "__consumer_offsets"},
+        "journal": {"_catalogue", "_metadata", "__consumer_offsets"},
         "log": set(),
         "plain": set(),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from faircopy.cluster.topic_configs import CONFIGS, WITHOUT_EFFECT
+from faircopy.catalogue.topic_configs import CONFIGS, WITHOUT_EFFECT
 from faircopy.settings.kafka_names import OURS
 from faircopy.settings.kafka_names import WITHOUT_EFFECT as BROKERS_WITHOUT_EFFECT
 from tests.compatibility.apis import REASONS, served

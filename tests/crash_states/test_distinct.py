@@ -24,7 +24,7 @@ def moment(time: float = 0.0) -> Moment:
     file = FileNode(bytearray(b"data"), 8, bytearray(b"da"), 2)
     disk = LyingDisk(lambda: 0, DirectoryNode({"file": file}, {"file": file}))
     contents = Contents()
-    contents.tables["cluster"].put(b"key", b"value")
+    contents.tables["catalogue"].put(b"key", b"value")
     asked = Transaction("red/1", "red", 0.0, 0.0, time, Result.UNKNOWN)
     rest = [Send("b-0", round(time))]
     survivor = Survivor(Snapshot("blue/1", (1, 0), {"a-0": 1}), Attempt("blue/1", "blue", 0.0), rest)
@@ -52,7 +52,7 @@ def rename(changed: Moment) -> Moment:
 
 
 def store(changed: Moment) -> Moment:
-    changed.contents.tables["cluster"].put(b"key", b"other")
+    changed.contents.tables["catalogue"].put(b"key", b"other")
     return changed
 
 

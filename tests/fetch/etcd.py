@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.systems.cache import Dependency, Unavailable, Unreachable
 
-SOURCE = Path(__file__).parents[1] / "cluster" / "etcd_build"
+SOURCE = Path(__file__).parents[1] / "arbiter" / "etcd_build"
 PACKAGE = "go.etcd.io/etcd/server/v3"
 COMMAND = ["go", "build", "-trimpath", "-ldflags", "-s -w", PACKAGE]
 BUILD_SECONDS = 900.0

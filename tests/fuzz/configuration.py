@@ -6,8 +6,8 @@ import uuid
 from pathlib import Path
 from typing import cast
 
-from faircopy.cluster.topic_configs import CONFIGS, InvalidTopicConfig, check_configs
-from faircopy.cluster.topics import InvalidTopicName, Topic, check_topic_name
+from faircopy.catalogue.topic_configs import CONFIGS, InvalidTopicConfig, check_configs
+from faircopy.catalogue.topics import InvalidTopicName, Topic, check_topic_name
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.net.listeners import parse_listeners
 from faircopy.settings.sources import load_settings

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from faircopy.cluster.lmdb_store import LmdbStore
-from faircopy.cluster.producer_ids import COUNTER, ProducerIds
-from faircopy.cluster.topics import PREFIX, Topics
+from faircopy.catalogue.journal import CATALOGUE_IDENTITY, CatalogueJournal
+from faircopy.catalogue.producer_ids import COUNTER, ProducerIds
+from faircopy.catalogue.topics import PREFIX, Topics
 from faircopy.copier.checkpoint import Checkpoint, encode_checkpoint
 from faircopy.copier.span_chunk import chunk_key
 from faircopy.copier.spans import Spans
@@ -68,7 +68,7 @@ async def write_store(directory: Path) -> None:
     store = StateStore(directory, asyncio.get_running_loop())
     await store.write([Put("spans", b"%020d" % number, bytes(8)) for number in range(KEYS)])
     await store.write([Put("group_offsets", b"large", bytes(LARGE_VALUE_BYTES))])
-    await store.write([Put("group_offsets", b"large", b"small"), Put("cluster", b"key", b"value")])
+    await store.write([Put("group_offsets", b"large", b"small"), Put("catalogue", b"key", b"value")])
     store.close()
 
 
@@ -170,11 +170,14 @@ def read_transactional_ids(contents: Contents, choices: Choices) -> None:
         journal.open()
 
 
-def read_cluster(contents: Contents, choices: Choices) -> None:
-    """Documents of the cluster store: topics, counters, and the shape of the broker."""
-    put(contents, "cluster", choices, PREFIX.encode())
-    contents.tables["cluster"].put(COUNTER.encode(), choices.some())
-    store = LmdbStore(new_store(contents))
+def read_catalogue(contents: Contents, choices: Choices) -> None:
+    """The catalogue's checkpoint, as it is recovered: topics, and a counter."""
+    contents.tables["checkpoints"].put(CATALOGUE_IDENTITY, b'{"position": 0}')
+    put(contents, "catalogue", choices, PREFIX.encode())
+    contents.tables["catalogue"].put(COUNTER.encode(), choices.some())
+    store = CatalogueJournal(new_journal(CATALOGUE_IDENTITY), new_store(contents), cast(Any, None))
+    with mount(MemoryDisk({LOG: b""})):
+        store.open()
     for topic in Topics(store).load():
         assert len(topic.partition_id(0).identity) == len(IDENTITY)
     ProducerIds(store, 1)
@@ -189,13 +192,13 @@ READERS: list[Callable[[Contents, Choices], None]] = [
     read_spans,
     read_group_offsets,
     read_transactional_ids,
-    read_cluster,
+    read_catalogue,
 ]
 
 
 # -- the format file -----------------------------------------------------------------------------------------
 
-SOUND_FORMAT = json.loads(DirectoryFormat(DIRECTORY_FORMAT, "abc").encode())
+SOUND_FORMAT = json.loads(DirectoryFormat(DIRECTORY_FORMAT).encode())
 
 
 def feed_format(data: bytes) -> bool:

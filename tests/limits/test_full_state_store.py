@@ -25,7 +25,7 @@ async def main():
     for number in range(3_000):
         try:
             values = [os.urandom(row * 37 % 3_000) for row in range(number % 40)]
-            changes = (Put("cluster", b"%d %d" % (number, row), value) for row, value in enumerate(values))
+            changes = (Put("catalogue", b"%d %d" % (number, row), value) for row, value in enumerate(values))
             await store.write(changes)
         except NoSpace:
             refused += 1
@@ -33,11 +33,11 @@ async def main():
                 break
     assert refused == 20, refused
     os.truncate(directory / "ballast", 0)
-    await store.write([DeletePrefix("cluster", b"1")])
-    await store.write([Put("cluster", b"after", b"it")])
+    await store.write([DeletePrefix("catalogue", b"1")])
+    await store.write([Put("catalogue", b"after", b"it")])
     store.close()
     reopened = StateStore(directory / "state", asyncio.get_running_loop())
-    assert reopened.get("cluster", b"after") == b"it"
+    assert reopened.get("catalogue", b"after") == b"it"
     assert not reopened.damaged
     reopened.close()
 

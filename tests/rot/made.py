@@ -8,9 +8,11 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from faircopy.catalogue.journal import catalogue_directory
+from faircopy.catalogue.topics import Topic, Topics
 from faircopy.publish.files import Files
 from faircopy.storage.state_store import StateStore
-from faircopy.verify.directory import load_topics
+from faircopy.verify.shared_journals import CatalogueCheck
 from tests.broker_process import BrokerProcess, eventually
 
 SETTINGS = (
@@ -42,9 +44,16 @@ class Made:
         return sorted((self.data / part).glob(f"{topic}.*/{partition}/*"))
 
 
+def topics_of(store: StateStore) -> dict[str, Topic]:
+    """The topics in the catalogue of the directory that has this state store."""
+    check = CatalogueCheck(catalogue_directory(store._path.parent / "journal"), store, lambda _bytes: None)
+    assert list(check.run()) == []
+    return {topic.name: topic for topic in Topics(check.catalogue).load()}
+
+
 def identity(store: StateStore, topic: str, partition: int) -> bytes:
     """What names a partition in the state store and in its journal."""
-    topics = {found.name: found for found in load_topics(store) or []}
+    topics = topics_of(store)
     return topics[topic].partition_id(partition).identity
 
 

@@ -18,10 +18,9 @@ from faircopy.errors import FaircopyError
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.state_store import StateStore
 from faircopy.verify import plain_tables
-from faircopy.verify.directory import load_topics
 from faircopy.verify.journal_entries import open_to_show, shown_entries
 from tests.rot.flips import Flip, flipped
-from tests.rot.made import Made
+from tests.rot.made import Made, topics_of
 
 Copy = Callable[[Made], Made]
 
@@ -40,7 +39,7 @@ def rows(*arguments: object, code: int = 0) -> list[dict[str, Any]]:
 def topic_id(made: Made, name: str) -> str:
     store = StateStore.open_to_read(made.data / "state.lmdb")
     try:
-        return next(topic.id.hex for topic in load_topics(store) or [] if topic.name == name)
+        return topics_of(store)[name].id.hex
     finally:
         store.close()
 

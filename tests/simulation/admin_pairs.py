@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from faircopy.cluster.dynamic_settings import DEFAULT
-from faircopy.cluster.topics import PREFIX as TOPICS_PREFIX
-from faircopy.cluster.topics import Topic, decode, is_topic_directory
+from faircopy.catalogue.dynamic_settings import DEFAULT
+from faircopy.catalogue.topics import PREFIX as TOPICS_PREFIX
+from faircopy.catalogue.topics import Topic, decode, is_topic_directory
 from faircopy.hosting.snapshots import DIRECTORY, FILES
 from faircopy.storage.paths import list_directory, make_directory, read_file, write_file
 from tests.crash_states.stage import TABLE, TOPICS, Stage
@@ -146,7 +146,7 @@ class Administrators:
         return topic_id in self.ids.values()
 
     def _stored(self) -> dict[str, Topic]:
-        found = self._stage.broker.cluster.scan(TOPICS_PREFIX).items()
+        found = self._stage.broker.catalogue.scan(TOPICS_PREFIX).items()
         named = ((key.removeprefix(TOPICS_PREFIX), each) for key, each in found)
         return {name: decode(name, each.value, each.version) for name, each in named}
 

@@ -6,7 +6,7 @@ import logging
 from typing import Any, NamedTuple
 
 from faircopy.api.fetch.sessions import Asking, SessionRefused
-from faircopy.cluster.topics import UnknownTopic, UnknownTopicId
+from faircopy.catalogue.topics import UnknownTopic, UnknownTopicId
 from faircopy.datalog.check import check_up_to
 from faircopy.datalog.epochs import UNDEFINED, EpochEnd
 from faircopy.datalog.log import OffsetOutOfRange

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from faircopy.cluster.topics import NAME_CHARS_MAX
+from faircopy.catalogue.topics import NAME_CHARS_MAX
 from faircopy.errors import FaircopyError
 from faircopy.hosting.leader_epoch import UNNAMED
 from faircopy.net.exchange import ClientConnection

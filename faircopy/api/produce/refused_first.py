@@ -5,7 +5,7 @@ Only what was refused last is known: a client has few batches in flight, and sen
 
 from __future__ import annotations
 
-from faircopy.cluster.topics import NAME_CHARS_MAX
+from faircopy.catalogue.topics import NAME_CHARS_MAX
 from faircopy.wire.batch import HEADER_BYTES, BatchHeader, read_header
 
 KNOWN_MAX = 10_000

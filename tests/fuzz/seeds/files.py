@@ -42,6 +42,6 @@ def state_file() -> Seeds:
 
 
 def format_file() -> Seeds:
-    yield "sound", b"\0" + DirectoryFormat(FORMAT, "abc").encode()
-    yield "before", b"\0" + DirectoryFormat(OLDEST_FORMAT - 1, "abc").encode()
+    yield "sound", b"\0" + DirectoryFormat(FORMAT).encode()
+    yield "before", b"\0" + DirectoryFormat(OLDEST_FORMAT - 1).encode()
     yield "odd", b"\1\3\1\0\4"

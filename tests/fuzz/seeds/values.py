@@ -48,4 +48,4 @@ def state_values() -> Seeds:
     idle = idle_row(Producer("orders", 1, 0, 60_000))
     assert idle is not None
     yield "idle-ids", b"\4" + sized(b"") + b"\1o" + sized(idle)
-    yield "cluster", b"\5\6orders" + sized(number + topic) + sized(number + b"1000")
+    yield "catalogue", b"\5\6orders" + sized(number + topic) + sized(number + b"1000")

@@ -12,7 +12,7 @@ import pytest
 
 from faircopy.api.incremental_alter_configs import incremental_alter_configs
 from faircopy.broker.broker import Broker
-from faircopy.cluster.dynamic_settings import DEFAULT
+from faircopy.catalogue.dynamic_settings import DEFAULT
 from faircopy.serving.config_resources import BROKER, SET, TOPIC
 from faircopy.settings.table import Settings
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from faircopy.cluster.topic_configs import InvalidTopicConfig, check_configs
+from faircopy.catalogue.topic_configs import InvalidTopicConfig, check_configs
 from faircopy.hosting.table_agreement import ensure_agreement
 
 JSON = {"plain.value.format": "json"}

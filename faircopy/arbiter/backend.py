@@ -1,0 +1,88 @@
+"""What a backend of the cluster store does: one attempt at a time, whose outcome may stay unknown.
+
+`arbiter/session.py` makes of it what brokers use (`storage/versioned_map.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from faircopy.errors import FaircopyError
+from faircopy.storage.versioned_map import Versioned
+
+NO_LEASE = 0
+
+
+class Unanswered(FaircopyError):
+    """A write was sent and not answered. It may have landed, may land later, or never."""
+
+
+class StoreUnavailable(FaircopyError):
+    """The cluster store does not answer. Nothing was written."""
+
+
+class StoreSnapshot(NamedTuple):
+    """All keys, as they were at a revision."""
+
+    revision: int
+    entries: Mapping[str, Versioned]
+
+
+class KeyChange(NamedTuple):
+    """A key has changed at this revision; `value` is None if it was deleted."""
+
+    key: str
+    value: bytes | None
+    revision: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A write: all `changes` (None deletes) if each key in `expected` has its version. Keys in `bound` vanish
+    with the lease.
+    """
+
+    expected: Mapping[str, int]
+    changes: Mapping[str, bytes | None]
+    bound: frozenset[str] = field(default_factory=frozenset)
+    lease: int = NO_LEASE
+
+
+class Backend(Protocol):
+    """A backend. Revisions count the writes of all keys, and a key's version is the revision of its last
+    write. Every method but `attempt` may be repeated, and raises StoreUnavailable.
+    """
+
+    async def snapshot(self) -> StoreSnapshot:
+        """All keys, at a revision that is not older than the call."""
+
+    def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
+        """All changes after a revision, in order, whenever there are some; the changes of one revision come
+        together. Raises ChangesForgotten.
+        """
+
+    async def read(self, key: str) -> Versioned | None:
+        """A key, not older than the call."""
+
+    async def attempt(self, attempt: Attempt) -> int | None:
+        """Try to write. Returns the revision, or None if a version is another one. Raises Unanswered, and
+        StoreUnavailable only if nothing was sent.
+        """
+
+    async def grant(self, seconds: float) -> int:
+        """A new lease."""
+
+    async def keep_alive(self, lease: int) -> bool:
+        """Renew a lease. False if it has expired."""
+
+    async def revoke(self, lease: int) -> None:
+        """End a lease: the keys that are bound to it go."""
+
+    async def close(self) -> None:
+        """Let go of what the backend holds."""
+
+
+class ChangesForgotten(FaircopyError):
+    """The backend has forgotten changes that were asked for: a snapshot says what is there now."""
