@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from faircopy.errors import FaircopyError
+from faircopy.hosting.topic_changes import TopicChanges
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of
-from faircopy.serving.parts import Parts
 from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
@@ -34,27 +33,24 @@ api 37 CreatePartitions 0-3 flexible 2+
 
 async def create_partitions(request: Message, context: Context) -> Body:
     """CreatePartitions."""
-    named = Named(asked.name for asked in request.topics)
-    results = []
-    async for asked in context.pace.through({asked.name: asked for asked in request.topics}.values()):
-        try:
-            named.ensure_once(asked.name, f"topic {asked.name!r}")
-            await grow(context.parts, asked, request.validate_only)
-            results.append({"name": asked.name, "error_code": 0})
-        except FaircopyError as error:
-            results.append(
-                {"name": asked.name, "error_code": code_of(error), "error_message": message_of(error)}
-            )
-    return {"results": results}
+    asked = {each.name: each for each in request.topics}
+    repeated = Named(each.name for each in request.topics).repeated("topic")
+    node_id, catalog, pace = context.parts.settings.node_id, context.parts.catalog, context.pace
+    counts = {name: partial(greater_count, asked[name], node_id) for name in asked if name not in repeated}
+    changes = await catalog.grow(counts, pace, validate_only=request.validate_only)
+    changes.refused |= repeated
+    return {"results": [answer_of(changes, name) async for name in pace.through(asked)]}
 
 
-async def grow(parts: Parts, asked: Message, validate_only: bool) -> None:
-    """Give a topic more partitions. Raises Refused, UnknownTopic, TooManyPartitions."""
-    decide = partial(greater_count, asked, node_id=parts.settings.node_id)
-    await parts.catalog.grow(asked.name, decide, validate_only=validate_only)
+def answer_of(changes: TopicChanges, name: str) -> Body:
+    """The answer for one topic."""
+    error = changes.refused.get(name)
+    if error is None:
+        return {"name": name, "error_code": ErrorCode.NONE}
+    return {"name": name, "error_code": code_of(error), "error_message": message_of(error)}
 
 
-def greater_count(asked: Message, present: int, *, node_id: int) -> int:
+def greater_count(asked: Message, node_id: int, present: int) -> int:
     """The number of partitions that is asked for, of a topic that has `present` ones. Raises Refused."""
     if asked.count <= present:
         raise Refused(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from faircopy.catalogue.topic_configs import as_read, check_configs
-from faircopy.catalogue.topics import check_topic_name, ensure_not_reserved
-from faircopy.errors import FaircopyError
+from faircopy.hosting.topic_changes import NewTopic, TopicChanges
 from faircopy.serving.assignments import ensure_alone
 from faircopy.serving.codes import Refused, code_of, message_of
-from faircopy.serving.parts import Parts
 from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.settings.table import Settings
@@ -52,46 +51,43 @@ api 19 CreateTopics 2-7 flexible 5+
 
 async def create_topics(request: Message, context: Context) -> Body:
     """CreateTopics."""
-    named = Named(asked.name for asked in request.topics)
-    answers = []
-    async for asked in context.pace.through({asked.name: asked for asked in request.topics}.values()):
-        try:
-            named.ensure_once(asked.name, f"topic {asked.name!r}")
-            answers.append(await create(context.parts, asked, request.validate_only))
-        except FaircopyError as error:
-            answers.append(
-                {
-                    "name": asked.name,
-                    "error_code": code_of(error),
-                    "error_message": message_of(error),
-                    "configs": None,
-                }
-            )
-    return {"topics": answers}
+    asked = {each.name: each for each in request.topics}
+    repeated = Named(each.name for each in request.topics).repeated("topic")
+    settings, catalog, pace = context.parts.settings, context.parts.catalog, context.pace
+    wanted = {name: partial(new_topic, asked[name], settings) for name in asked if name not in repeated}
+    changes = await catalog.create(wanted, pace, validate_only=request.validate_only)
+    changes.refused |= repeated
+    is_made = not request.validate_only
+    return {"topics": [answer_of(changes, name, is_made=is_made) async for name in pace.through(asked)]}
 
 
-async def create(parts: Parts, asked: Message, validate_only: bool) -> Body:
-    """Create a topic, or only check whether it can be. Raises Refused, TopicExists, InvalidTopicConfig."""
-    # In Kafka's order: Connect and others rely on hearing first that a topic exists.
-    check_topic_name(asked.name)
-    ensure_not_reserved(asked.name)
-    parts.catalog.ensure_new(asked.name)
-    given = as_read({config.name: config.value for config in asked.configs})
-    check_configs(given)
-    configs = {name: value for name, value in given.items() if value is not None}
-    parts.catalog.ensure_columns(asked.name, configs)
-    partitions = partition_count(asked, parts.settings)
+def new_topic(asked: Message, settings: Settings) -> NewTopic:
+    """What a request asks of a new topic. Raises Refused, InvalidTopicConfig."""
+    configs = as_read({config.name: config.value for config in asked.configs})
+    check_configs(configs)
+    given = {name: value for name, value in configs.items() if value is not None}
+    return NewTopic(partition_count(asked, settings), given)
+
+
+def answer_of(changes: TopicChanges, name: str, *, is_made: bool) -> Body:
+    """The answer for one topic."""
+    error = changes.refused.get(name)
+    if error is not None:
+        return {
+            "name": name,
+            "error_code": code_of(error),
+            "error_message": message_of(error),
+            "configs": None,
+        }
+    topic = changes.topics[name]
     answer: Body = {
-        "name": asked.name,
-        "error_code": 0,
-        "num_partitions": partitions,
+        "name": name,
+        "error_code": ErrorCode.NONE,
+        "num_partitions": topic.partitions,
         "replication_factor": 1,
-        "configs": created_configs(configs),
+        "configs": created_configs(topic.configs),
     }
-    if not validate_only:
-        hosted = await parts.catalog.create(asked.name, partitions, configs)
-        answer["topic_id"] = hosted.topic.id.bytes
-    return answer
+    return answer | {"topic_id": topic.id.bytes} if is_made else answer
 
 
 def partition_count(asked: Message, settings: Settings) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.topic_changes import TopicChanges
 from faircopy.serving.codes import code_of, message_of
 from faircopy.serving.repeated import Named
 from faircopy.serving.route import Body, Context, Message, Route
@@ -34,10 +35,11 @@ async def delete_topics(request: Message, context: Context) -> Body:
     """DeleteTopics, by name, or by id from version 6 on."""
     asked = [(topic.name, topic.topic_id) for topic in request.topics or ()]
     asked += [(name, UUID_ZERO) for name in request.topic_names or ()]
-    catalog = context.parts.catalog
+    catalog, pace = context.parts.catalog, context.pace
     named = Named(key_of(catalog, *each) for each in asked)
-    different = context.pace.through(dict.fromkeys(asked))
-    return {"responses": [await delete(catalog, named, *each) async for each in different]}
+    finds = {each: partial(find, catalog, named, *each) for each in asked}
+    changes = await catalog.delete(finds, pace)
+    return {"responses": [answer_of(changes, each) async for each in pace.through(finds)]}
 
 
 def key_of(catalog: Catalog, name: str | None, topic_id: bytes) -> str | bytes:
@@ -46,19 +48,22 @@ def key_of(catalog: Catalog, name: str | None, topic_id: bytes) -> str | bytes:
     return hosted.topic.id.bytes if hosted is not None else name or topic_id
 
 
-async def delete(catalog: Catalog, named: Named, name: str | None, topic_id: bytes) -> Body:
-    """Delete one topic, and say what came of it."""
-    try:
-        named.ensure_once(key_of(catalog, name, topic_id), f"topic {name or topic_id.hex()!r}")
-        # An id is not turned into a name: it may be that of another topic by the time of the deletion.
-        if name is None:
-            deleted = await catalog.delete(partial(catalog.known_by_id, topic_id))
-        else:
-            deleted = await catalog.delete(partial(catalog.known, name))
-    except FaircopyError as error:
-        asked = {"name": name} if name is not None else {"name": None, "topic_id": topic_id}
-        return asked | {"error_code": code_of(error), "error_message": message_of(error)}
-    return {"name": deleted.name, "topic_id": deleted.id.bytes, "error_code": ErrorCode.NONE}
+def find(catalog: Catalog, named: Named, name: str | None, topic_id: bytes) -> HostedTopic:
+    """The topic that a request names. Raises Refused, UnknownTopic."""
+    named.ensure_once(key_of(catalog, name, topic_id), f"topic {name or topic_id.hex()!r}")
+    # An id is not turned into a name: it may be that of another topic by the time of the deletion.
+    return catalog.known_by_id(topic_id) if name is None else catalog.known(name)
+
+
+def answer_of(changes: TopicChanges, asked: tuple[str | None, bytes]) -> Body:
+    """The answer for one topic."""
+    error = changes.refused.get(asked)
+    if error is not None:
+        name, topic_id = asked
+        told = {"name": name} if name is not None else {"name": None, "topic_id": topic_id}
+        return told | {"error_code": code_of(error), "error_message": message_of(error)}
+    topic = changes.topics[asked]
+    return {"name": topic.name, "topic_id": topic.id.bytes, "error_code": ErrorCode.NONE}
 
 
 ROUTE = Route(SCHEMA, delete_topics)

@@ -5,12 +5,14 @@ A topic that is requested by name is created if settings and client allow.
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Hashable, Iterable, Mapping
+from functools import partial
 
-from faircopy.catalogue.topics import InvalidTopicName, TopicExists, check_topic_name
+from faircopy.catalogue.topics import InvalidTopicName, is_legal
 from faircopy.errors import FaircopyError
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.topic_changes import NewTopic
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
 from faircopy.serving.parts import Parts
@@ -72,10 +74,9 @@ async def metadata(request: Message, context: Context) -> Body:
         nameless = None if context.version >= NULLABLE_NAME_SINCE else ""
         # As Kafka does, answer duplicates once: so a response is never larger than all metadata.
         different = {(asked.topic_id, asked.name): asked for asked in request.topics}
+        refused = await create_missing(context, different.values()) if may_create else None
         asked_for = context.pace.over(different.values())
-        topics = [
-            await describe_asked(context.parts, asked, may_create, nameless) async for asked in asked_for
-        ]
+        topics = [describe_asked(context.parts, asked, refused, nameless) async for asked in asked_for]
     if request.include_topic_authorized_operations:
         topics = [
             topic if topic["error_code"] else topic | {"topic_authorized_operations": ON_TOPICS}
@@ -90,24 +91,30 @@ async def metadata(request: Message, context: Context) -> Body:
     }
 
 
-async def describe_asked(parts: Parts, asked: Message, may_create: bool, nameless: str | None) -> Body:
-    """Describe one topic. It is created if that is allowed."""
+Refusals = Mapping[Hashable, FaircopyError]
+
+
+async def create_missing(context: Context, asked: Iterable[Message]) -> Refusals:
+    """Create the topics that are requested by name and are not there. Returns why some are refused."""
+    catalog, partitions = context.parts.catalog, context.parts.settings.topic_partitions
+    by_name = (each for each in asked if each.topic_id == UUID_ZERO and each.name is not None)
+    not_there = [each.name for each in by_name if each.name not in catalog.topics]
+    wanted = {name: partial(NewTopic, partitions, {}) for name in not_there}
+    return (await catalog.create(wanted, context.pace)).refused if wanted else {}
+
+
+def describe_asked(parts: Parts, asked: Message, refused: Refusals | None, nameless: str | None) -> Body:
+    """Describe one topic. `refused` says why topics could not be created; None: none was to be."""
     hosted = find(parts.catalog, asked)
     if hosted is not None:
         return describe(hosted, parts.settings.node_id)
     if asked.topic_id != UUID_ZERO or asked.name is None:
         return missing(nameless, ErrorCode.UNKNOWN_TOPIC_ID) | {"topic_id": asked.topic_id}
-    try:
-        check_topic_name(asked.name)
-        if not may_create:
-            return missing(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        with contextlib.suppress(TopicExists):
-            await parts.catalog.create(asked.name, parts.settings.topic_partitions, {})
-        return describe(parts.catalog.known(asked.name), parts.settings.node_id)
-    except InvalidTopicName:
+    if not is_legal(asked.name) or isinstance((refused or {}).get(asked.name), InvalidTopicName):
         return missing(asked.name, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    except FaircopyError:
-        return missing(asked.name, ErrorCode.LEADER_NOT_AVAILABLE)
+    if refused is None:
+        return missing(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return missing(asked.name, ErrorCode.LEADER_NOT_AVAILABLE)  # it can't be created now, or is gone again
 
 
 def find(catalog: Catalog, asked: Message) -> HostedTopic | None:

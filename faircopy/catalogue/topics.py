@@ -76,9 +76,14 @@ class Topic(NamedTuple):
         return name if len(name) <= _FILE_NAME_BYTES_MAX else f"{self.name[:200]}.{self.id.hex}"
 
 
+def is_legal(name: str) -> bool:
+    """Whether a topic may have this name."""
+    return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
 def check_topic_name(name: str) -> None:
     """Raise InvalidTopicName unless this is a legal topic name."""
-    if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+    if not is_legal(name):
         raise InvalidTopicName(
             f"{name!r} can't be a topic name: use 1 to 249 letters, digits, dots, underscores and hyphens"
         )

@@ -5,8 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
+from typing import TypeVar
 
 from faircopy.catalogue.dynamic_settings import Decide
 from faircopy.catalogue.producer_ids import ProducerIds
@@ -18,14 +29,18 @@ from faircopy.catalogue.topics import (
     Topics,
     UnknownTopic,
     UnknownTopicId,
+    check_topic_name,
+    ensure_not_reserved,
     is_topic_directory,
 )
 from faircopy.errors import FaircopyError, invariant
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.stopping import Stopping
 from faircopy.hosting.table_agreement import ensure_agreement
+from faircopy.hosting.topic_changes import DecideCount, DecideNew, TopicChanges
 from faircopy.journal.errors import JournalFull
 from faircopy.journal.identity import TopicIdPartition
+from faircopy.loop.pace import NO_PACE, Pace
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.name import PartitionName
 from faircopy.partition.opening import PartitionResources, Unopened, open_partition
@@ -37,6 +52,7 @@ from faircopy.storage.paths import delete_tree, list_directory, make_directory
 log = logging.getLogger(__name__)
 
 PARTITIONS_MAX = 100_000
+Asked = TypeVar("Asked", bound=Hashable)
 
 
 class TooManyPartitions(FaircopyError):
@@ -71,7 +87,7 @@ class Catalog:
         self._partitions: dict[tuple[str, int], HostedPartition] = {}
         self._by_id: dict[TopicIdPartition, HostedPartition] = {}
         self.on_change: Callable[[HostedTopic, bool], None] = lambda _topic, _exists: None
-        self.goes_with: Callable[[HostedTopic], Mapping[str, bytes | None]] = lambda _topic: {}
+        self.goes_with: Callable[[Collection[HostedTopic]], Mapping[str, bytes | None]] = lambda _topics: {}
         self.after_delete: Callable[[], Awaitable[None]] | None = None
         self.ensure_led: Callable[[], None] = lambda: None
 
@@ -172,41 +188,76 @@ class Catalog:
         async with self._changing:
             yield
 
-    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> HostedTopic:
-        """Create a topic. Raises TopicError, InvalidTopicConfig, TooManyPartitions."""
-        check_configs(configs)
-        async with self._changing, self._stopping.if_write_fails():
-            self.ensure_new(name)
-            self.ensure_columns(name, configs)
-            self._ensure_room(partitions)
-            new = self._topics.new(name, partitions, configs, self._producer_ids.next_id)
-            (topic,) = await self._topics.write([new])
-            hosted = HostedTopic(topic, self._settings)
+    @contextlib.asynccontextmanager
+    async def _change(self, changes: TopicChanges) -> AsyncIterator[None]:
+        """Make these changes in the block, and no others meanwhile. An error that concerns them all refuses
+        what is not done yet.
+        """
+        async with self._changing:
             try:
-                self._host(hosted, await self._make(hosted, 0, partitions))
-            except Exception:
-                await self._topics.write(deleted=[topic])
-                raise
-            log.info("topic %s made with %d partition(s)%s", name, partitions, settings_text(configs))
-            return hosted
+                async with self._stopping.if_write_fails():
+                    yield
+            except FaircopyError as error:
+                changes.refuse_the_rest(error)
 
-    def ensure_new(self, name: str) -> None:
-        """Raise TopicExists if there is a topic of this name."""
+    async def _write(self, changes: TopicChanges) -> None:
+        """Store new and changed topics, if there are any, by one durable write. They get their versions."""
+        if changes.topics:
+            for topic in await self._topics.write(changes.topics.values()):
+                changes.topics[topic.name] = topic
+
+    async def create(
+        self, wanted: Mapping[str, DecideNew], pace: Pace = NO_PACE, *, validate_only: bool = False
+    ) -> TopicChanges:
+        """Create topics, by name. They are refused by TopicError, InvalidTopicConfig, TooManyPartitions,
+        JournalFull, and what decides about them.
+        """
+        changes = TopicChanges(wanted)
+        async with self._change(changes):
+            async for name, decide in pace.through(wanted.items()):
+                with changes.refusing(name):
+                    self._plan_new(changes, name, decide)
+            if not validate_only:
+                await self._write(changes)
+                await self._make_new(changes, list(changes.topics.values()), pace)
+        return changes
+
+    def _plan_new(self, changes: TopicChanges, name: str, decide: DecideNew) -> None:
+        # In Kafka's order: Connect and others rely on hearing first that a topic exists.
+        check_topic_name(name)
+        ensure_not_reserved(name)
         if name in self.topics:
             raise TopicExists(f"topic {name!r} exists")
+        partitions, configs = decide()
+        check_configs(configs)
+        ensure_agreement(name, configs, self.topics, changes.topics.values())
+        self._ensure_room(changes, partitions)
+        changes.topics[name] = self._topics.new(name, partitions, configs, self._producer_ids.next_id)
 
-    def ensure_columns(self, name: str, configs: Mapping[str, str]) -> None:
-        """Raise InvalidTopicConfig if a topic can't have the plain table, and columns, of these settings."""
-        ensure_agreement(name, configs, self.topics)
+    async def _make_new(self, changes: TopicChanges, stored: Sequence[Topic], pace: Pace) -> None:
+        """Make the partitions of new topics. A topic that gets none is deleted again."""
+        try:
+            async for topic in pace.through(stored):
+                with changes.carrying_out(topic.name):
+                    hosted = HostedTopic(topic, self._settings)
+                    self._host(hosted, await self._make(hosted, 0, topic.partitions))
+                    settings = settings_text(topic.configs)
+                    log.info("topic %s made with %d partition(s)%s", topic.name, topic.partitions, settings)
+        finally:
+            unmade = [topic for topic in stored if topic.name not in self.topics]
+            if unmade:
+                await self._topics.write(deleted=unmade)
 
-    def _ensure_room(self, partitions: int) -> None:
+    def _ensure_room(self, changes: TopicChanges, partitions: int) -> None:
+        """Raise JournalFull, TooManyPartitions, or count these partitions, which a request asks for."""
         self.ensure_led()
         if (lacking := self._space.shortage) is not None:
             raise JournalFull(f"topics and partitions can't be created while the disk is full: {lacking}")
-        if len(self._partitions) + partitions > PARTITIONS_MAX:
+        if len(self._partitions) + changes.partitions + partitions > PARTITIONS_MAX:
             raise TooManyPartitions(
                 f"{partitions} more partitions are requested, but a broker has {PARTITIONS_MAX} at most"
             )
+        changes.partitions += partitions
 
     async def _make(self, hosted: HostedTopic, first: int, end: int) -> list[HostedPartition]:
         """Create new partitions of a topic. If one of them fails, none is left, and its error is raised."""
@@ -240,47 +291,80 @@ class Catalog:
             partition.abandon(UnknownTopic(f"{partition.name} was never created"))
         roots = self._paths(hosted.topic, 0) if first == 0 else ()
         try:
-            await self._remove(made, [path.parent for path in roots])
+            await self._remove_files(made, [path.parent for path in roots])
+            await self._forget(made)
         except (FaircopyError, OSError) as error:
             log.warning("files of %s stay until the next start: %s", hosted.topic.name, error)
 
-    async def grow(self, name: str, decide: Callable[[int], int], *, validate_only: bool = False) -> None:
-        """Give a topic the number of partitions that `decide` makes of the present one, which is less. Raises
-        UnknownTopic, TooManyPartitions, and what `decide` raises.
+    async def grow(
+        self, counts: Mapping[str, DecideCount], pace: Pace = NO_PACE, *, validate_only: bool = False
+    ) -> TopicChanges:
+        """Give topics, by name, more partitions. They are refused by UnknownTopic, TooManyPartitions,
+        JournalFull, and what decides about them.
         """
-        async with self._changing, self._stopping.if_write_fails():
-            hosted = self.known(name)
-            before = hosted.topic.partitions
-            partitions = decide(before)
-            invariant(partitions > before, f"topic {name!r} has {before} partitions, and gets {partitions}")
-            if validate_only:
-                return
-            self._ensure_room(partitions - before)
-            (grown,) = await self._topics.write([hosted.topic._replace(partitions=partitions)])
-            try:
-                made = await self._make(hosted, before, partitions)
-            except Exception:
-                hosted.change(*await self._topics.write([grown._replace(partitions=before)]))
-                raise
-            hosted.change(grown)
-            self._host(hosted, made)
-            log.info("topic %s has %d partitions now", name, partitions)
+        changes = TopicChanges(counts)
+        async with self._change(changes):
+            async for name, decide in pace.through(counts.items()):
+                with changes.refusing(name):
+                    self._plan_growth(changes, name, decide)
+            if not validate_only:
+                await self._write(changes)
+                await self._make_more(changes, list(changes.topics.values()), pace)
+        return changes
 
-    async def configure(self, name: str, decide: Decide, *, validate_only: bool = False) -> None:
-        """Change a topic's own settings to what `decide` makes of them. Raises UnknownTopic,
-        InvalidTopicConfig, and what `decide` raises.
+    def _plan_growth(self, changes: TopicChanges, name: str, decide: DecideCount) -> None:
+        topic = self.known(name).topic
+        before, partitions = topic.partitions, decide(topic.partitions)
+        invariant(partitions > before, f"topic {name!r} has {before} partitions, and gets {partitions}")
+        self._ensure_room(changes, partitions - before)
+        changes.topics[name] = topic._replace(partitions=partitions)
+
+    async def _make_more(self, changes: TopicChanges, stored: Sequence[Topic], pace: Pace) -> None:
+        """Make the new partitions of topics. A topic that gets none is stored as it was before."""
+        try:
+            async for topic in pace.through(stored):
+                with changes.carrying_out(topic.name):
+                    hosted = self.topics[topic.name]
+                    made = await self._make(hosted, hosted.topic.partitions, topic.partitions)
+                    hosted.change(topic)
+                    self._host(hosted, made)
+                    log.info("topic %s has %d partitions now", topic.name, topic.partitions)
+        finally:
+            await self._take_back(topic for topic in stored if self.topics[topic.name].topic is not topic)
+
+    async def _take_back(self, grown: Iterable[Topic]) -> None:
+        before = {topic: self.topics[topic.name].topic.partitions for topic in grown}
+        back = [topic._replace(partitions=partitions) for topic, partitions in before.items()]
+        for topic in await self._topics.write(back) if back else ():
+            self.topics[topic.name].change(topic)
+
+    async def configure(
+        self, decisions: Mapping[str, Decide], pace: Pace = NO_PACE, *, validate_only: bool = False
+    ) -> TopicChanges:
+        """Change the own settings of topics, by name. They are refused by UnknownTopic, InvalidTopicConfig,
+        and what decides about them.
         """
-        async with self._changing:
-            hosted = self.known(name)
-            decided = as_read(decide(hosted.topic.configs))
-            check_configs(decided)
-            configs = {key: value for key, value in decided.items() if value is not None}
-            self.ensure_columns(name, configs)
-            if validate_only:
-                return
-            hosted.change(*await self._topics.write([hosted.topic._replace(configs=configs)]))
-            self.on_change(hosted, True)
-            log.info("topic %s changed%s", name, settings_text(configs))
+        changes = TopicChanges(decisions)
+        async with self._change(changes):
+            async for name, decide in pace.through(decisions.items()):
+                with changes.refusing(name):
+                    self._plan_settings(changes, name, decide)
+            if not validate_only:
+                await self._write(changes)
+                async for topic in pace.through(list(changes.topics.values())):
+                    with changes.carrying_out(topic.name):
+                        self.topics[topic.name].change(topic)
+                        self.on_change(self.topics[topic.name], True)
+                        log.info("topic %s changed%s", topic.name, settings_text(topic.configs))
+        return changes
+
+    def _plan_settings(self, changes: TopicChanges, name: str, decide: Decide) -> None:
+        topic = self.known(name).topic
+        decided = as_read(decide(topic.configs))
+        check_configs(decided)
+        configs = {key: value for key, value in decided.items() if value is not None}
+        ensure_agreement(name, configs, self.topics, changes.topics.values())
+        changes.topics[name] = topic._replace(configs=configs)
 
     def settings_changed(self) -> None:
         """Note that the broker's settings changed: some are defaults of topics."""
@@ -288,22 +372,41 @@ class Catalog:
             hosted.change(hosted.topic)
             self.on_change(hosted, True)
 
-    async def delete(self, find: Callable[[], HostedTopic]) -> Topic:
-        """Delete the topic that `find` finds, with all its data. Returns what it was. Raises what `find`
-        raises, such as UnknownTopic.
+    async def delete(
+        self, finds: Mapping[Asked, Callable[[], HostedTopic]], pace: Pace = NO_PACE
+    ) -> TopicChanges:
+        """Delete the topics that `finds` find, each another one, with all their data. They are refused by
+        what does not find them, such as UnknownTopic, by NotLed, and if their files can't be deleted.
         """
-        async with self._changing, self._stopping.if_write_fails():
+        changes, doomed = TopicChanges(finds), dict[Asked, HostedTopic]()
+        async with self._change(changes):
             self.ensure_led()
-            hosted = find()
-            await self._topics.write(deleted=[hosted.topic], also=self.goes_with(hosted))
+            async for key, find in pace.through(finds.items()):
+                with changes.refusing(key):
+                    doomed[key] = find()
+                    changes.topics[key] = doomed[key].topic
+            if doomed:
+                also = self.goes_with(doomed.values())
+                await self._topics.write(deleted=changes.topics.values(), also=also)
+                await self._remove_topics(changes, doomed, pace)
+        return changes
+
+    async def _remove_topics(
+        self, changes: TopicChanges, doomed: Mapping[Asked, HostedTopic], pace: Pace
+    ) -> None:
+        """Stop serving deleted topics, and delete their data."""
+        async for hosted in pace.through(list(doomed.values())):
             self._unhost(hosted)
-            await self._remove(hosted.partitions, [path.parent for path in self._paths(hosted.topic, 0)])
-            # Still under the lock: nobody creates a topic of this name before the old one's offsets are
-            # forgotten.
-            if self.after_delete is not None:
-                await self.after_delete()
-            log.info("topic %s deleted", hosted.topic.name)
-            return hosted.topic
+        for key, hosted in doomed.items():
+            with changes.carrying_out(key):
+                roots = [path.parent for path in self._paths(hosted.topic, 0)]
+                await self._remove_files(hosted.partitions, roots)
+                log.info("topic %s deleted", hosted.topic.name)
+        await self._forget([partition for hosted in doomed.values() for partition in hosted.partitions])
+        # Still under the lock: nobody creates a topic of one of these names before the old one's offsets are
+        # forgotten.
+        if self.after_delete is not None:
+            await self.after_delete()
 
     def _unhost(self, hosted: HostedTopic) -> None:
         del self.topics[hosted.topic.name]
@@ -313,13 +416,15 @@ class Catalog:
             partition.log.notify()
         self.on_change(hosted, False)
 
-    async def _remove(self, partitions: Sequence[HostedPartition], directories: Iterable[Path]) -> None:
+    async def _remove_files(self, partitions: Sequence[HostedPartition], directories: Iterable[Path]) -> None:
         for partition in partitions:
             await partition.delete_files()
         for path in directories:
             await self._disk.run(delete_tree, path)
-        for partition in partitions:
-            await partition.forget()
+
+    async def _forget(self, partitions: Iterable[HostedPartition]) -> None:
+        """Delete the rows of partitions whose files are deleted, in one transaction of the state store."""
+        await asyncio.gather(*(partition.forget() for partition in partitions))
 
     def known(self, name: str) -> HostedTopic:
         """The topic of this name. Raises UnknownTopic."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from uuid import UUID
 
@@ -160,27 +160,40 @@ class PlainTables:
             table.is_open = False
             table.tidied = None
 
-    def doom(self, hosted: HostedTopic) -> dict[str, bytes | None]:
-        """Changes of the catalogue to write together with a topic's deletion, so that its own table is
-        deleted too. Written separately, a crash in between would delete the table of a topic that still
-        exists, or leave the table of a deleted one.
+    def doom(self, deleted: Collection[HostedTopic]) -> dict[str, bytes | None]:
+        """Changes of the catalogue to write together with the deletion of topics, so that tables of which
+        nobody is left are deleted too. Written separately, a crash in between would delete the table of a
+        topic that still exists, or leave the table of a deleted one.
         """
-        name = table_name(hosted)
-        table = self.tables.get(name)
-        return {DOOMED_PREFIX + name: b""} if table is None or table.topics == [hosted] else {}
+        gone = {id(hosted) for hosted in deleted}
+        names_of_tables = dict.fromkeys(map(table_name, deleted))
+        return {
+            DOOMED_PREFIX + name: b""
+            for name in names_of_tables
+            if name not in self.tables or all(id(each) in gone for each in self.tables[name].topics)
+        }
 
     async def _drop_doomed(self) -> None:
-        for key in self._catalogue.scan(DOOMED_PREFIX):
-            name = key.removeprefix(DOOMED_PREFIX)
-            table = self.tables.get(name)
-            if table is not None and not table.topics:
-                del self.tables[name]
-            # A topic that never had a table must not start the publisher.
-            if any(exists(self._directory / each) for each in names.all_of(name)):
-                await self._publisher.drop_table(name, str(self._directory / name))
-            await self._catalogue.transact({}, {key: None})
-            if name in self.tables:
-                self.tables[name].is_open = False
+        doomed = [key.removeprefix(DOOMED_PREFIX) for key in self._catalogue.scan(DOOMED_PREFIX)]
+        dropped = []
+        try:
+            for name in doomed:
+                await self._drop(name)
+                dropped.append(name)
+        finally:
+            if dropped:
+                await self._catalogue.transact({}, {DOOMED_PREFIX + name: None for name in dropped})
+                for name in dropped:
+                    if name in self.tables:
+                        self.tables[name].is_open = False
+
+    async def _drop(self, name: str) -> None:
+        table = self.tables.get(name)
+        if table is not None and not table.topics:
+            del self.tables[name]
+        # A topic that never had a table must not start the publisher.
+        if any(exists(self._directory / each) for each in names.all_of(name)):
+            await self._publisher.drop_table(name, str(self._directory / name))
 
     # -- publishing ------------------------------------------------------------------------------------------
 

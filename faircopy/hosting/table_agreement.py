@@ -7,9 +7,10 @@ first of these again, since topics may have gone; here whoever sets a topic up i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from faircopy.catalogue.topic_configs import InvalidTopicConfig, value_in
+from faircopy.catalogue.topics import Topic
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.publish.names import UNREADABLE
 from faircopy.settings.columns import Column, conflict, parse_columns, quoted
@@ -17,10 +18,12 @@ from faircopy.settings.columns import Column, conflict, parse_columns, quoted
 REMEDY = "Give it a table of its own for that (topic setting plain.table)"
 
 
-def ensure_agreement(name: str, configs: Mapping[str, str], topics: Mapping[str, HostedTopic]) -> None:
+def ensure_agreement(
+    name: str, configs: Mapping[str, str], topics: Mapping[str, HostedTopic], changed: Iterable[Topic] = ()
+) -> None:
     """Raise InvalidTopicConfig if a topic of this name, new or not, can't have these settings of its own,
     because nobody could read its plain table, or the table would have to change its columns, or because
-    others that share it disagree.
+    others that share it disagree. `changed` are topics as they will be, in place of those in `topics`.
     """
     columns, table = columns_of(configs), table_of(name, configs)
     if value_in(configs, "plain.enabled") != "false":
@@ -28,12 +31,16 @@ def ensure_agreement(name: str, configs: Mapping[str, str], topics: Mapping[str,
     before = topics.get(name)
     if before is not None and has_messages(before) and table_of(name, before.topic.configs) == table:
         ensure_only_more(name, table, columns_of(before.topic.configs), columns)
-    for other in topics.values():
-        if other.topic.name != name and table_of(other.topic.name, other.topic.configs) == table:
-            contradiction = conflict(columns, columns_of(other.topic.configs))
+    if not columns:
+        return  # they contradict none
+    others = {other.topic.name: other.topic for other in topics.values()}
+    others |= {other.name: other for other in changed}
+    for other in others.values():
+        if other.name != name and table_of(other.name, other.configs) == table:
+            contradiction = conflict(columns, columns_of(other.configs))
             if contradiction:
                 raise InvalidTopicConfig(
-                    f"topics {name!r} and {other.topic.name!r} share the plain table {table!r}, and their "
+                    f"topics {name!r} and {other.name!r} share the plain table {table!r}, and their "
                     f"settings plain.schema contradict each other: {contradiction}. {REMEDY}"
                 )
 

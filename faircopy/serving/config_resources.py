@@ -52,17 +52,36 @@ raise FaircopyError.
 async def alter_each(
     request: Message, context: Context, change_of: ChangeOf, decide: DecideByRequest
 ) -> Body:
-    """Change the settings of each resource that the request names. Returns the response."""
-    different = {key_of(resource): resource for resource in request.resources}
-    named = Named(map(key_of, request.resources))
-    answers = []
-    async for resource in context.pace.through(different.values()):
-        changes = [change_of(config) for config in resource.configs]
-        if resource.resource_type == BROKER:
-            changes = [change._replace(name=OURS.get(change.name, change.name)) for change in changes]
-        decided = partial(decide, changes)
-        answers.append(await alter(context.parts, resource, named, decided, request.validate_only))
-    return {"responses": answers}
+    """Change the settings of each resource that the request names; those of all topics by one write. Returns
+    the response.
+    """
+    parts, pace, validate_only = context.parts, context.pace, request.validate_only
+    resources = {key_of(resource): resource for resource in request.resources}
+    refused = Named(map(key_of, request.resources)).repeated("resource")
+    decisions = {
+        key: partial(by_request, resource, change_of, decide)
+        for key, resource in resources.items()
+        if key not in refused
+    }
+    topics = {name: decision for (kind, name), decision in decisions.items() if kind == TOPIC}
+    if topics:
+        changes = await parts.catalog.configure(topics, pace, validate_only=validate_only)
+        refused |= {(TOPIC, name): error for name, error in changes.refused.items()}
+    async for key in pace.through([key for key in decisions if key[0] != TOPIC]):
+        error = await alter_broker(parts, resources[key], decisions[key], validate_only)
+        if error is not None:
+            refused[key] = error
+    return {"responses": [outcome(resource, refused.get(key)) for key, resource in resources.items()]}
+
+
+def by_request(
+    resource: Message, change_of: ChangeOf, decide: DecideByRequest, present: Mapping[str, str]
+) -> Mapping[str, str | None]:
+    """The new settings of a resource. Raises what `decide` raises."""
+    changes = [change_of(config) for config in resource.configs]
+    if resource.resource_type == BROKER:
+        changes = [change._replace(name=OURS.get(change.name, change.name)) for change in changes]
+    return decide(changes, present)
 
 
 def key_of(resource: Message) -> tuple[int, str]:
@@ -77,22 +96,20 @@ def ensure_each_once(changes: Sequence[ConfigChange]) -> None:
         named.ensure_once(change.name, f"setting {change.name!r}")
 
 
-async def alter(parts: Parts, resource: Message, named: Named, decide: Decide, validate_only: bool) -> Body:
-    """Change the settings of a resource. Returns its part of the response."""
+async def alter_broker(
+    parts: Parts, resource: Message, decide: Decide, validate_only: bool
+) -> FaircopyError | None:
+    """Change the settings of this broker, or of all. Returns why not, if they can't be changed."""
     try:
-        named.ensure_once(key_of(resource), f"resource {resource.resource_name!r}")
-        if resource.resource_type == TOPIC:
-            await parts.catalog.configure(resource.resource_name, decide, validate_only=validate_only)
-        else:
-            name = broker_resource(parts.settings, resource)
-            await parts.dynamic_settings.change(name, decide, validate_only=validate_only)
+        name = broker_resource(parts.settings, resource)
+        await parts.dynamic_settings.change(name, decide, validate_only=validate_only)
     except UnchangeableSetting as error:
-        return outcome(resource, Refused(ErrorCode.INVALID_REQUEST, str(error)))
+        return Refused(ErrorCode.INVALID_REQUEST, str(error))
     except BadSetting as error:
-        return outcome(resource, Refused(ErrorCode.INVALID_CONFIG, str(error)))
+        return Refused(ErrorCode.INVALID_CONFIG, str(error))
     except FaircopyError as error:
-        return outcome(resource, error)
-    return outcome(resource, None)
+        return error
+    return None
 
 
 def outcome(resource: Message, error: FaircopyError | None) -> Body:

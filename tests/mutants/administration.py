@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.topic_changes import DecideCount
 from tests.mutants.registry import mutant, replaced
+
+
+def as_said(partitions: int, _present: int) -> int:
+    return partitions
 
 
 @mutant
@@ -14,11 +20,10 @@ def grow_by_what_was_there_before_the_lock() -> Iterator[Any]:
     """Of two CreatePartitions at once, both succeed, and the one for fewer partitions may be stored."""
     real = Catalog.grow
 
-    async def grow(
-        self: Catalog, name: str, decide: Callable[[int], int], *, validate_only: bool = False
-    ) -> None:
-        decided = decide(self.known(name).topic.partitions)
-        await real(self, name, lambda _present: decided, validate_only=validate_only)
+    async def grow(self: Catalog, counts: Mapping[str, DecideCount], *more: Any, **named: Any) -> Any:
+        said = {name: decide(self.known(name).topic.partitions) for name, decide in counts.items()}
+        fixed = {name: partial(as_said, partitions) for name, partitions in said.items()}
+        return await real(self, fixed, *more, **named)
 
     with replaced(Catalog, "grow", grow):
         yield

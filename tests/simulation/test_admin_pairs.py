@@ -101,7 +101,7 @@ def test_a_topic_that_is_deleted_while_metadata_makes_it_is_not_there() -> None:
 
         async def make_and_lose(*asked: object) -> object:
             made = await make(*asked)  # type: ignore[arg-type]
-            await stage.broker.catalog.delete(lambda: known("c"))
+            await stage.broker.catalog.delete({"c": lambda: known("c")})
             return made
 
         object.__setattr__(stage.broker.settings, "auto_create_topics", True)

@@ -13,6 +13,7 @@ import pytest
 from faircopy.api.incremental_alter_configs import incremental_alter_configs
 from faircopy.broker.broker import Broker
 from faircopy.catalogue.dynamic_settings import DEFAULT
+from faircopy.hosting.topic_changes import NewTopic
 from faircopy.serving.config_resources import BROKER, SET, TOPIC
 from faircopy.settings.table import Settings
 
@@ -47,7 +48,7 @@ def test_no_change_undoes_another(tmp_path: Path, kind: int, name: str) -> None:
         broker = Broker(Settings(data_dir=str(tmp_path / "data"), plain_enabled=False))
         await broker.open()
         try:
-            await broker.catalog.create("t", 1, {})
+            await broker.catalog.create({"t": lambda: NewTopic(1, {})})
             wanted = OF_TOPIC if kind == TOPIC else OF_ALL_BROKERS
             await change_at_once(broker, kind, name, wanted)
             found = {

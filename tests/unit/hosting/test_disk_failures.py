@@ -8,9 +8,8 @@ import threading
 from pathlib import Path
 from unittest import mock
 
-import pytest
-
 from faircopy.broker.broker import Broker
+from faircopy.hosting.topic_changes import NewTopic
 from faircopy.settings.table import Settings
 from faircopy.storage.data_directory import DataDirectory
 from faircopy.storage.failures import WriteFailure
@@ -36,8 +35,8 @@ def test_a_topic_that_can_not_be_made_ends_the_broker_on_its_own_thread(tmp_path
         broker = Broker(Settings(data_dir=str(tmp_path / "data"), plain_enabled=False))
         await broker.open()
         with mount(Failing()), mock.patch.object(DataDirectory, "mark_unclean", mark_unclean):
-            with pytest.raises(WriteFailure):
-                await broker.catalog.create("orders", 2, {})
+            changes = await broker.catalog.create({"orders": lambda: NewTopic(2, {})})
+            assert isinstance(changes.refused["orders"], WriteFailure)
             assert isinstance(await broker.failed, WriteFailure)
         assert "orders" not in broker.catalog.topics
         broker.disk.close()
