@@ -1,6 +1,8 @@
 """Topics, as stored in the catalogue.
 
-catalogue    topics/<name>  ->  JSON {"id", "partitions", "configs", "first_producer_id"}
+catalogue    topics/<name>         JSON {"id", "partitions", "configs", "first_producer_id"}
+             deleted-topics/<id>   JSON {"name", "partitions"}, until none of the topic's files is left. Only
+                                   what stands here is deleted, never what the catalogue does not know
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.identity import TopicIdPartition
-from faircopy.storage.versioned_map import ABSENT, VersionedMap
+from faircopy.storage.versioned_map import ABSENT, Versioned, VersionedMap
 
 PREFIX = "topics/"
+DELETED_PREFIX = "deleted-topics/"
 NOTHING_ELSE: Mapping[str, bytes | None] = {}
 RESERVED_NAMES = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
@@ -106,6 +109,7 @@ class Topics:
     def __init__(self, store: VersionedMap, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> None:
         self._store = store
         self._new_id = new_id
+        self._gone: set[str] = set()
 
     def load(self) -> list[Topic]:
         """All topics, by name."""
@@ -132,13 +136,28 @@ class Topics:
         """Store new and changed topics, delete others, and make the changes `also`, in one durable write.
         Returns the stored topics, with their versions. Raises Conflict, JournalFull.
         """
-        stored, gone = list(topics), list(deleted)
-        changes = {PREFIX + topic.name: encode(topic) for topic in stored}
-        version = await self._store.transact(
-            {PREFIX + topic.name: topic.version for topic in (*stored, *gone)},
-            changes | {PREFIX + topic.name: None for topic in gone} | dict(also),
-        )
+        stored, doomed = list(topics), list(deleted)
+        over, self._gone = self._gone, set()
+        changes: dict[str, bytes | None] = {PREFIX + topic.name: encode(topic) for topic in stored}
+        changes |= dict.fromkeys([PREFIX + topic.name for topic in doomed] + sorted(over))
+        changes |= {DELETED_PREFIX + topic.id.hex: encode_deleted(topic) for topic in doomed}
+        try:
+            version = await self._store.transact(
+                {PREFIX + topic.name: topic.version for topic in (*stored, *doomed)}, {**changes, **also}
+            )
+        except FaircopyError:
+            self._gone |= over
+            raise
         return [topic._replace(version=version) for topic in stored]
+
+    def deleted(self) -> list[Topic]:
+        """Deleted topics of which something may be left."""
+        found = self._store.scan(DELETED_PREFIX)
+        return [decode_deleted(key.removeprefix(DELETED_PREFIX), entry) for key, entry in found.items()]
+
+    def note_gone(self, topics: Iterable[Topic]) -> None:
+        """Note that nothing is left of deleted topics. It is written with the next write: nobody waits."""
+        self._gone |= {DELETED_PREFIX + topic.id.hex for topic in topics}
 
 
 def encode(topic: Topic) -> bytes:
@@ -150,6 +169,17 @@ def encode(topic: Topic) -> bytes:
         "first_producer_id": topic.first_producer_id,
     }
     return json.dumps(stored, sort_keys=True).encode()
+
+
+def encode_deleted(topic: Topic) -> bytes:
+    """Encode what is to be known of a deleted topic."""
+    return json.dumps({"name": topic.name, "partitions": topic.partitions}).encode()
+
+
+def decode_deleted(topic_id: str, stored: Versioned) -> Topic:
+    """Decode a deleted topic. Raises ValueError or KeyError."""
+    known = json.loads(stored.value)
+    return Topic(known["name"], uuid.UUID(topic_id), known["partitions"], {}, stored.version)
 
 
 def decode(name: str, value: bytes, version: int) -> Topic:

@@ -33,6 +33,7 @@ from faircopy.catalogue.topics import (
     ensure_not_reserved,
     is_topic_directory,
 )
+from faircopy.copier.checkpoint import delete_partition
 from faircopy.errors import FaircopyError, invariant
 from faircopy.hosting.hosted_topic import HostedTopic, settings_text
 from faircopy.hosting.stopping import Stopping
@@ -292,7 +293,7 @@ class Catalog:
         roots = self._paths(hosted.topic, 0) if first == 0 else ()
         try:
             await self._remove_files(made, [path.parent for path in roots])
-            await self._forget(made)
+            await self._forget([partition.id for partition in made])
         except (FaircopyError, OSError) as error:
             log.warning("files of %s stay until the next start: %s", hosted.topic.name, error)
 
@@ -333,8 +334,7 @@ class Catalog:
             await self._take_back(topic for topic in stored if self.topics[topic.name].topic is not topic)
 
     async def _take_back(self, grown: Iterable[Topic]) -> None:
-        before = {topic: self.topics[topic.name].topic.partitions for topic in grown}
-        back = [topic._replace(partitions=partitions) for topic, partitions in before.items()]
+        back = [each._replace(partitions=self.topics[each.name].topic.partitions) for each in grown]
         for topic in await self._topics.write(back) if back else ():
             self.topics[topic.name].change(topic)
 
@@ -402,7 +402,8 @@ class Catalog:
                 roots = [path.parent for path in self._paths(hosted.topic, 0)]
                 await self._remove_files(hosted.partitions, roots)
                 log.info("topic %s deleted", hosted.topic.name)
-        await self._forget([partition for hosted in doomed.values() for partition in hosted.partitions])
+        await self._forget([partition.id for hosted in doomed.values() for partition in hosted.partitions])
+        self._topics.note_gone(doomed[key].topic for key in doomed if key not in changes.refused)
         # Still under the lock: nobody creates a topic of one of these names before the old one's offsets are
         # forgotten.
         if self.after_delete is not None:
@@ -422,9 +423,11 @@ class Catalog:
         for path in directories:
             await self._disk.run(delete_tree, path)
 
-    async def _forget(self, partitions: Iterable[HostedPartition]) -> None:
+    async def _forget(self, partitions: Iterable[TopicIdPartition]) -> None:
         """Delete the rows of partitions whose files are deleted, in one transaction of the state store."""
-        await asyncio.gather(*(partition.forget() for partition in partitions))
+        rows = [row for partition in partitions for row in delete_partition(partition.identity)]
+        if rows:
+            await self._resources.store.write(rows)
 
     def known(self, name: str) -> HostedTopic:
         """The topic of this name. Raises UnknownTopic."""
@@ -440,9 +443,18 @@ class Catalog:
         raise UnknownTopicId(f"there is no topic with id {topic_id.hex()}")
 
     async def remove_leftovers(self) -> None:
-        """Delete the directories of topics whose deletion was interrupted by a crash."""
-        wanted = {hosted.topic.directory_name for hosted in self.topics.values()}
+        """Delete what a crash has left of deleted topics. What belongs to no topic that is known stays."""
+        deleted = self._topics.deleted()
+        for topic in deleted:
+            for path in self._paths(topic, 0):
+                await self._disk.run(delete_tree, path.parent)
+        await self._forget(topic.partition_id(n) for topic in deleted for n in range(topic.partitions))
+        self._topics.note_gone(deleted)
+        known = {hosted.topic.directory_name for hosted in self.topics.values()}
         for root in (self._directory.journal, self._directory.log):
             for child in list_directory(root):
-                if is_topic_directory(child.name) and child.name not in wanted:
-                    await self._disk.run(delete_tree, child)
+                if is_topic_directory(child.name) and child.name not in known:
+                    log.warning(
+                        "%s belongs to no topic that the catalogue knows, so it is left alone. If there "
+                        "should be one, restore the directory from a backup; if not, move it away", child,
+                    )  # fmt: skip

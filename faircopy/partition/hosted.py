@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from faircopy.copier.checkpoint import delete_partition
 from faircopy.copier.log_copier import LogCopier
 from faircopy.errors import FaircopyError
 from faircopy.journal.identity import TopicIdPartition
@@ -50,7 +49,3 @@ class HostedPartition(Partition):
             await self._disk.run(segment.discard)
         for log_segment in self.log.segments:
             await self._disk.run(log_segment.discard)
-
-    async def forget(self) -> None:
-        """Durably delete its rows in the store. Call it after `delete_files`. Raises StorageFailure."""
-        await self._store.write(delete_partition(self.identity))

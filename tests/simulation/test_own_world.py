@@ -24,7 +24,7 @@ def test_our_process_id_is_nowhere() -> None:
         while_it_runs = written(stage)
         await stage.machine.stop()
         afterwards = written(stage)
-        assert "clean-shutdown" in afterwards
+        assert "clean-end" in afterwards
         assert str(OUR_PROCESS_ID) not in while_it_runs + afterwards
 
     with mock.patch.object(os, "getpid", return_value=OUR_PROCESS_ID):
