@@ -108,7 +108,7 @@ JOBS = (
     ),
     Job(
         "cluster",
-        "the cluster store: processes that share it, etcd; models of the protocol",
+        "the arbiter's store: processes that share it, etcd; models of the protocol",
         ("tests/arbiter", "tests/fetch", "tests/models"),
     ),
     Job(
