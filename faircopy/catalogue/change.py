@@ -14,6 +14,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from faircopy.storage.versioned_map import ABSENT
+
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
@@ -43,8 +45,11 @@ def decode_change(payload: bytes | memoryview) -> CatalogueChange:
     return CatalogueChange(rests_on, changes)
 
 
+# -- for people ----------------------------------------------------------------------------------------------
+
+
 def show_change(payload: bytes | memoryview) -> dict[str, Any]:
-    """The write in a payload, for people: values that are JSON as what they say."""
+    """The write in a payload, with what values say that are objects of JSON."""
     stored: dict[str, Any] = json.loads(bytes(payload))
     if "set" in stored:
         stored["set"] = {key: shown(value) for key, value in stored["set"].items()}
@@ -53,7 +58,38 @@ def show_change(payload: bytes | memoryview) -> dict[str, Any]:
 
 def shown(value: str) -> Any:
     """What a value says."""
+    if not value.startswith("{"):
+        return value  # a number, an id or a word, which JSON might take for something else
     try:
         return json.loads(value)
     except ValueError:
         return value
+
+
+def part_of_change(says: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """What a write that is shown says of one key; empty if it says nothing."""
+    found: dict[str, Any] = {
+        name: {key: says[name][key]} for name in ("rests_on", "set") if key in says.get(name, {})
+    }
+    return found | ({"deleted": [key]} if key in says.get("deleted", ()) else {})
+
+
+def sentence_of_change(says: Mapping[str, Any]) -> str:
+    """A write that is shown, as text: what each key was, and what it is now."""
+    rests_on: dict[str, int] = says.get("rests_on", {})
+    outcomes = {key: f"= {text_of(value)}" for key, value in says.get("set", {}).items()}
+    outcomes |= dict.fromkeys(says.get("deleted", ()), "deleted")
+    outcomes |= {key: "unchanged" for key in rests_on if key not in outcomes}
+    return "; ".join(f"{key}{before(rests_on.get(key))} {text}" for key, text in outcomes.items())
+
+
+def before(version: int | None) -> str:
+    """What a key was before a write, as far as the write says so."""
+    if version is None:
+        return ""
+    return " (new)" if version == ABSENT else f" (was {version})"
+
+
+def text_of(value: Any) -> str:
+    """A value that is shown, as text."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value or '""'

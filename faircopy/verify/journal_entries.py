@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faircopy.catalogue.change import show_change
+from faircopy.catalogue.change import part_of_change, show_change
 from faircopy.copier.fold import (
     DISCARD_PAYLOAD,
     FORGET_PAYLOAD,
@@ -49,6 +49,11 @@ class ShownEntry(NamedTuple):
         return None if self.entry.transaction == NO_TRANSACTION else self.entry.transaction
 
     @property
+    def is_change(self) -> bool:
+        """Whether it is a write of the catalogue."""
+        return self.entry.kind == Kind.CHANGE
+
+    @property
     def kind(self) -> str:
         """The name of its kind, or "kind N" for one that this version does not know."""
         return Kind(self.entry.kind).name if self.entry.kind in set(Kind) else f"kind {self.entry.kind}"
@@ -66,6 +71,14 @@ def shown_entries(files: JournalFiles, start: int | None = None) -> Iterator[Sho
     """The sound entries from position `start` on, up to `files.end`, the first place without one."""
     for recovered in files.entries(files.start_position if start is None else start):
         yield shown(files, recovered)
+
+
+def changes_of(entries: Iterator[ShownEntry], key: str) -> Iterator[ShownEntry]:
+    """The writes of one key of the catalogue, without what they say of others."""
+    for each in entries:
+        part = part_of_change(each.says, key) if each.is_change else {}
+        if part:
+            yield each._replace(says=part)
 
 
 def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
