@@ -14,8 +14,8 @@ from faircopy.api.routes import FLEXIBLE_FROM, ROUTES, advertised
 from faircopy.broker.environment import Environment
 from faircopy.broker.open_files import limit_open_files
 from faircopy.catalogue.dynamic_settings import DynamicSettings
-from faircopy.catalogue.founding import cluster_id, found, is_founded, shape_of
-from faircopy.catalogue.journal import CATALOGUE_DIRECTORY, CatalogueJournal
+from faircopy.catalogue.founding import cluster_id, found, is_founded, shape_of, without_catalogue
+from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.catalogue.producer_ids import ProducerIds, skip_ids
 from faircopy.catalogue.topics import Topics
 from faircopy.errors import FaircopyError
@@ -59,7 +59,6 @@ from faircopy.storage.expiry import FirstCheck
 from faircopy.storage.failures import WriteFailure
 from faircopy.storage.last_end import LastEnd, last_end, note_clean_end, note_running
 from faircopy.storage.local_notes import LocalNotes
-from faircopy.storage.paths import list_directory
 from faircopy.storage.reserve import Reserve
 from faircopy.storage.space_watch import SpaceWatch
 from faircopy.storage.steady_note import steady_note, store_steady_note
@@ -193,13 +192,12 @@ class Broker:
         """Raise LostState if the directory is not empty, although it would be if it were new: its topics
         would be taken for leftovers of deleted ones.
         """
-        for part in (self.directory.journal, self.directory.log):
-            there = [child for child in list_directory(part) if child.name != CATALOGUE_DIRECTORY]
-            if there:
-                raise LostState(
-                    f"{what_is_empty}, and {there[0]} is there: restore the data directory from a backup, or "
-                    f"choose another with --data-dir"
-                )
+        there = without_catalogue(self.directory.journal, self.directory.log)
+        if there:
+            raise LostState(
+                f"{what_is_empty}, and {there[0]} is there: restore the data directory from a backup, or "
+                f"choose another with --data-dir"
+            )
 
     async def _open_catalogue(self, options: JournalOptions) -> None:
         """Open the catalogue, or found it. What it holds is known before anything else is opened."""

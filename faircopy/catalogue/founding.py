@@ -7,10 +7,13 @@ catalogue    shape         {setting: number}, numbers that hashes depend on
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from uuid import UUID
 
+from faircopy.catalogue.journal import CATALOGUE_DIRECTORY
 from faircopy.errors import FaircopyError
 from faircopy.settings.table import FIELDS, Settings
+from faircopy.storage.paths import list_directory
 from faircopy.storage.versioned_map import ABSENT, VersionedMap
 
 SHAPE_KEY = "shape"
@@ -21,6 +24,12 @@ NAMES = ("metadata.journals", "offsets.partitions", "shards")
 
 class ChangedShape(FaircopyError):
     """A setting that is fixed for the life of a data directory was changed."""
+
+
+def without_catalogue(journals: Path, logs: Path) -> list[Path]:
+    """What is in a directory besides the catalogue: nothing, as long as that was not founded."""
+    there = [*list_directory(journals), *list_directory(logs)]
+    return [child for child in there if child.name != CATALOGUE_DIRECTORY]
 
 
 def is_founded(catalogue: VersionedMap) -> bool:

@@ -125,19 +125,10 @@ class CatalogueJournal:
         value = self._store.get("checkpoints", CATALOGUE_IDENTITY)
         if value is not None:
             self._checkpoint_position = json.loads(value)["position"]
-            for key, stored in self._store.scan(TABLE, b""):
-                version: int = _VERSION.unpack_from(stored)[0]
-                self._appended.apply({key.decode(): stored[_VERSION.size :]}, version)
+            self._appended = checkpointed(self._store)
 
     def _fold_found(self, recovered: Recovered) -> None:
-        if recovered.entry.kind != Kind.CHANGE:
-            raise ValueError(f"an entry of kind {recovered.entry.kind}")
-        change = decode_change(recovered.payload)
-        try:
-            self._appended.ensure_versions(change.rests_on)
-        except Conflict as error:
-            raise DoesNotFold(str(error)) from error
-        self._fold(recovered.entry, change)
+        self._fold(recovered.entry, change_in(recovered, self._appended))
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
@@ -172,6 +163,29 @@ class CatalogueJournal:
         if found is None:
             return Delete(TABLE, key.encode())
         return Put(TABLE, key.encode(), _VERSION.pack(found.version) + found.value)
+
+
+def checkpointed(store: StateStore) -> SortedEntries:
+    """The map of the last checkpoint."""
+    found = SortedEntries()
+    for key, stored in store.scan(TABLE, b""):
+        version: int = _VERSION.unpack_from(stored)[0]
+        found.apply({key.decode(): stored[_VERSION.size :]}, version)
+    return found
+
+
+def change_in(recovered: Recovered, entries: SortedEntries) -> CatalogueChange:
+    """The write of an entry, for the map that those before it have made. Raises DoesNotFold, and what
+    `decode_change` does.
+    """
+    if recovered.entry.kind != Kind.CHANGE:
+        raise ValueError(f"an entry of kind {recovered.entry.kind}")
+    change = decode_change(recovered.payload)
+    try:
+        entries.ensure_versions(change.rests_on)
+    except Conflict as error:
+        raise DoesNotFold(str(error)) from error
+    return change
 
 
 def catalogue_directory(journals: Path) -> Path:

@@ -4,20 +4,30 @@ as in the broker.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-from faircopy.catalogue.journal import CATALOGUE_IDENTITY, CatalogueJournal
+from faircopy.catalogue.founding import is_founded, without_catalogue
+from faircopy.catalogue.journal import (
+    CATALOGUE_IDENTITY,
+    TABLE,
+    CatalogueJournal,
+    change_in,
+    checkpointed,
+)
 from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import PartitionState
-from faircopy.errors import FaircopyError
+from faircopy.errors import DoesNotFold, FaircopyError
 from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.state_store import StateStore
+from faircopy.storage.store_check import FILE
+from faircopy.storage.versioned_map import SortedEntries, told
 from faircopy.transactions.metadata_journal import MetadataJournal, journal_identity
 from faircopy.verify.findings import Advance, Finding
 from faircopy.verify.journal_files import JournalFiles, check_below, finding_of, open_journal
@@ -27,6 +37,7 @@ class CatalogueCheck:
     """The catalogue's journal. Once it has run, `catalogue` has what could be read."""
 
     def __init__(self, directory: Path, store: StateStore, advance: Advance) -> None:
+        self._directory = directory
         self._store = store
         self._files, self._findings = open_journal(directory, CATALOGUE_IDENTITY, advance)
         # It only reads, so the parts that write a Journal are not needed.
@@ -40,9 +51,41 @@ class CatalogueCheck:
             value = self._store.get("checkpoints", CATALOGUE_IDENTITY)
             position = int(json.loads(value)["position"]) if value is not None else 0
             findings += check_folded(self._files, position, position, self.catalogue.open)
+        if not findings:
+            findings += [*self._check_founded(), *self._check_checkpoint(position)]
         self._files.finish()
         self.is_sound = not findings
         yield from findings
+
+    def _check_founded(self) -> Iterator[Finding]:
+        """The catalogue is lost if it is empty, and something else is there."""
+        journals = self._directory.parents[1]
+        there = without_catalogue(journals, journals.parent / "log")
+        if there and not is_founded(self.catalogue):
+            yield Finding(self._directory, None, f"the catalogue is empty, and {there[0]} is there")
+
+    def _check_checkpoint(self, position: int) -> Iterator[Finding]:
+        """Compare the checkpoint with the fold up to there, if the journal still begins at 0 (I6)."""
+        if not position or self._files.start_position:
+            return
+        expected, found = SortedEntries(), checkpointed(self._store)
+        # The bytes have been counted already.
+        files = JournalFiles(self._files.segments)
+        for recovered in files.entries(0):
+            if recovered.entry.end > position:
+                break
+            # What does not fold was passed over, as --repair says.
+            with contextlib.suppress(DoesNotFold):
+                expected.apply(change_in(recovered, expected).changes, recovered.entry.position)
+        for key in sorted({*expected, *found}):
+            if expected.get(key) != found.get(key):
+                yield Finding(
+                    self._directory.parents[2] / "state.lmdb" / FILE,
+                    None,
+                    f"I6: in table {TABLE}, {key} (version {told(found.version(key))}) differs from what the "
+                    f"catalogue's journal says up to position {position} "
+                    f"(version {told(expected.version(key))})",
+                )
 
 
 def check_metadata_journal(

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
+from faircopy.catalogue.journal import CATALOGUE_IDENTITY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.storage.state_store import StateStore
 from faircopy.transactions.metadata_journal import journal_identity
 from faircopy.verify.findings import Finding
 from faircopy.verify.journal_entries import open_to_show, shown_entries
 from faircopy.verify.partition import PartitionCheck
-from faircopy.verify.shared_journals import OffsetsCheck, check_metadata_journal
+from faircopy.verify.shared_journals import CatalogueCheck, OffsetsCheck, check_metadata_journal
 from tests.rot.flips import Flip, flipped, flips_of
 from tests.rot.made import Made, identity
 
@@ -24,7 +25,7 @@ HEADER_BYTES = 64
 ENTRY_HEADER_BYTES = 64
 ENTRIES_EXHAUSTED = 6
 SAMPLES = 1_000
-SHARED = {"transactions": "_metadata", "offsets": "__consumer_offsets"}
+SHARED = {"catalogue": "_catalogue", "transactions": "_metadata", "offsets": "__consumer_offsets"}
 
 
 def nothing(_bytes: int) -> None:
@@ -59,7 +60,7 @@ class Case(NamedTuple):
 
 
 def case_of(made: Made, store: StateStore, name: str) -> Case:
-    """`orders-0` and so on are partitions' journals; `transactions` and `offsets` are shared ones in use."""
+    """`orders-0` and so on are partitions' journals; the shared ones are those in use."""
     if name in SHARED:
         return shared_case(made, store, name)
     topic, _, partition = name.partition("-")
@@ -79,6 +80,10 @@ def shared_case(made: Made, store: StateStore, name: str) -> Case:
     )
     directory = next(used)
     number = int(directory.name)
+    if name == "catalogue":
+        check = CatalogueCheck
+        checkpoint = checkpoint_of(store, CATALOGUE_IDENTITY)
+        return Case(directory, lambda: list(check(directory, store, nothing).run()), checkpoint)
     if name == "transactions":
         checkpoint = checkpoint_of(store, journal_identity(number))
         return Case(
@@ -109,7 +114,7 @@ def store(made: Made) -> Iterator[StateStore]:
     opened.close()
 
 
-@pytest.mark.parametrize("name", ["orders-0", "audit-0", "bulk-0", "bulk-1", "transactions", "offsets"])
+@pytest.mark.parametrize("name", ["orders-0", "audit-0", "bulk-0", "bulk-1", *SHARED])
 def test_flips_in_a_journal(made: Made, store: StateStore, name: str, chance: random.Random) -> None:
     case = case_of(made, store, name)
     assert case.check() == []

@@ -1,0 +1,139 @@
+"""`faircopy verify` and a catalogue that is damaged, cut short, gone, or not what its checkpoint says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from faircopy.catalogue.journal import TABLE, catalogue_directory
+from faircopy.cli.main import cli
+from faircopy.storage.state_store import Change, Delete, Put, StateStore
+from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
+from tests.rot.flips import Flip, flip_for_good
+from tests.rot.made import Made
+
+Copy = Callable[[Made], Made]
+KEY = b"topics/orders"
+
+
+def findings(made: Made) -> list[dict[str, Any]]:
+    """What verify finds."""
+    result = CliRunner().invoke(cli, ["verify", str(made.data), "--json"])
+    assert result.exit_code in (0, 1), result.exception
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    assert result.exit_code == bool(found)
+    return found
+
+
+def directory_of(made: Made) -> Path:
+    return catalogue_directory(made.data / "journal")
+
+
+def entries_of(made: Made) -> list[ShownEntry]:
+    return list(shown_entries(open_to_show(directory_of(made))))
+
+
+def store_in(made: Made, change: Change) -> None:
+    """Change a record of the state store, with the right checksum."""
+
+    async def write() -> None:
+        store = StateStore(made.data / "state.lmdb", asyncio.get_running_loop())
+        await store.write([change])
+        store.close()
+
+    asyncio.run(write())
+
+
+def version_in(made: Made, key: bytes) -> int:
+    store = StateStore.open_to_read(made.data / "state.lmdb")
+    try:
+        stored = store.get(TABLE, key)
+        assert stored is not None
+        return int(struct.unpack_from(">Q", stored)[0])
+    finally:
+        store.close()
+
+
+# -- the journal ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["stopped", "killed"])
+def test_a_damaged_catalogue_hides_nothing_else(
+    request: pytest.FixtureRequest, copy_of: Copy, which: str
+) -> None:
+    """Nobody knows the topics then, but each file tells what it is of."""
+    made = copy_of(request.getfixturevalue(which))
+    shown = entries_of(made)[1]
+    log = made.files("log", "audit", 0)[0]
+    flip_for_good(shown.path, Flip(shown.byte + 70, 1))
+    flip_for_good(log, Flip(90, 1))
+    found = {each["file"]: each["byte"] for each in findings(made)}
+    assert found.keys() == {str(shown.path), str(log)}
+    assert found[str(shown.path)] == shown.byte
+
+
+def test_a_catalogue_that_ends_below_its_checkpoint(stopped: Made, copy_of: Copy) -> None:
+    made = copy_of(stopped)
+    last = entries_of(made)[-1]
+    os.truncate(last.path, last.byte)
+    assert (str(last.path), last.byte) in {(each["file"], each["byte"]) for each in findings(made)}
+
+
+def test_a_catalogue_that_is_gone_and_had_a_checkpoint(stopped: Made, copy_of: Copy) -> None:
+    made = copy_of(stopped)
+    shutil.rmtree(directory_of(made).parent)
+    (found,) = findings(made)
+    assert found["file"] == str(directory_of(made))
+    assert "no segment is there, and the journal was checkpointed at" in found["what"]
+
+
+def test_a_catalogue_that_is_gone_and_had_no_checkpoint(killed: Made, copy_of: Copy) -> None:
+    """All topics would look deleted, and nothing of them would be checked."""
+    made = copy_of(killed)
+    shutil.rmtree(directory_of(made).parent)
+    (found,) = findings(made)
+    assert found["file"] == str(directory_of(made))
+    assert "the catalogue is empty, and " in found["what"]
+
+
+def test_a_directory_that_is_not_founded_yet(tmp_path: Path, killed: Made) -> None:
+    """A broker that was killed at once has left an empty catalogue, and nothing else."""
+    made = Made(tmp_path)
+    for part in ("journal/_catalogue/0", "log", "plain", "state.lmdb"):
+        (made.data / part).mkdir(parents=True)
+    shutil.copy(killed.data / "format.json", made.data / "format.json")
+
+    async def open_store() -> None:
+        StateStore(made.data / "state.lmdb", asyncio.get_running_loop()).close()
+
+    asyncio.run(open_store())
+    assert findings(made) == []
+
+
+# -- the checkpoint ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["older", "other", "gone", "strange"])
+def test_a_checkpoint_that_differs_from_the_journal(stopped: Made, copy_of: Copy, how: str) -> None:
+    """I6: the journal is folded from the beginning, as long as it has that."""
+    made = copy_of(stopped)
+    version = version_in(made, KEY)
+    key = b"topics/strange" if how == "strange" else KEY
+    store_in(
+        made,
+        Delete(TABLE, key)
+        if how == "gone"
+        else Put(TABLE, key, struct.pack(">Q", version - (how == "older")) + b'{"configs": {}}'),
+    )
+    (found,) = [each for each in findings(made) if "I6" in each["what"]]
+    assert found["file"] == str(made.data / "state.lmdb" / "data.mdb")
+    assert f"in table catalogue, {key.decode()} (version " in found["what"]
