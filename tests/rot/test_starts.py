@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from crc32c import crc32c
 
 from faircopy.api.fetch.fetch import SCHEMA as FETCH
 from faircopy.api.list_offsets import SCHEMA as LIST_OFFSETS
+from faircopy.catalogue.journal import catalogue_directory
 from faircopy.client.connection import BrokerConnection
 from faircopy.journal.entry import HEADER_BYTES as ENTRY_HEADER_BYTES
 from faircopy.journal.entry import Entry, Kind, TransactionId
@@ -34,6 +37,8 @@ from tests.rot.made import SETTINGS, Made, identity, read
 Copy = Callable[[Made], Made]
 Partition = tuple[str, int]
 MISFIT = b'{"partitions":[]}'
+MISFIT_CHANGE = b'{"rests_on":{"shape":7},"set":{"topics/misfit":"{}"}}'
+SHARED = ["_metadata", "__consumer_offsets", "_catalogue"]
 
 
 # -- what a broker does --------------------------------------------------------------------------------------
@@ -200,18 +205,22 @@ def test_a_draft_of_an_open_transaction(stopped: Made, copy_of: Copy, chance: ra
 
 
 def add_misfit(path: Path) -> tuple[int, bytes]:
-    """Append to a journal an entry that is whole, but of a transaction that none before it began.
+    """Append to a journal an entry that is whole, but of a transaction that none before it began; in the
+    catalogue, one that rests on what was never there.
 
     Returns the byte where it stands, and the file's content.
     """
     last = list(shown_entries(open_to_show(path)))[-1]
     content = bytearray(path.read_bytes())
     (salt,) = struct.unpack_from("<Q", content, 16)
-    length = ENTRY_HEADER_BYTES + len(MISFIT)
+    kind, payload = (
+        (Kind.CHANGE, MISFIT_CHANGE) if "_catalogue" in path.parts else (Kind.PREPARE_COMMIT, MISFIT)
+    )
+    length = ENTRY_HEADER_BYTES + len(payload)
     unknown = TransactionId(1 << 40, 0, 0)
-    entry = Entry(Kind.PREPARE_COMMIT, last.entry.end, length, 0, 0, -1, unknown, last.entry.end)
+    entry = Entry(kind, last.entry.end, length, 0, 0, -1, unknown, last.entry.end)
     byte = last.byte + last.entry.length
-    content[byte : byte + length] = encode_header(entry, MISFIT, crc32c(struct.pack("<Q", salt))) + MISFIT
+    content[byte : byte + length] = encode_header(entry, payload, crc32c(struct.pack("<Q", salt))) + payload
     path.write_bytes(content)
     return byte, bytes(content)
 
@@ -228,7 +237,7 @@ def test_an_entry_that_follows_from_nothing(killed: Made, copy_of: Copy) -> None
         check_others(broker, made, ("orders", 0))
 
 
-@pytest.mark.parametrize("kind", ["orders.*/0", "_metadata/*", "__consumer_offsets/*"])
+@pytest.mark.parametrize("kind", ["orders.*/0", *(f"{shared}/*" for shared in SHARED)])
 def test_repair_passes_over_what_follows_from_nothing(killed: Made, copy_of: Copy, kind: str) -> None:
     """Once and for all: the next start needs no option, and finds everything."""
     made = copy_of(killed)
@@ -270,7 +279,7 @@ def test_what_nobody_needs_any_more(stopped: Made, copy_of: Copy, chance: random
 # -- shared files --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["_metadata", "__consumer_offsets"])
+@pytest.mark.parametrize("kind", SHARED)
 def test_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random, kind: str) -> None:
     made = copy_of(killed)
     (path,) = (made.data / "journal" / kind).glob("*/*.journal")
@@ -280,7 +289,7 @@ def test_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random, ki
     assert f"{path} is damaged at byte {shown.byte} " in refusal(made)
 
 
-@pytest.mark.parametrize("kind", ["_metadata", "__consumer_offsets"])
+@pytest.mark.parametrize("kind", SHARED)
 def test_an_entry_of_a_shared_journal_that_follows_from_nothing(
     killed: Made, copy_of: Copy, kind: str
 ) -> None:
@@ -290,10 +299,11 @@ def test_an_entry_of_a_shared_journal_that_follows_from_nothing(
     assert f"{path} holds an entry at byte {byte} " in refusal(made)
 
 
-def test_the_end_of_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random) -> None:
+@pytest.mark.parametrize("kind", ["_metadata", "_catalogue"])
+def test_the_end_of_a_shared_journal(killed: Made, copy_of: Copy, chance: random.Random, kind: str) -> None:
     """Nothing tells that the last entry was durable: it is a torn tail, and is cut."""
     made = copy_of(killed)
-    (path,) = (made.data / "journal" / "_metadata").glob("*/*.journal")
+    (path,) = (made.data / "journal" / kind).glob("*/*.journal")
     last = list(shown_entries(open_to_show(path)))[-1]
     change(path, byte_in(last, chance), chance)
     with made.broker() as broker:
@@ -379,6 +389,51 @@ def test_a_lost_state_store(stopped: Made, copy_of: Copy, is_cut: bool) -> None:
     path = made.data / "state.lmdb" / FILE
     path.write_bytes(b"") if is_cut else path.unlink()
     assert "is empty, and" in refusal(made)
+
+
+def test_a_lost_catalogue_that_had_a_checkpoint(stopped: Made, copy_of: Copy) -> None:
+    made = copy_of(stopped)
+    directory = catalogue_directory(made.data / "journal")
+    shutil.rmtree(directory.parent)
+    assert f"{directory} has no segments, but was checkpointed at " in refusal(made)
+
+
+def test_a_lost_catalogue_that_had_no_checkpoint(killed: Made, copy_of: Copy) -> None:
+    """No second one is founded, under which all topics would be leftovers."""
+    made = copy_of(killed)
+    directory = catalogue_directory(made.data / "journal")
+    shutil.rmtree(directory.parent)
+    for _ in range(2):
+        assert f"the catalogue {directory} is empty, and " in refusal(made)
+
+
+def test_a_catalogue_that_ends_below_its_checkpoint(stopped: Made, copy_of: Copy) -> None:
+    made = copy_of(stopped)
+    last = list(shown_entries(open_to_show(catalogue_directory(made.data / "journal"))))[-1]
+    os.truncate(last.path, last.byte)
+    assert f"{last.path} has {last.byte} bytes, and was checkpointed at byte " in refusal(made)
+
+
+def test_a_catalogue_that_is_damaged_below_its_checkpoint(
+    stopped: Made, copy_of: Copy, chance: random.Random
+) -> None:
+    """Nobody needs it any more. (`faircopy verify` reports it all the same.)"""
+    made = copy_of(stopped)
+    shown = chance.choice(list(shown_entries(open_to_show(catalogue_directory(made.data / "journal")))))
+    content = change(shown.path, byte_in(shown, chance), chance)
+    with made.broker() as broker:
+        check_others(broker, made)
+        assert shown.path.read_bytes()[: len(content)].startswith(content.rstrip(b"\0"))
+
+
+@pytest.mark.parametrize("part", ["stopped", "killed"])
+def test_the_head_of_the_catalogue(
+    request: pytest.FixtureRequest, copy_of: Copy, chance: random.Random, part: str
+) -> None:
+    made = copy_of(request.getfixturevalue(part))
+    (path,) = catalogue_directory(made.data / "journal").iterdir()
+    change(path, chance.randrange(64), chance)
+    assert f"{path} does not begin with a sound segment header" in refusal(made)
 
 
 def test_the_format(stopped: Made, copy_of: Copy, chance: random.Random) -> None:
