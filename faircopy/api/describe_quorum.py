@@ -1,5 +1,5 @@
-"""DescribeQuorum: who keeps the cluster's metadata (KIP-595). One broker does, without a log of it, so there
-are no offsets to tell (-1).
+"""DescribeQuorum: who keeps the cluster's metadata (KIP-595). One broker does, in the catalogue's journal, of
+which it tells positions as offsets.
 """
 
 from __future__ import annotations
@@ -69,14 +69,25 @@ async def describe_quorum(request: Message, context: Context) -> Body:
 def outcome(topic: str, number: int, context: Context) -> Body:
     """The answer for one partition, of which only that of the metadata is known."""
     is_known = (topic, number) == (METADATA_TOPIC, 0)
+    if not is_known:
+        return {
+            "partition_index": number,
+            "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "leader_id": UNKNOWN,
+            "leader_epoch": UNKNOWN,
+            "high_watermark": UNKNOWN,
+            "current_voters": [],
+            "observers": [],
+        }
     node_id = context.parts.settings.node_id
+    watermarks = context.parts.catalogue.journal.watermarks
     return {
         "partition_index": number,
-        "error_code": ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "leader_id": node_id if is_known else UNKNOWN,
-        "leader_epoch": context.parts.incarnation if is_known else UNKNOWN,
-        "high_watermark": UNKNOWN,
-        "current_voters": [{"replica_id": node_id, "log_end_offset": UNKNOWN}] if is_known else [],
+        "error_code": ErrorCode.NONE,
+        "leader_id": node_id,
+        "leader_epoch": context.parts.incarnation,
+        "high_watermark": watermarks.durable,
+        "current_voters": [{"replica_id": node_id, "log_end_offset": watermarks.appended}],
         "observers": [],
     }
 

@@ -58,6 +58,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "incarnation": parts.incarnation,
         "topics": len(parts.catalog.topics),
         "partitions": len(partitions),
+        **about_catalogue(parts),
         "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
         "kept_topics": len(kept),
         "kept_bytes": sum(partition.log.size_bytes for hosted in kept for partition in hosted.partitions),
@@ -71,6 +72,17 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "loop_stalls": parts.stalls.stalls,
         "loop_stall_worst_ms": round(parts.stalls.worst_ms, 3),
+    }
+
+
+def about_catalogue(parts: Parts) -> dict[str, Any]:
+    """How far the catalogue's journal has come, and what the next start folds if it comes now."""
+    catalogue = parts.catalogue
+    end = catalogue.journal.watermarks.appended
+    return {
+        "catalogue_position": end,
+        "catalogue_journal_bytes": end - catalogue.journal.start_position,
+        "catalogue_to_replay_bytes": catalogue.bytes_since_checkpoint,
     }
 
 

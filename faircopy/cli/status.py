@@ -25,6 +25,10 @@ def status(broker: str, as_json: bool) -> None:
     are named; the broker's log says why they stopped. kept_topics counts those with cleanup.policy=compact,
     which keep every message, and kept_bytes is the size of their logs.
 
+    catalogue_position is where the catalogue's journal ends, which holds topics and changed settings.
+    catalogue_journal_bytes is what it keeps, and catalogue_to_replay_bytes what has come since its last
+    checkpoint: if the broker is killed, the next start reads that again.
+
     \b
     Examples:
       faircopy status

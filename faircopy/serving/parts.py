@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from faircopy.catalogue.dynamic_settings import DynamicSettings
+from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.catalogue.producer_ids import ProducerIds
 from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.cuts import Cuts
@@ -32,6 +33,7 @@ class Parts(Protocol):
     """
 
     catalog: Catalog
+    catalogue: CatalogueJournal
     cluster_id: str
     cuts: Cuts
     directory: DataDirectory

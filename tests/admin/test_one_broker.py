@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from faircopy.catalogue.journal import catalogue_directory
+from faircopy.verify.journal_entries import open_to_show, shown_entries
 from faircopy.wire.api_keys import ApiKey
 from faircopy.wire.codec import Message
 from faircopy.wire.error_codes import ErrorCode
@@ -109,11 +112,35 @@ def test_this_broker_keeps_the_metadata(broker: BrokerProcess, version: int) -> 
     answer = ask(broker, ApiKey.DESCRIBE_QUORUM, version, {"topics": asked})
     known, unknown = (topic.partitions[0] for topic in answer.topics)
     assert (known.error_code, known.leader_id, known.leader_epoch) == (ErrorCode.NONE, HERE, 1)
-    assert [voter.replica_id for voter in known.current_voters] == [HERE]
+    (voter,) = known.current_voters
+    assert (voter.replica_id, voter.log_end_offset) == (HERE, catalogue_end(broker))
+    assert known.high_watermark == voter.log_end_offset > 0
+    assert unknown.high_watermark == -1
     assert (unknown.error_code, unknown.current_voters) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
     if version == 2:
         (listener,) = answer.nodes[0].listeners
         assert (answer.nodes[0].node_id, f"{listener.host}:{listener.port}") == (HERE, broker.address)
+
+
+def catalogue_end(broker: BrokerProcess) -> int:
+    """Where the catalogue's journal ends on disk."""
+    shown = shown_entries(open_to_show(catalogue_directory(broker.data_directory / "journal")))
+    return list(shown)[-1].entry.end
+
+
+def test_the_metadata_grows_with_each_topic(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "plain.enabled=false") as broker:
+        for name in TOPICS:
+            before = high_watermark(broker)
+            assert create(broker, name).error_code == ErrorCode.NONE
+            assert high_watermark(broker) == catalogue_end(broker) > before
+
+
+def high_watermark(broker: BrokerProcess) -> int:
+    """That of the metadata."""
+    asked = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+    answer = ask(broker, ApiKey.DESCRIBE_QUORUM, 2, {"topics": asked})
+    return int(answer.topics[0].partitions[0].high_watermark)
 
 
 # -- DescribeTopicPartitions ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as parquet
@@ -87,6 +88,24 @@ def test_a_compacted_topic_tells_its_price(cli: Cli) -> None:
     assert after["kept_topics"] == before["kept_topics"] + 1
     assert after["kept_bytes"] == before["kept_bytes"] + size
     cli.run("topics", "delete", "state", "recent", "--yes")
+
+
+def test_the_status_tells_of_the_catalogue(tmp_path: Path) -> None:
+    """What the next start would have to read again, until there is a checkpoint."""
+    with BrokerProcess(tmp_path, "checkpoint.interval.ms=3600000") as broker:
+        cli = Cli(broker)
+        ends = []
+        for topic in ("one", "two"):
+            cli.run("topics", "create", topic)
+            about = cli.json("status")
+            ends.append(about["catalogue_position"])
+            assert about["catalogue_journal_bytes"] == about["catalogue_to_replay_bytes"] == ends[-1]
+        assert 0 < ends[0] < ends[1]
+        assert f"catalogue_to_replay_bytes\t{ends[1]}\n" in cli.run("status")
+        broker.restart(kill=False)
+        about = Cli(broker).json("status")
+        assert about["catalogue_position"] == about["catalogue_journal_bytes"] == ends[1]
+        assert about["catalogue_to_replay_bytes"] == 0
 
 
 def test_produce_and_consume(cli: Cli) -> None:
