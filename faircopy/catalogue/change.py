@@ -3,7 +3,7 @@
     CHANGE  {"rests_on": {key: version, ...}, "set": {key: value, ...}, "deleted": [key, ...]}
 
 "rests_on" has the versions that the writer has seen; -1: the key had no value. A version is the position of
-the entry that wrote the key. Values are text. Parts that are empty are left out.
+the entry that wrote the key. Keys and values are text. Parts that are empty are left out.
 
 Pure.
 """
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from faircopy.storage.versioned_map import ABSENT
 
+KEY_BYTES_MAX = 511  # LMDB's limit: the checkpoint is one of its tables
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
@@ -27,7 +28,8 @@ class CatalogueChange(NamedTuple):
 
 
 def encode_change(change: CatalogueChange) -> bytes:
-    """The bytes of a payload. Raises UnicodeDecodeError if a value is not text."""
+    """The bytes of a payload. Raises ValueError if a key can't be one, or if a value is not text."""
+    ensure_keys(change)
     stored: dict[str, Any] = {
         "rests_on": dict(change.rests_on),
         "set": {key: value.decode() for key, value in change.changes.items() if value is not None},
@@ -37,12 +39,26 @@ def encode_change(change: CatalogueChange) -> bytes:
 
 
 def decode_change(payload: bytes | memoryview) -> CatalogueChange:
-    """The write in a payload. Raises ValueError, TypeError, AttributeError if it is none."""
+    """The write in a payload. Raises ValueError, TypeError, AttributeError, OverflowError, RecursionError if
+    it is none.
+    """
     stored = json.loads(bytes(payload))
     changes: dict[str, bytes | None] = {key: value.encode() for key, value in stored.get("set", {}).items()}
-    changes |= dict.fromkeys(stored.get("deleted", ()))
-    rests_on = {str(key): int(version) for key, version in stored.get("rests_on", {}).items()}
-    return CatalogueChange(rests_on, changes)
+    deleted = stored.get("deleted", [])
+    if not isinstance(deleted, list):
+        raise TypeError(f"deleted is {deleted!r:.100}, and no list")
+    changes |= dict.fromkeys(deleted)
+    rests_on = {key: int(version) for key, version in stored.get("rests_on", {}).items()}
+    change = CatalogueChange(rests_on, changes)
+    ensure_keys(change)
+    return change
+
+
+def ensure_keys(change: CatalogueChange) -> None:
+    """Raise ValueError, AttributeError unless all keys are text that the checkpoint can have as keys."""
+    for key in (*change.rests_on, *change.changes):
+        if not 1 <= len(key.encode()) <= KEY_BYTES_MAX:
+            raise ValueError(f"key {key!r:.100} has {len(key.encode())} bytes: 1 to {KEY_BYTES_MAX} can be")
 
 
 # -- for people ----------------------------------------------------------------------------------------------

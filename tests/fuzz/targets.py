@@ -72,6 +72,11 @@ TARGETS = {
             "offsets_entries:feed_offsets",
             "sound entries with odd fields, to the groups' offsets",
         ),
+        Target(
+            "catalogue-entries",
+            "catalogue_entries:feed_catalogue",
+            "sound entries with odd fields, to the map that brokers share",
+        ),
         Target("log-files", "logs:feed_files", "segments with edits, to readers", 1024),
         Target("state-file", "state:feed_file", "the state store's file with edits, to its check", 1024),
         Target("state-values", "state:feed_value", "values of each table, to their decoders", 1024),

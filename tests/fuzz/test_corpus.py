@@ -30,6 +30,7 @@ ODD_LINES = {"odd-drop", "odd-open", "odd-opened", "odd-publish", "odd-tidy"}
 REFUSED = {
     "decompression": {"gzip-bomb", "zstd-bomb"},
     "journal-files": {"copy", "flip", "overwrite"},
+    "catalogue-entries": {"conflict", "long-key"},
     "log-files": {"a-file-is-missing", *EDITS} - {"none"},
     "state-file": {"newest-head", "older-head", *EDITS} - {"none"},
     "format-file": {"before", "odd"},

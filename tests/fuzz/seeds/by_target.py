@@ -19,6 +19,7 @@ SEEDS: dict[str, Callable[[], Seeds]] = {
     "journal-entries": entries.journal_entries,
     "metadata-entries": entries.metadata_entries,
     "offsets-entries": entries.offsets_entries,
+    "catalogue-entries": entries.catalogue_entries,
     "log-files": files.log_files,
     "state-file": files.state_file,
     "state-values": values.state_values,

@@ -51,3 +51,14 @@ def offsets_entries() -> Seeds:
     yield "members", entry(plain, members) + entry(plain, row)
     yield "applied", entry(draft, row) + entry(apply, b"\1\1\xff")
     yield "discarded", entry(draft, row) + entry(discard, b"\1\1\xff") + entry(draft, row, 3)
+
+
+def catalogue_entries() -> Seeds:
+    orders, audit, shape = range(3)
+    one, both, deletes = 0, 1, 4
+    made = entry(0, bytes([1, one, orders, 0]))
+    yield "made", made + entry(0, bytes([1, both, audit, shape, 0, 1]))
+    yield "changed", made + entry(0, bytes([1, one, orders, 1])) * 2
+    yield "deleted", made + entry(0, bytes([1, deletes, orders])) + made
+    yield "conflict", made + entry(0, bytes([1, 2, orders, 2, 0]))
+    yield "long-key", made + entry(0, bytes([1, one, 5, 0]))
