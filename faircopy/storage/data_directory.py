@@ -254,10 +254,10 @@ def read_format(path: Path) -> DirectoryFormat:
         )
     if version < OLDEST_FORMAT:
         raise DataDirectoryError(
-            f"{path.parent} has format {version}, which no release has had, and this faircopy reads formats "
-            f"from {OLDEST_FORMAT} on. A backup does not help, as it has the format of its directory. Choose "
-            f"a new directory with --data-dir. To keep the messages of the old one, serve it by the faircopy "
-            f"that made it, and copy them from broker to broker, for example by Kafka's MirrorMaker"
+            f"{path.parent} has format {version}, which no release had, and this faircopy reads formats from "
+            f"{OLDEST_FORMAT} on: choose a new directory with --data-dir. To keep the messages, start the "
+            f"faircopy that made the directory, and copy them from there to a new broker, for example with "
+            f"Kafka's MirrorMaker. (A backup of the directory has the same format, so it does not help.)"
         )
     if content != expected:
         raise DataDirectoryError(

@@ -94,6 +94,27 @@ def test_a_format_that_is_too_old_is_refused(old: OldDirectory) -> None:
     assert read_format_as_written(old.format_file) == 0
 
 
+def test_a_directory_of_format_1_is_refused(old: OldDirectory) -> None:
+    """The last one that had no catalogue's journal; its format file also held the cluster's id."""
+    content = b'{"format": 1, "cluster": "0f1e2d3c4b5a69788796a5", "crc32c": 4253679992}'
+    old.format_file.write_bytes(content)
+    before = files_in(old.broker.data_directory)
+    says = f"has format 1, .* reads formats from {FORMAT} on: choose a new directory with --data-dir"
+    with pytest.raises(RuntimeError, match=says) as raised:
+        old.broker.start()
+    assert "MirrorMaker" in str(raised.value) and "Traceback" not in str(raised.value)
+    assert files_in(old.broker.data_directory) == before
+    assert old.format_file.read_bytes() == content
+    with pytest.raises(DataDirectoryError, match="has format 1"):
+        read_format(old.format_file)
+
+
+def files_in(directory: Path) -> dict[Path, bytes]:
+    """The content of all files but the lock, in which each start notes its process."""
+    paths = (path for path in directory.rglob("*") if path.is_file() and path.name != "lock")
+    return {path: path.read_bytes() for path in paths}
+
+
 @pytest.mark.parametrize(("before", "after"), [(b"{", b"{ "), (b'"crc32c": ', b'"crc32c": 1')])
 def test_a_changed_format_file_is_damaged(tmp_path: Path, before: bytes, after: bytes) -> None:
     broker = BrokerProcess(tmp_path, "disk.reserve.bytes=0")
