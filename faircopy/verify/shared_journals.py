@@ -25,6 +25,7 @@ from faircopy.groups.group_offsets import GroupOffsets
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
 from faircopy.storage.disk_pool import DiskPool
+from faircopy.storage.sealed import DamagedRecord
 from faircopy.storage.state_store import StateStore
 from faircopy.storage.store_check import FILE
 from faircopy.storage.versioned_map import SortedEntries, told
@@ -106,13 +107,15 @@ def check_metadata_journal(
 
 def check_folded(files: JournalFiles, needed: int, position: int, fold: object) -> Iterator[Finding]:
     """Check the entries below a checkpoint's position, which are needed from `needed` on, and feed the rest
-    to `fold`.
+    to `fold`. Raises DamagedRecord.
     """
     assert callable(fold)
     if files.segments and files.start_position < position:
         yield from check_below(files, needed, position)
     try:
         fold()
+    except DamagedRecord:
+        raise  # the check of the state store has named it, with its byte
     except FaircopyError as error:
         yield finding_of(error, files.directory)
 

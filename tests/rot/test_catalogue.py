@@ -17,7 +17,9 @@ from click.testing import CliRunner
 from faircopy.catalogue.journal import TABLE, catalogue_directory
 from faircopy.cli.main import cli
 from faircopy.storage.state_store import Change, Delete, Put, StateStore
+from faircopy.storage.store_check import FILE, MAP_BYTES, STAMP
 from faircopy.verify.journal_entries import ShownEntry, open_to_show, shown_entries
+from faircopy.verify.state_pages import StorePages
 from tests.rot.flips import Flip, flip_for_good
 from tests.rot.made import Made
 
@@ -135,5 +137,16 @@ def test_a_checkpoint_that_differs_from_the_journal(stopped: Made, copy_of: Copy
         else Put(TABLE, key, struct.pack(">Q", version - (how == "older")) + b'{"configs": {}}'),
     )
     (found,) = [each for each in findings(made) if "I6" in each["what"]]
-    assert found["file"] == str(made.data / "state.lmdb" / "data.mdb")
+    assert found["file"] == str(made.data / "state.lmdb" / FILE)
     assert f"in table catalogue, {key.decode()} (version " in found["what"]
+
+
+def test_a_damaged_record_of_the_checkpoint_is_named_once(stopped: Made, copy_of: Copy) -> None:
+    made = copy_of(stopped)
+    path = made.data / "state.lmdb" / FILE
+    records = StorePages(path, STAMP, MAP_BYTES).records()
+    (record,) = (each for each in records if (each.table, each.key) == (b"catalogue", KEY))
+    flip_for_good(path, Flip(record.byte + 12, 1))
+    (found,) = findings(made)
+    assert (found["file"], found["byte"]) == (str(path), record.byte)
+    assert "in table catalogue does not match its checksum" in found["what"]
