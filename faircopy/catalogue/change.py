@@ -65,7 +65,8 @@ def ensure_keys(change: CatalogueChange) -> None:
 
 
 def show_change(payload: bytes | memoryview) -> dict[str, Any]:
-    """The write in a payload, with what values say that are objects of JSON."""
+    """The write in a payload, with what values say that are objects of JSON. Raises as `decode_change`."""
+    decode_change(payload)
     stored: dict[str, Any] = json.loads(bytes(payload))
     if "set" in stored:
         stored["set"] = {key: shown(value) for key, value in stored["set"].items()}

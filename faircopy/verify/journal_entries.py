@@ -29,6 +29,7 @@ from faircopy.wire.batch import HEADER_BYTES, read_header
 
 FIRST_METADATA_KIND = Kind.BEGIN
 FIRST_CATALOGUE_KIND = Kind.CHANGE
+UNREADABLE = "unreadable"
 
 
 class NoJournal(FaircopyError):
@@ -50,8 +51,8 @@ class ShownEntry(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Whether it is a write of the catalogue."""
-        return self.entry.kind == Kind.CHANGE
+        """Whether it is a write of the catalogue, which can be read."""
+        return self.entry.kind == Kind.CHANGE and UNREADABLE not in self.says
 
     @property
     def kind(self) -> str:
@@ -85,7 +86,11 @@ def shown(files: JournalFiles, recovered: Recovered) -> ShownEntry:
     """An entry with its place in a file."""
     entry = recovered.entry
     segment = files.segments.holding(entry.position)
-    return ShownEntry(segment.path, segment.at(entry.position), entry, meaning(entry, recovered.payload))
+    try:
+        says = dict(meaning(entry, recovered.payload))
+    except Exception as error:  # a fault of a broker wrote it: the others are shown, too
+        says = {UNREADABLE: repr(error)}
+    return ShownEntry(segment.path, segment.at(entry.position), entry, says)
 
 
 def meaning(entry: Entry, payload: memoryview) -> dict[str, Any]:

@@ -18,9 +18,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from faircopy.catalogue.journal import catalogue_directory
+from faircopy.catalogue.journal import CATALOGUE_IDENTITY, catalogue_directory
 from faircopy.cli.main import cli
+from faircopy.journal.entry import Kind
 from tests.broker_process import BrokerProcess
+from tests.fuzz.journals import Writer, segment_files
 
 TOPIC = "topics/orders"
 SETTING = ConfigEntry("retention.ms", "60000", incremental_operation=AlterConfigOpType.SET)
@@ -106,3 +108,22 @@ def test_a_key_that_nobody_has_written(lived: Path) -> None:
     assert rows(lived, "--key", "topics/other") == []
     assert "no entries" in run(lived, "--key", "topics/other").output
     assert "exclude each other" in run(lived, "--key", TOPIC, "--transaction", "1.0.1", code=2).output
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"[]", b'{"set": {"k": 1}}', b'{"rests_on": [], "set": {"k": "v"}}']
+)
+@pytest.mark.parametrize("kind", [Kind.CHANGE, Kind.COMMITTED, Kind.TRIM])
+def test_an_entry_that_nobody_can_read(tmp_path: Path, payload: bytes, kind: int) -> None:
+    """A fault of a broker has written it: this is who looks for it, so it is shown, and all around it."""
+    path, writer = tmp_path / "00000000000000000000.journal", Writer()
+    for each in ((Kind.CHANGE, b'{"set":{"k":"v"}}'), (kind, payload), (Kind.CHANGE, b'{"deleted":["k"]}')):
+        writer.add(*each)
+    (content,) = segment_files(writer.written, CATALOGUE_IDENTITY).values()
+    path.write_bytes(content)
+    first, _, last = rows(path)
+    assert (first["says"], last["says"]) == ({"set": {"k": "v"}}, {"deleted": ["k"]})
+    assert len(run(path).stdout.splitlines()) == 4
+    assert len(rows(path, "--key", "k")) == 2
+    if kind == Kind.CHANGE:
+        assert "unreadable=" in run(path).stdout.splitlines()[2]
