@@ -205,6 +205,7 @@ class Broker:
             self.directory.journal, self.store, self.disk, self.loop, options, self.incarnation
         )
         await self.disk.run(self.catalogue.open)
+        self._catalogue_bytes = self.catalogue.bytes_since_checkpoint
         if not is_founded(self.catalogue):
             self._ensure_new(f"the catalogue {self.catalogue.journal.directory} is empty")
             await found(self.catalogue, self.settings, self.environment.new_id())
@@ -301,12 +302,13 @@ class Broker:
         await self.shards.open()
         self._ensure_sound_state()
         homes, internal = self.shards.metadata_journals(), self.shards.offsets_partitions()
-        folded = when_folded(self.shards.partitions(), homes)
+        folded = when_folded(self.shards.partitions(), homes, self._catalogue_bytes)
         survival = self._survival()
         self.directory.upgrade()
         self.shards.settle(survival)
         duration_ms = self.clock.monotonic_ms() - began_ms
-        self.recovery = summarize(list(self.catalog.partitions()), internal, homes, folded, duration_ms)
+        hosted = list(self.catalog.partitions())
+        self.recovery = summarize(hosted, internal, homes, self.catalogue, folded, duration_ms)
         return survival
 
     def _survival(self) -> Survival:

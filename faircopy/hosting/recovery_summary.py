@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.journal.entry import TransactionId
 from faircopy.partition.partition import Partition
 from faircopy.transactions.metadata_journal import MetadataJournal
@@ -49,18 +50,22 @@ def states_of(homes: Iterable[MetadataJournal]) -> States:
     }
 
 
-def when_folded(partitions: Iterable[Partition], homes: Sequence[MetadataJournal]) -> Folded:
-    """The findings. The bytes read are those after each checkpoint."""
+def when_folded(
+    partitions: Iterable[Partition], homes: Sequence[MetadataJournal], catalogue_bytes: int
+) -> Folded:
+    """The findings. The bytes read are those after each checkpoint; `catalogue_bytes` are the catalogue's."""
     read_bytes = sum(
         partition.bytes_since_checkpoint for partition in partitions if partition.failure is None
     )
-    return Folded(states_of(homes), read_bytes + sum(home.bytes_since_checkpoint for home in homes))
+    read_bytes += sum(home.bytes_since_checkpoint for home in homes)
+    return Folded(states_of(homes), read_bytes + catalogue_bytes)
 
 
 def summarize(
     hosted: Sequence[Partition],
     internal: Sequence[Partition],
     homes: Sequence[MetadataJournal],
+    catalogue: CatalogueJournal,
     folded: Folded,
     duration_ms: float,
 ) -> RecoverySummary:
@@ -69,7 +74,8 @@ def summarize(
     """
     after = states_of(homes)
     ends = Counter(end_of(state, after.get(txid)) for txid, state in folded.states.items())
-    journals = [*(partition.journal for partition in (*hosted, *internal)), *(home.journal for home in homes)]
+    shared = [catalogue.journal, *(home.journal for home in homes)]
+    journals = [*shared, *(partition.journal for partition in (*hosted, *internal))]
     return RecoverySummary(
         partitions=len(hosted),
         stopped=sum(partition.failure is not None for partition in hosted),

@@ -174,16 +174,16 @@ def recoveries(broker: BrokerProcess) -> list[str]:
     return [line for line in broker.log.splitlines() if "INFO recovered " in line]
 
 
-def test_torn_tails_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["t.*", "_catalogue"])
+def test_torn_tails_are_counted(tmp_path: Path, name: str) -> None:
     with BrokerProcess(tmp_path) as broker:
         create(broker.address, "t")
         producer = Producer({"bootstrap.servers": broker.address})
         producer.produce("t", b"x" * 1_000, partition=0)
         producer.flush(60)
         broker.kill()
-        (journal,) = (broker.data_directory / "journal").glob("t.*/0/*.journal")
-        show = [sys.executable, "-m", "faircopy", "journal", "show", str(journal), "--json"]
-        last = json.loads(subprocess.run(show, capture_output=True, text=True, timeout=120).stdout)[-1]
+        (journal,) = (broker.data_directory / "journal").glob(f"{name}/0/*.journal")
+        last = shown(broker, name)[-1]
         with journal.open("r+b") as file:
             file.seek(last["byte"] + last["bytes"])
             file.write(b"torn" * 10)
@@ -192,6 +192,27 @@ def test_torn_tails_are_counted(tmp_path: Path) -> None:
         assert " 0 bytes of journals read" not in recoveries(broker)[-1]
         broker.restart()
         assert "0 torn tail(s) cut" in recoveries(broker)[-1]
+
+
+def test_what_was_read_of_the_catalogue_is_counted(tmp_path: Path) -> None:
+    """A first start reads nothing, although it founds the catalogue."""
+    with BrokerProcess(tmp_path) as broker:
+        assert " 0 bytes of journals read" in recoveries(broker)[-1]
+        broker.restart()
+        (length,) = (row["bytes"] for row in shown(broker, "_catalogue"))
+        assert f" {length} bytes of journals read" in recoveries(broker)[-1]
+        broker.restart(kill=False)
+        assert " 0 bytes of journals read" in recoveries(broker)[-1]
+
+
+def shown(broker: BrokerProcess, name: str) -> list[dict[str, Any]]:
+    """The entries of the only segment of a journal."""
+    (journal,) = (broker.data_directory / "journal").glob(f"{name}/0/*.journal")
+    show = [sys.executable, "-m", "faircopy", "journal", "show", str(journal), "--json"]
+    rows: list[dict[str, Any]] = json.loads(
+        subprocess.run(show, capture_output=True, text=True, timeout=120).stdout
+    )
+    return rows
 
 
 # -- a full disk ---------------------------------------------------------------------------------------------
