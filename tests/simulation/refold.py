@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, cast
 
 from faircopy.broker.broker import Broker
+from faircopy.catalogue.journal import CATALOGUE_IDENTITY, CatalogueJournal
 from faircopy.copier.checkpoint import decode_checkpoint, restore
 from faircopy.copier.fold import CopyTransaction, PartitionState
 from faircopy.copier.producer_table import ProducerTable
@@ -39,6 +40,7 @@ NOT_FOLDED = {
 
 def differences(broker: Broker) -> Iterator[str]:
     """The differences between memory and the journals. Changes nothing."""
+    yield from compare_catalogue(broker)
     for home in broker.shards.metadata_journals():
         if is_written(home.journal):
             yield from compare(f"transactions of journal {home.number}", home.table, table_of(broker, home))
@@ -69,6 +71,19 @@ def table_of(broker: Broker, home: MetadataJournal) -> Any:
     anew = MetadataJournal(home.number, cast(Journal, files), broker.store, cast(DiskPool, None))
     anew.open()
     return anew.table
+
+
+def compare_catalogue(broker: Broker) -> Iterator[str]:
+    """What writes of the catalogue are decided by, and what others read of it."""
+    live = broker.catalogue
+    if not is_written(live.journal):
+        return
+    files = files_of(live.journal, CATALOGUE_IDENTITY)
+    anew = CatalogueJournal(cast(Journal, files), broker.store, cast(DiskPool, None))
+    anew.open()
+    yield from compare("the catalogue", live._appended, anew._appended)
+    if is_shown(live.journal):
+        yield from compare("the catalogue as it is read", live._durable, anew._durable)
 
 
 class FoldedAnew:
