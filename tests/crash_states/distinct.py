@@ -36,6 +36,7 @@ def all_but_the_disk(moment: Moment) -> Hashable:
         of_store(moment.contents),
         tuple(map(of_operation, moment.history)),
         tuple(map(of_survivor, moment.survivors)),
+        repr(moment.topics),
     )
 
 

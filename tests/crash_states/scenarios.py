@@ -268,8 +268,59 @@ async def trim(stage: Stage) -> None:
 
 async def new_topic(stage: Stage) -> None:
     """A topic is created, and deleted."""
-    await stage.make_topic("c", 1, {})
-    await stage.remote.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["c"], "timeout_ms": 5_000})
+    await stage.topics.make("c", configs={})
+    await stage.topics.delete("c")
+
+
+MADE_WITH = {"max.message.bytes": "900000"}
+
+
+async def make_a_topic(stage: Stage) -> None:
+    """A topic is created and written to."""
+    await stage.topics.make("d", configs=MADE_WITH)
+    await stage.topics.send("d")
+
+
+async def make_topics(stage: Stage) -> None:
+    """Several topics are created at once, and deleted at once."""
+    await stage.topics.make("e", "f", configs=MADE_WITH)
+    await stage.topics.delete("e", "f")
+
+
+async def change_topic(stage: Stage) -> None:
+    """A setting of the topic is changed, and it is written to."""
+    await stage.topics.configure("d", {"max.message.bytes": f"{800_000 + stage.next_value()}"})
+    await stage.topics.send("d")
+
+
+async def grow_topic(stage: Stage) -> None:
+    """The topic gets one more partition, which is written to."""
+    await stage.topics.grow("d")
+    await stage.topics.send("d")
+
+
+async def delete_topic(stage: Stage) -> None:
+    """The topic is deleted."""
+    await stage.topics.delete("d")
+
+
+async def make_topic_again(stage: Stage) -> None:
+    """The topic is deleted, and another one gets its name."""
+    await delete_topic(stage)
+    await stage.topics.make("d", configs={})
+    await stage.topics.send("d")
+
+
+async def change_topic_and_checkpoint(stage: Stage) -> None:
+    """The topic changes before a checkpoint, during it, and after it."""
+    await change_topic(stage)
+    await asyncio.gather(checkpoint(stage), change_topic(stage))
+    await change_topic(stage)
+
+
+async def delete_topic_and_checkpoint(stage: Stage) -> None:
+    """The topic is deleted during a checkpoint, and another one gets its name."""
+    await asyncio.gather(checkpoint(stage), make_topic_again(stage))
 
 
 async def publish(stage: Stage) -> None:
@@ -363,6 +414,29 @@ FORGET_SCENARIOS: list[tuple[Step, ...]] = [
 ]
 
 
+TOPIC_SCENARIOS: list[tuple[Step, ...]] = [
+    (make_a_topic,),
+    (make_topics,),
+    *itertools.product(
+        (make_a_topic,),
+        (
+            change_topic,
+            grow_topic,
+            delete_topic,
+            make_topic_again,
+            change_topic_and_checkpoint,
+            delete_topic_and_checkpoint,
+        ),
+    ),
+    *itertools.product(
+        (make_a_topic,),
+        (change_topic, grow_topic, make_topic_again, checkpoint),
+        (change_topic, grow_topic, delete_topic, make_topic_again, checkpoint),
+    ),
+    *itertools.product((make_a_topic,), (delete_topic,), (make_a_topic, checkpoint)),
+]
+
+
 JOINT_SCENARIOS: list[tuple[Step, ...]] = [
     (commit_jointly_twice,),
     *itertools.product((plain, commit, commit_jointly), (commit_jointly, replace_run)),
@@ -378,6 +452,7 @@ def scenarios() -> Iterator[tuple[Step, ...]]:
     yield from HANDOVER_SCENARIOS
     yield from FORGET_SCENARIOS
     yield from JOINT_SCENARIOS
+    yield from TOPIC_SCENARIOS
 
 
 def has_tables(steps: tuple[Step, ...]) -> bool:

@@ -17,6 +17,7 @@ from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.publish import spark_log
 from faircopy.settings.table import Settings
 from tests.checker.history import KeyCommitted, Operation, Poll, Result, Send, Value
+from tests.crash_states.topics import KnownTopic, Owner
 from tests.simulation.administrator import Administrator
 from tests.simulation.consumer import LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
@@ -55,6 +56,7 @@ class Moment:
     """A crash right before an I/O: the disk and the state store as they are, and what clients know then.
 
     `boots` counts the losses of power so far. `survivors` are clients that outlive the crash and go on.
+    `topics` are those that come and go.
     """
 
     operation: DiskOperation
@@ -64,15 +66,20 @@ class Moment:
     history: list[Operation]
     boots: int
     survivors: tuple[Survivor, ...] = ()
+    topics: tuple[KnownTopic, ...] = ()
 
 
 def moment_of(
-    machine: Machine, operation: DiskOperation, history: list[Operation], survivors: tuple[Survivor, ...] = ()
+    machine: Machine,
+    operation: DiskOperation,
+    history: list[Operation],
+    survivors: tuple[Survivor, ...] = (),
+    topics: tuple[KnownTopic, ...] = (),
 ) -> Moment:
     """A snapshot of a machine as it is now."""
     disk = machine.disk.with_root(copy.deepcopy(machine.disk.root))
     contents = copy.deepcopy(machine.contents)
-    return Moment(operation, machine.loop.now, disk, contents, history, machine.boots, survivors)
+    return Moment(operation, machine.loop.now, disk, contents, history, machine.boots, survivors, topics)
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,7 @@ class Stage:
         self.producer = SimulatedProducer(self._remote("red"), "red/1", chosen, tries=TRIES)
         self.other = SimulatedProducer(self._remote("green"), "green/1", chosen, tries=TRIES)
         self.third_remote = self._remote("third")
+        self.topics = Owner(self.remote, self.next_value)
 
     def _remote(self, name: str) -> Remote:
         life = Life(name)
@@ -152,7 +160,9 @@ class Stage:
 
     def _look(self, operation: DiskOperation) -> None:
         survivors = tuple(Survivor.of(producer, attempt, rest()) for producer, attempt, rest in self._open)
-        self.moments.append(moment_of(self.machine, operation, self.history(), survivors))
+        self.moments.append(
+            moment_of(self.machine, operation, self.history(), survivors, self.topics.known())
+        )
 
     def end(self) -> None:
         """Record the last moment, after everything."""

@@ -37,6 +37,7 @@ from tests.crash_states.stage import (
     moment_of,
 )
 from tests.crash_states.states import states_of
+from tests.crash_states.topics import wrong_topics
 from tests.simulation.consumer import EARLIEST, LATEST, SimulatedConsumer
 from tests.simulation.coverage import Coverage
 from tests.simulation.loop import Life, VirtualLoop
@@ -185,7 +186,7 @@ def recovery_of(settings: Settings, left: Moment, chosen: random.Random) -> list
         with revived(loop, settings, left, chosen.getrandbits(64)) as machine:
 
             def before(operation: DiskOperation) -> None:
-                moments.append(moment_of(machine, operation, left.history, left.survivors))
+                moments.append(moment_of(machine, operation, left.history, left.survivors, left.topics))
 
             machine.disk.before = before
             await machine.start()
@@ -226,6 +227,10 @@ def what_is_wrong(settings: Settings, moment: Moment, seed: int) -> str:
                 return f"the ends of partitions are not known for {loop.now - asked:.0f} s"
             survived = [await go_on(machine, survivor) for survivor in moment.survivors]
             finals = await read_all(machine)
+            if moment.topics:
+                wrong = await wrong_topics(machine, a_remote(machine), moment.topics)
+                if wrong:
+                    return "; ".join(wrong)
             if machine.has_tables:
                 messages = sum(len(final.reads) for final in finals)
                 if (table := await published(machine, messages)) is None:
@@ -284,9 +289,13 @@ async def read_all(machine: Machine) -> list[Final]:
 
 def a_consumer(machine: Machine, name: str) -> SimulatedConsumer:
     """A fresh client that reads a partition."""
+    return SimulatedConsumer(a_remote(machine), [name], is_committed=True)
+
+
+def a_remote(machine: Machine) -> Remote:
+    """The connections of a fresh client."""
     life = Life("final")
-    remote = Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
-    return SimulatedConsumer(remote, [name], is_committed=True)
+    return Remote(lambda: machine.connect(life), machine.weather, random.Random(0), Coverage())
 
 
 async def go_on(machine: Machine, survivor: Survivor) -> Operation:

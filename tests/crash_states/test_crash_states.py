@@ -15,7 +15,10 @@ from tests.crash_states.scenarios import (
     STEPS,
     STEPS_MAX,
     TABLE_SCENARIOS,
+    TOPIC_SCENARIOS,
     Step,
+    make_a_topic,
+    make_topic_again,
     name_of,
     open_only,
     scenarios,
@@ -35,6 +38,7 @@ LONGER = CHOSEN.sample([steps for steps in scenarios() if len(steps) > 1], 12) +
 )
 LONGER += [*CHOSEN.sample(FORGET_SCENARIOS, 2)]
 LONGER += [HANDOVER_SCENARIOS[0], *CHOSEN.sample(HANDOVER_SCENARIOS[1:], 2)]
+LONGER += [(make_a_topic, make_topic_again), *CHOSEN.sample(TOPIC_SCENARIOS, 2)]
 
 
 @pytest.mark.parametrize("steps", {(step,): None for step in STEPS} | dict.fromkeys(LONGER), ids=name_of)
@@ -64,7 +68,7 @@ def test_what_comes_before_the_last_step_is_that_of_a_shorter_scenario(steps: tu
 
 def known_of(moment: Moment) -> tuple[object, ...]:
     """What distinguishes one crash from another."""
-    return moment.operation, moment.time, moment.history, moment.boots
+    return moment.operation, moment.time, moment.history, moment.boots, moment.topics
 
 
 @pytest.mark.parametrize("stuck_chance", [threads.STUCK_CHANCE, 0.3])
@@ -72,6 +76,7 @@ def test_every_scenario_can_be_played(stuck_chance: float, monkeypatch: pytest.M
     """A scenario that ends with an error would end the sweep. So clients wait for a disk that is stuck."""
     monkeypatch.setattr(threads, "STUCK_CHANCE", stuck_chance)
     chosen = [*itertools.product(STEPS, repeat=2), (open_only, time_out, open_only), *HANDOVER_SCENARIOS]
+    chosen += [steps for steps in TOPIC_SCENARIOS if len(steps) <= 2]
     for steps in chosen:
         assert play(steps, SETTINGS, SEED)[-1]
 

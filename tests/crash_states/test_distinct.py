@@ -11,6 +11,7 @@ import pytest
 from tests.checker.history import Result, Send, Transaction
 from tests.crash_states.distinct import Met
 from tests.crash_states.stage import Moment, Survivor
+from tests.crash_states.topics import KnownTopic, TopicState
 from tests.simulation.disk_nodes import DirectoryNode, FileNode
 from tests.simulation.lying_disk import LyingDisk
 from tests.simulation.lying_disk import Operation as DiskOperation
@@ -66,7 +67,11 @@ def leave_nobody(changed: Moment) -> Moment:
     return replace(changed, survivors=())
 
 
-CHANGES = [write, resize, touch, rename, store, answer, leave_nobody]
+def ask_for_a_topic(changed: Moment) -> Moment:
+    return replace(changed, topics=(KnownTopic("c", (None, TopicState(None, {}, ((),)))),))
+
+
+CHANGES = [write, resize, touch, rename, store, answer, leave_nobody, ask_for_a_topic]
 
 
 def is_new(met: Met, crash: str, at: Moment) -> bool:
