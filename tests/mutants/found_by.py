@@ -50,6 +50,9 @@ BY_CRASH_STATES: dict[str, tuple[tuple[Step, ...], int]] = {
     "believe_a_decision_at_once": ((scenarios.commit_jointly_twice,), 2),
     "commit_what_was_lost": ((scenarios.commit,), 0),
     "remember_the_forgotten_after_a_crash": ((scenarios.commit, scenarios.forget), 4),
+    "bring_back_what_is_deleted": ((scenarios.make_a_topic, scenarios.delete_topic), 0),
+    "leave_the_files_of_deleted_topics": ((scenarios.make_a_topic, scenarios.delete_topic), 0),
+    "share_what_is_not_durable": ((scenarios.make_a_topic, scenarios.grow_topic), 0),
 }
 """The workload whose crash states find each, and the sweep (below 10) that is tried first."""
 
@@ -88,6 +91,9 @@ BY_TESTS = {
     "let_clients_take_the_names_of_members": "tests/simulation/test_names_of_members.py",
     "take_plain_batches_within_a_transaction": "tests/simulation/test_names_of_members.py",
     "grow_by_what_was_there_before_the_lock": "tests/simulation/test_admin_pairs.py",
+    "compare_no_versions": "tests/unit/catalogue/test_catalogue_journal.py",
+    "read_what_is_not_durable": "tests/unit/catalogue/test_catalogue_journal.py",
+    "share_what_is_not_durable": "tests/unit/catalogue/test_catalogue_journal.py",
 }
 """The tests of which one fails with each."""
 
@@ -97,6 +103,7 @@ BY_SEEDS = {
     "apply_twice": 0,
     "bear_the_epoch_of_who_copies": 0,
     "believe_every_duplicate_is_new": 0,
+    "bring_back_what_is_deleted": 5,
     "checkpoint_epoch_0": 0,
     "checkpoint_without_leader_epochs": 0,
     "checkpoint_without_syncing_the_log": 0,

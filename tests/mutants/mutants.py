@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.mutants import (
     administration,
+    catalogue,
     cuts,
     durability,
     hostile,
@@ -22,6 +23,7 @@ from tests.mutants.registry import MUTANTS
 __all__ = [
     "MUTANTS",
     "administration",
+    "catalogue",
     "cuts",
     "durability",
     "hostile",
