@@ -39,7 +39,7 @@ WINDOW_BYTES = 64 << 10
 def make_fetch(parts: Parts) -> HotHandler:
     """A Fetch handler that respects the isolation level."""
     uncommitted = FETCH.make(parts)
-    committed = FetchHandler(parts, CommittedPlanner(parts.catalog, parts.settings)).handle
+    committed = FetchHandler(parts, CommittedPlanner(parts.hosted, parts.settings)).handle
 
     def handle(exchange: Exchange, header: RequestHeader, frame: memoryview) -> Awaitable[None] | None:
         at = header.body_at + ISOLATION_LEVEL_AT
@@ -69,7 +69,7 @@ class CommittedPlanner(FetchPlanner):
 
     def _aborted_in(self, result: FetchResult) -> Sequence[AbortedTransaction]:
         assert isinstance(result.topic, str)
-        partition = self.catalog.find(result.topic, result.partition)
+        partition = self.hosted.find(result.topic, result.partition)
         if partition is None or not marked(partition).has_aborted:
             return ()
         (records,) = result.records
@@ -113,7 +113,7 @@ async def list_offsets(request: Message, context: Context) -> Body:
     answer = await LIST_OFFSETS.handle(request, context)
     if request.isolation_level == READ_COMMITTED:
         for topic, row in latest_rows(request, answer):
-            partition = context.parts.catalog.find(topic, row["partition_index"])
+            partition = context.parts.hosted.find(topic, row["partition_index"])
             if partition is not None:
                 row["offset"] = min(row["offset"], marked(partition).stable_offset)
     return answer

@@ -38,7 +38,7 @@ async def add_partitions_to_txn(request: Message, context: Context) -> Body:
     found: dict[tuple[str, int], Partition | None] = {}
 
     def find(place: tuple[str, int]) -> None:
-        found[place] = context.parts.catalog.find(*place)
+        found[place] = context.parts.hosted.find(*place)
 
     def answer(place: tuple[str, int]) -> None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found[place] is None else code

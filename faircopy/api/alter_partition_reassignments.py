@@ -62,7 +62,7 @@ def outcome(parts: Parts, topic: str, asked: Message) -> Body:
 
 def ensure_there_already(parts: Parts, topic: str, asked: Message) -> None:
     """Raise Refused unless a partition is to stay where it is. Without replicas, a move is to be given up."""
-    if parts.catalog.find(topic, asked.partition_index) is None:
+    if parts.hosted.find(topic, asked.partition_index) is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
     if asked.replicas is None:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "the partition is not being moved")

@@ -35,9 +35,9 @@ async def create_partitions(request: Message, context: Context) -> Body:
     """CreatePartitions."""
     asked = {each.name: each for each in request.topics}
     repeated = Named(each.name for each in request.topics).repeated("topic")
-    node_id, catalog, pace = context.parts.settings.node_id, context.parts.catalog, context.pace
+    node_id, pace = context.parts.settings.node_id, context.pace
     counts = {name: partial(greater_count, asked[name], node_id) for name in asked if name not in repeated}
-    changes = await catalog.grow(counts, pace, validate_only=request.validate_only)
+    changes = await context.parts.administration.grow(counts, pace, validate_only=request.validate_only)
     changes.refused |= repeated
     return {"results": [answer_of(changes, name) async for name in pace.through(asked)]}
 

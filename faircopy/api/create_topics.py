@@ -53,9 +53,9 @@ async def create_topics(request: Message, context: Context) -> Body:
     """CreateTopics."""
     asked = {each.name: each for each in request.topics}
     repeated = Named(each.name for each in request.topics).repeated("topic")
-    settings, catalog, pace = context.parts.settings, context.parts.catalog, context.pace
+    settings, pace = context.parts.settings, context.pace
     wanted = {name: partial(new_topic, asked[name], settings) for name in asked if name not in repeated}
-    changes = await catalog.create(wanted, pace, validate_only=request.validate_only)
+    changes = await context.parts.administration.create(wanted, pace, validate_only=request.validate_only)
     changes.refused |= repeated
     is_made = not request.validate_only
     return {"topics": [answer_of(changes, name, is_made=is_made) async for name in pace.through(asked)]}

@@ -110,8 +110,8 @@ def find(parts: Parts, topic: Message, asked: Message) -> Asked:
 def find_partition(parts: Parts, topic_id: bytes, name: str | None, number: int) -> HostedPartition | None:
     """A partition by its topic's id, or by its name if there is no id."""
     if topic_id != UUID_ZERO:
-        return parts.catalog.find_by_id(TopicIdPartition(topic_id, number))
-    return parts.catalog.find(name, number) if name is not None else None
+        return parts.hosted.find_by_id(TopicIdPartition(topic_id, number))
+    return parts.hosted.find(name, number) if name is not None else None
 
 
 def unknown(topic_id: bytes) -> ErrorCode:

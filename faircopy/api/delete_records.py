@@ -71,10 +71,10 @@ async def trim_all(parts: Parts, waiting: list[Trim]) -> None:
 async def trim(parts: Parts, topic: str, asked: Message) -> Body:
     """Move the start of one partition's log, durably."""
     answer = {"partition_index": asked.partition_index, "low_watermark": -1}
-    partition = parts.catalog.find(topic, asked.partition_index)
+    partition = parts.hosted.find(topic, asked.partition_index)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    if not parts.catalog.known(topic).is_deleted_from:
+    if not parts.hosted.known(topic).is_deleted_from:
         return answer | {"error_code": ErrorCode.POLICY_VIOLATION}  # as Kafka: state is restored from it
     log = partition.log
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.topic_changes import TopicChanges
 from faircopy.serving.codes import code_of, message_of
 from faircopy.serving.repeated import Named
@@ -35,24 +35,24 @@ async def delete_topics(request: Message, context: Context) -> Body:
     """DeleteTopics, by name, or by id from version 6 on."""
     asked = [(topic.name, topic.topic_id) for topic in request.topics or ()]
     asked += [(name, UUID_ZERO) for name in request.topic_names or ()]
-    catalog, pace = context.parts.catalog, context.pace
-    named = Named(key_of(catalog, *each) for each in asked)
-    finds = {each: partial(find, catalog, named, *each) for each in asked}
-    changes = await catalog.delete(finds, pace)
+    hosted_topics, pace = context.parts.hosted, context.pace
+    named = Named(key_of(hosted_topics, *each) for each in asked)
+    finds = {each: partial(find, hosted_topics, named, *each) for each in asked}
+    changes = await context.parts.administration.delete(finds, pace)
     return {"responses": [answer_of(changes, each) async for each in pace.through(finds)]}
 
 
-def key_of(catalog: Catalog, name: str | None, topic_id: bytes) -> str | bytes:
+def key_of(hosted_topics: HostedTopics, name: str | None, topic_id: bytes) -> str | bytes:
     """The same for a topic's name and its id."""
-    hosted = catalog.topics.get(name) if name is not None else None
+    hosted = hosted_topics.topics.get(name) if name is not None else None
     return hosted.topic.id.bytes if hosted is not None else name or topic_id
 
 
-def find(catalog: Catalog, named: Named, name: str | None, topic_id: bytes) -> HostedTopic:
+def find(hosted_topics: HostedTopics, named: Named, name: str | None, topic_id: bytes) -> HostedTopic:
     """The topic that a request names. Raises Refused, UnknownTopic."""
-    named.ensure_once(key_of(catalog, name, topic_id), f"topic {name or topic_id.hex()!r}")
+    named.ensure_once(key_of(hosted_topics, name, topic_id), f"topic {name or topic_id.hex()!r}")
     # An id is not turned into a name: it may be that of another topic by the time of the deletion.
-    return catalog.known_by_id(topic_id) if name is None else catalog.known(name)
+    return hosted_topics.known_by_id(topic_id) if name is None else hosted_topics.known(name)
 
 
 def answer_of(changes: TopicChanges, asked: tuple[str | None, bytes]) -> Body:

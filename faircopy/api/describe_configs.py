@@ -83,7 +83,7 @@ def describe(parts: Parts, resource: Message) -> Body:
 def rows_of(parts: Parts, resource: Message) -> list[Body]:
     """A row for each setting. Raises Refused, UnknownTopic."""
     if resource.resource_type == TOPIC:
-        return topic_rows(parts.catalog.known(resource.resource_name), parts.settings)
+        return topic_rows(parts.hosted.known(resource.resource_name), parts.settings)
     name = broker_resource(parts.settings, resource)
     return broker_rows(parts.dynamic_settings) if name != DEFAULT else default_rows(parts.dynamic_settings)
 

@@ -56,7 +56,7 @@ async def describe_log_dirs(request: Message, context: Context) -> Body:
                 if wanted is None or partition.name.partition in wanted[hosted.topic.name]
             ],
         }
-        async for hosted in context.pace.over(list(context.parts.catalog.topics.values()))
+        async for hosted in context.pace.over(list(context.parts.hosted.topics.values()))
         if wanted is None or hosted.topic.name in wanted
     ]
     space = space_around(Path(directory)) if context.version >= 4 else None

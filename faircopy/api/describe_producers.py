@@ -51,7 +51,7 @@ async def describe_producers(request: Message, context: Context) -> Body:
 def describe(parts: Parts, topic: str, number: int) -> Body:
     """The producers that one partition knows."""
     answer: Body = {"partition_index": number, "active_producers": []}
-    partition = parts.catalog.find(topic, number)
+    partition = parts.hosted.find(topic, number)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if isinstance(partition.failure, NotLed):

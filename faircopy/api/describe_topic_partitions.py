@@ -57,13 +57,13 @@ async def describe_topic_partitions(request: Message, context: Context) -> Body:
         return {"topics": [missing(name, ErrorCode.INVALID_REQUEST) for name in refused]}
     topics: list[Body] = []
     room = min(request.response_partition_limit, PARTITIONS_MAX)
-    async for name in context.pace.over(await in_order(named or context.parts.catalog.topics, context)):
+    async for name in context.pace.over(await in_order(named or context.parts.hosted.topics, context)):
         if begin is not None and name < begin.topic_name:
             continue
         if not room:
             return page(topics, name, 0)
         first = begin.partition_index if begin is not None and name == begin.topic_name else 0
-        hosted = context.parts.catalog.topics.get(name)
+        hosted = context.parts.hosted.topics.get(name)
         if hosted is not None:
             numbers = range(len(hosted.partitions))[first:][:room]
             topics.append(described(hosted, context.parts.settings.node_id, numbers))

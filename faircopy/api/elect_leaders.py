@@ -4,7 +4,7 @@ never has to be elected.
 
 from __future__ import annotations
 
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.serving.route import Body, Context, Message, Route
 from faircopy.wire.error_codes import ErrorCode
 from faircopy.wire.schema import Schema
@@ -34,15 +34,15 @@ async def elect_leaders(request: Message, context: Context) -> Body:
     results = []
     async for asked in context.pace.through(request.topic_partitions or ()):
         numbers = context.pace.through(asked.partitions)
-        rows = [outcome(context.parts.catalog, asked.topic, number) async for number in numbers]
+        rows = [outcome(context.parts.hosted, asked.topic, number) async for number in numbers]
         results.append({"topic": asked.topic, "partition_result": rows})
     return {"error_code": ErrorCode.NONE, "replica_election_results": results}
 
 
-def outcome(catalog: Catalog, topic: str, number: int) -> Body:
+def outcome(hosted_topics: HostedTopics, topic: str, number: int) -> Body:
     """The answer for one partition."""
     code, why = ErrorCode.ELECTION_NOT_NEEDED, "the only broker leads it"
-    if catalog.find(topic, number) is None:
+    if hosted_topics.find(topic, number) is None:
         code, why = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
     return {"partition_id": number, "error_code": code, "error_message": why}
 

@@ -43,8 +43,8 @@ async def inspect(request: Message, context: Context) -> Body:
 def about_broker(parts: Parts) -> dict[str, Any]:
     """Figures of the broker itself."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    partitions = list(parts.catalog.partitions())
-    kept = [hosted for hosted in parts.catalog.topics.values() if not hosted.is_deleted_from]
+    partitions = list(parts.hosted.partitions())
+    kept = [hosted for hosted in parts.hosted.topics.values() if not hosted.is_deleted_from]
     return {
         "version": __version__,
         "process_id": os.getpid(),
@@ -56,7 +56,7 @@ def about_broker(parts: Parts) -> dict[str, Any]:
         "recovery": str(parts.recovery),
         "recovery_ms": round(parts.recovery.duration_ms),
         "incarnation": parts.incarnation,
-        "topics": len(parts.catalog.topics),
+        "topics": len(parts.hosted.topics),
         "partitions": len(partitions),
         **about_catalogue(parts),
         "stopped_partitions": [str(each.name) for each in partitions if each.failure is not None],
@@ -99,7 +99,7 @@ def partitions(parts: Parts) -> list[dict[str, Any]]:
             "journal_bytes": partition.journal.watermarks.appended - partition.journal.start_position,
             "failure": str(partition.failure) if partition.failure else None,
         }
-        for partition in parts.catalog.partitions()
+        for partition in parts.hosted.partitions()
     ]
 
 
@@ -124,7 +124,7 @@ def tables(parts: Parts) -> list[dict[str, Any]]:
 def transactions(parts: Parts) -> list[dict[str, Any]]:
     """All transactions that are not over."""
     now_ms = parts.clock.steady_ms()
-    partitions = {each.id: each for each in (*parts.catalog.partitions(), *parts.shards.offsets_partitions())}
+    partitions = {each.id: each for each in (*parts.hosted.partitions(), *parts.shards.offsets_partitions())}
     found = []
     for home in parts.shards.metadata_journals():
         for transaction in home.table.transactions.values():

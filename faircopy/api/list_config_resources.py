@@ -32,7 +32,7 @@ async def list_config_resources(request: Message, context: Context) -> Body:
         return {"error_code": ErrorCode.UNSUPPORTED_VERSION, "config_resources": []}
     found = []
     if context.version >= WITH_TYPES_FROM and TOPIC in wanted:
-        topics = context.pace.over(list(context.parts.catalog.topics))
+        topics = context.pace.over(list(context.parts.hosted.topics))
         found += [{"resource_name": name, "resource_type": TOPIC} async for name in topics]
     if context.version >= WITH_TYPES_FROM and BROKER in wanted:
         found.append({"resource_name": str(context.parts.settings.node_id), "resource_type": BROKER})

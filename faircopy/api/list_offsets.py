@@ -78,7 +78,7 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
     answer = {"partition_index": asked.partition_index}
     if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, NEVER):
         return answer | {"error_code": ErrorCode.UNSUPPORTED_VERSION}
-    partition = parts.catalog.find(topic, asked.partition_index)
+    partition = parts.hosted.find(topic, asked.partition_index)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if partition.failure is not None:
@@ -97,7 +97,7 @@ async def find_offset(parts: Parts, topic: str, asked: Message, version: int) ->
             return answer | {"error_code": code_of(partition.failure)}
         # If retention moved the start during the search, the log is not damaged: the client asks again.
         if isinstance(error, DamagedLog | DamagedState) and partition.log.start_offset == start_offset:
-            parts.catalog.stop(partition, error)
+            parts.hosted.stop(partition, error)
         return answer | {"error_code": code_of(error)}
 
 

@@ -10,8 +10,8 @@ from functools import partial
 
 from faircopy.catalogue.topics import InvalidTopicName, is_legal
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.topic_changes import NewTopic
 from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.participant import NotLed
@@ -66,7 +66,7 @@ async def metadata(request: Message, context: Context) -> Body:
     """Metadata. A topic that is requested by name is created if settings and client allow."""
     node_id = context.parts.settings.node_id
     if request.topics is None or (context.version == 0 and not request.topics):
-        every = list(context.parts.catalog.topics.values())
+        every = list(context.parts.hosted.topics.values())
         topics = [describe(hosted, node_id) async for hosted in context.pace.over(every)]
     else:
         may_create = request.allow_auto_topic_creation and context.parts.settings.auto_create_topics
@@ -96,16 +96,16 @@ Refusals = Mapping[Hashable, FaircopyError]
 
 async def create_missing(context: Context, asked: Iterable[Message]) -> Refusals:
     """Create the topics that are requested by name and are not there. Returns why some are refused."""
-    catalog, partitions = context.parts.catalog, context.parts.settings.topic_partitions
+    topics, partitions = context.parts.hosted.topics, context.parts.settings.topic_partitions
     by_name = (each for each in asked if each.topic_id == UUID_ZERO and each.name is not None)
-    not_there = [each.name for each in by_name if each.name not in catalog.topics]
+    not_there = [each.name for each in by_name if each.name not in topics]
     wanted = {name: partial(NewTopic, partitions, {}) for name in not_there}
-    return (await catalog.create(wanted, context.pace)).refused if wanted else {}
+    return (await context.parts.administration.create(wanted, context.pace)).refused if wanted else {}
 
 
 def describe_asked(parts: Parts, asked: Message, refused: Refusals | None, nameless: str | None) -> Body:
     """Describe one topic. `refused` says why topics could not be created; None: none was to be."""
-    hosted = find(parts.catalog, asked)
+    hosted = find(parts.hosted, asked)
     if hosted is not None:
         return describe(hosted, parts.settings.node_id)
     if asked.topic_id != UUID_ZERO or asked.name is None:
@@ -117,11 +117,11 @@ def describe_asked(parts: Parts, asked: Message, refused: Refusals | None, namel
     return missing(asked.name, ErrorCode.LEADER_NOT_AVAILABLE)  # it can't be created now, or is gone again
 
 
-def find(catalog: Catalog, asked: Message) -> HostedTopic | None:
+def find(hosted: HostedTopics, asked: Message) -> HostedTopic | None:
     """As Kafka does, use the id if there is one, whatever the name: Java clients send an empty name."""
     if asked.topic_id == UUID_ZERO:
-        return catalog.topics.get(asked.name or "")
-    return next((each for each in catalog.topics.values() if each.topic.id.bytes == asked.topic_id), None)
+        return hosted.topics.get(asked.name or "")
+    return next((each for each in hosted.topics.values() if each.topic.id.bytes == asked.topic_id), None)
 
 
 def describe(hosted: HostedTopic, node: int, numbers: range | None = None) -> Body:

@@ -52,7 +52,7 @@ async def offset_for_leader_epoch(request: Message, context: Context) -> Body:
 async def find_end(parts: Parts, topic: str, asked: Message) -> Body:
     """Where one partition's epoch ends."""
     answer = {"partition": asked.partition, "leader_epoch": -1, "end_offset": -1}
-    partition = parts.catalog.find(topic, asked.partition)
+    partition = parts.hosted.find(topic, asked.partition)
     if partition is None:
         return answer | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     code = check_leader_epoch(asked.current_leader_epoch, partition.leader_epoch)

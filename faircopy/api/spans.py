@@ -59,7 +59,7 @@ async def spans(request: Message, context: Context) -> Body:
     try:
         return {"error_code": ErrorCode.NONE} | page(partition, request.start_offset, end)
     except DamagedState as error:  # since the start, where all records were read
-        context.parts.catalog.stop(partition, error)
+        context.parts.hosted.stop(partition, error)
         return {"error_code": code_of(error), "spans": []}
 
 

@@ -47,7 +47,7 @@ api 28 TxnOffsetCommit 0-5 flexible 3+
 async def txn_offset_commit(request: Message, context: Context) -> Body:
     """TxnOffsetCommit: adds drafts to the group's offsets partition."""
     parts = context.parts
-    offsets = await sort_offsets(request.topics, parts.catalog, parts.clock.steady_ms(), context.pace)
+    offsets = await sort_offsets(request.topics, parts.hosted, parts.clock.steady_ms(), context.pace)
     error = parts.shards.groups_of(request.group_id).check_txn_offset_commit(request)
     if not error and (accepted := offsets.accepted):
         error = await commit_draft(request, accepted, context)

@@ -21,9 +21,10 @@ from faircopy.catalogue.topics import Topics
 from faircopy.errors import FaircopyError
 from faircopy.groups.members import HeldMemory
 from faircopy.groups.offsets_journals import OFFSETS_TOPIC
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.administration import TopicAdministration
 from faircopy.hosting.checkpoints import Checkpoints, HasCheckpoints
 from faircopy.hosting.cuts import Cuts
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import summarize, when_folded
 from faircopy.hosting.retention import apply_retention
@@ -157,7 +158,7 @@ class Broker:
             # Not earlier: if this start is cut short, the next one must find everything as it was.
             await note_running(self.notes, self.environment.boot_id(), is_synced=is_synced)
         self._make_front()
-        await self.catalog.remove_leftovers()
+        await self.administration.remove_leftovers()
         # A crash may have come after a topic was deleted and before its offsets were.
         await self._forget_offsets_of_deleted()
         # Before the first message, which must be refused if there is too little space.
@@ -218,7 +219,7 @@ class Broker:
 
     def _ensure_sound_state(self) -> None:
         """Raise DamagedState if damage in the state store concerns more than single partitions."""
-        identities = tuple(partition.identity for partition in self.catalog.partitions())
+        identities = tuple(partition.identity for partition in self.hosted.partitions())
         for record in self.store.damaged:
             if not record.key.startswith(identities):
                 self.store.ensure_sound(record.key)
@@ -251,16 +252,15 @@ class Broker:
         await epochs.raise_all()
         stopping = Stopping(self._disk_failed)
         self.producer_ids = ProducerIds(self.catalogue, self.settings.producer_id_block)
-        self.catalog = Catalog(
-            Topics(self.catalogue, self.environment.new_id),
-            self.directory,
-            self.settings,
-            self._partition_resources(options, stopping),
-            stopping,
-            epochs.of_partition,
-            self.producer_ids,
+        stored = Topics(self.catalogue, self.environment.new_id)
+        resources = self._partition_resources(options, stopping)
+        self.hosted = HostedTopics(
+            stored, self.directory, self.settings, resources, stopping, epochs.of_partition
         )
-        self.dynamic_settings.on_change = self.catalog.settings_changed
+        self.administration = TopicAdministration(
+            stored, self.hosted, self.directory, self.settings, resources, stopping, self.producer_ids
+        )
+        self.dynamic_settings.on_change = self.hosted.settings_changed
         self.producer_connections = ProducerConnections()
         self.shards = Shards(placement, epochs, self._resources(options, stopping))
 
@@ -286,7 +286,8 @@ class Broker:
             self.loop,
             self.clock,
             options,
-            self.catalog,
+            self.hosted,
+            self.administration,
             self.producer_ids,
             Numbers(self.incarnation),
             self.producer_connections,
@@ -307,7 +308,7 @@ class Broker:
         self.directory.upgrade()
         self.shards.settle(survival)
         duration_ms = self.clock.monotonic_ms() - began_ms
-        hosted = list(self.catalog.partitions())
+        hosted = list(self.hosted.partitions())
         self.recovery = summarize(hosted, internal, homes, self.catalogue, folded, duration_ms)
         return survival
 
@@ -336,7 +337,7 @@ class Broker:
         self.stalls = StallWatch(self.loop, self.clock)
         self.cuts = Cuts(self.disk, self.clock, self.is_whole)
         self.plain_tables = PlainTables(
-            self.catalog,
+            self.hosted,
             self.catalogue,
             self.disk,
             self.clock,
@@ -346,14 +347,14 @@ class Broker:
             self.space,
             self.is_whole,
         )
-        self.catalog.goes_with = self.plain_tables.doom
-        self.catalog.after_delete = self._forget_offsets_of_deleted
+        self.administration.goes_with = self.plain_tables.doom
+        self.administration.after_delete = self._forget_offsets_of_deleted
         self.ready_ms = self.clock.monotonic_ms()
 
     async def _apply_retention(self) -> None:
         unpublished_from = self.plain_tables.unpublished_from
         bytes_max = self.settings.plain_unpublished_max_bytes
-        self._first_retention.note(await apply_retention(self.catalog, unpublished_from, bytes_max))
+        self._first_retention.note(await apply_retention(self.hosted, unpublished_from, bytes_max))
 
     def is_whole(self) -> bool:
         """Whether all shards are led, so that nothing is missing."""
@@ -369,7 +370,7 @@ class Broker:
         """A partition's name, also of group offsets; None if its topic is deleted."""
         if partition.topic_id == OFFSETS_TOPIC_ID:
             return PartitionName(OFFSETS_TOPIC, partition.partition)
-        return self.catalog.name_of(partition)
+        return self.hosted.name_of(partition)
 
     # -- running ---------------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
@@ -118,7 +118,7 @@ class PlainTables:
 
     def __init__(
         self,
-        catalog: Catalog,
+        hosted: HostedTopics,
         catalogue: VersionedMap,
         disk: DiskPool,
         clock: Clock,
@@ -129,7 +129,7 @@ class PlainTables:
         is_whole: Callable[[], bool],
     ) -> None:
         """`is_whole()` says whether all partitions have a leader; if not, a cut might split a transaction."""
-        self._catalog = catalog
+        self._hosted = hosted
         self._catalogue = catalogue
         self._disk = disk
         self._clock = clock
@@ -140,9 +140,9 @@ class PlainTables:
         self._publisher = publisher
         self._turns = asyncio.Semaphore(TABLES_AT_ONCE)
         self.tables: dict[str, PlainTable] = {}
-        catalog.on_change = self._topic_changed
-        for hosted in catalog.topics.values():
-            self._topic_changed(hosted, exists=True)
+        hosted.on_change = self._topic_changed
+        for each in hosted.topics.values():
+            self._topic_changed(each, exists=True)
 
     # -- which topic is in which table -----------------------------------------------------------------------
 
@@ -326,7 +326,7 @@ class PlainTables:
     def _upkeep(self, table: PlainTable) -> Upkeep:
         """What the table keeps: of all topics that it was made of and that still exist."""
         held = sorted({topic for topic, _ in table.next_offsets})
-        found = [hosted for name in held if (hosted := self._catalog.topics.get(name)) is not None]
+        found = [hosted for name in held if (hosted := self._hosted.topics.get(name)) is not None]
         kept = [hosted for hosted in found if hosted.topic.id not in table.strangers]
         return Upkeep(tuple(self._keep(hosted) for hosted in kept), table.grace_ms)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.segment import LogSegment
-from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.hosted_topic import UNLIMITED, HostedTopic
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.partition.hosted import HostedPartition
 from faircopy.storage.expiry import Expired
 
@@ -19,13 +19,13 @@ UnpublishedFrom = Callable[[HostedPartition], int | None]
 
 
 async def apply_retention(
-    catalog: Catalog, unpublished_from: UnpublishedFrom, unpublished_bytes_max: int
+    topics: HostedTopics, unpublished_from: UnpublishedFrom, unpublished_bytes_max: int
 ) -> Expired:
     """Trim every log to its topic's retention, by whole segments. Returns how many logs lose all that they
     have.
     """
     emptied = filled = 0
-    for hosted in list(catalog.topics.values()):
+    for hosted in list(topics.topics.values()):
         for partition in hosted.partitions:
             if partition.failure is None:
                 has_messages = partition.log.end_offset > partition.log.start_offset

@@ -25,8 +25,9 @@ from typing import NamedTuple, Protocol
 
 from faircopy.copier.checkpoint import decode_checkpoint
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.administration import TopicAdministration
 from faircopy.hosting.checkpoints import Checkpoints
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.journal.journal import Journal
 from faircopy.journal.segment import HEADER_BYTES
 from faircopy.partition.hosted import HostedPartition
@@ -83,7 +84,8 @@ class SnapshotFile(NamedTuple):
 class SnapshotSource(Protocol):
     """The parts of a broker that a snapshot is made from."""
 
-    catalog: Catalog
+    administration: TopicAdministration
+    hosted: HostedTopics
     checkpoints: Checkpoints
     cluster_id: str
     directory: DataDirectory
@@ -126,7 +128,7 @@ class Snapshots:
         async with self._is_at_work:
             if not await self._remove_if_free():
                 raise another_backup()
-            async with self._source.checkpoints.held(), self._source.catalog.unchanged():
+            async with self._source.checkpoints.held(), self._source.administration.unchanged():
                 self._ensure_sound()  # again, since a shard may have been closed meanwhile
                 try:
                     await self._make()
@@ -156,7 +158,7 @@ class Snapshots:
     def _ensure_sound(self) -> None:
         if not self._source.is_whole():
             raise NoSnapshot("a shard has no leader now, and a backup must be complete: try again")
-        stopped = [str(each.name) for each in self._source.catalog.partitions() if each.failure is not None]
+        stopped = [str(each.name) for each in self._source.hosted.partitions() if each.failure is not None]
         if stopped:
             raise NoSnapshot(
                 f"partition {stopped[0]} is stopped ({len(stopped)} in all), and a backup must be complete: "
@@ -183,7 +185,7 @@ class Snapshots:
 
     async def _logs(self) -> AsyncIterator[SnapshotFile]:
         """The files of all logs, each up to the end of its checkpoint."""
-        for number, partition in enumerate(self._source.catalog.partitions()):
+        for number, partition in enumerate(self._source.hosted.partitions()):
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
             for file in self._log_files(partition):

@@ -6,7 +6,7 @@ from faircopy.catalogue.topic_configs import InvalidTopicConfig
 from faircopy.catalogue.topics import InvalidTopicName, TopicExists, UnknownTopic, UnknownTopicId
 from faircopy.copier.producers import OutOfOrderSequence, StaleDuplicate, StaleEpoch
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import TooManyPartitions
+from faircopy.hosting.administration import TooManyPartitions
 from faircopy.partition.participant import NotLed
 from faircopy.partition.partition import InTransaction, NoOpenTransaction
 from faircopy.storage.versioned_map import Conflict

@@ -65,7 +65,7 @@ async def alter_each(
     }
     topics = {name: decision for (kind, name), decision in decisions.items() if kind == TOPIC}
     if topics:
-        changes = await parts.catalog.configure(topics, pace, validate_only=validate_only)
+        changes = await parts.administration.configure(topics, pace, validate_only=validate_only)
         refused |= {(TOPIC, name): error for name, error in changes.refused.items()}
     async for key in pace.through([key for key in decisions if key[0] != TOPIC]):
         error = await alter_broker(parts, resources[key], decisions[key], validate_only)

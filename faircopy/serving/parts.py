@@ -9,8 +9,9 @@ from typing import Protocol
 from faircopy.catalogue.dynamic_settings import DynamicSettings
 from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.catalogue.producer_ids import ProducerIds
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.administration import TopicAdministration
 from faircopy.hosting.cuts import Cuts
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.plain_tables import PlainTables
 from faircopy.hosting.recovery_summary import RecoverySummary
 from faircopy.hosting.snapshots import Snapshots
@@ -32,7 +33,8 @@ class Parts(Protocol):
     `time_searches` limits the number of concurrent searches by time.
     """
 
-    catalog: Catalog
+    administration: TopicAdministration
+    hosted: HostedTopics
     catalogue: CatalogueJournal
     cluster_id: str
     cuts: Cuts

@@ -16,8 +16,9 @@ from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.members import GroupLimits, HeldMemory
 from faircopy.groups.offsets_journals import OffsetsJournals
 from faircopy.groups.offsets_retention import OffsetsRetention
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.administration import TopicAdministration
 from faircopy.hosting.checkpoints import LAST_AT_ONCE, run_some_at_a_time
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.stopping import Stopping
 from faircopy.journal.journal import Journal
 from faircopy.journal.options import JournalOptions
@@ -47,7 +48,8 @@ class Resources(NamedTuple):
     loop: asyncio.AbstractEventLoop
     clock: Clock
     journal_options: JournalOptions
-    catalog: Catalog
+    hosted: HostedTopics
+    administration: TopicAdministration
     producer_ids: ProducerIds
     ranks: Numbers
     connections: ProducerConnections
@@ -96,7 +98,7 @@ class Shard:
         using, placement = self._resources, self._placement
         return OffsetsJournals(
             placement.offsets_partitions_in(self.number), placement.offsets_partition_of, using.journals,
-            using.store, using.disk, using.loop, using.journal_options, using.clock, using.catalog,
+            using.store, using.disk, using.loop, using.journal_options, using.clock, using.hosted,
             self.epoch,
         )  # fmt: skip
 
@@ -126,12 +128,12 @@ class Shard:
         return GroupCoordinator(
             limits, using.held_by_groups, self.offsets, using.loop.call_later,
             lambda: int(using.clock.monotonic_ms()), using.fresh_member_id, using.clock.steady_ms,
-            using.catalog,
+            using.hosted,
         )  # fmt: skip
 
     def partitions(self) -> Iterator[HostedPartition]:
         """Its partitions of topics."""
-        for partition in self._resources.catalog.partitions():
+        for partition in self._resources.hosted.partitions():
             if self._placement.shard_of(partition.id) == self.number:
                 yield partition
 
@@ -157,7 +159,7 @@ class Shard:
         self._is_closed = True
 
     async def open(self) -> None:
-        """Recover its own journals; the catalog opens those of topics. Raises DamagedJournal, NoSpace."""
+        """Recover its own journals; the hosted topics open theirs. Raises DamagedJournal, NoSpace."""
         disk, settings = self._resources.disk, self._resources.settings
         await asyncio.gather(*(disk.run(journal.open) for journal in self.journals.values()))
         await asyncio.gather(*(disk.run(partition.open) for partition in self.offsets.partitions))

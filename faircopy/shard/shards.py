@@ -10,8 +10,8 @@ from functools import partial
 from faircopy.errors import FaircopyError
 from faircopy.groups.coordinator import GroupCoordinator
 from faircopy.groups.offsets_journals import OffsetsJournals, OffsetsPartition
-from faircopy.hosting.catalog import Catalog
 from faircopy.hosting.checkpoints import FULL_DISK_PATIENCE_MS
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.partition.participant import NotLed, Participant
 from faircopy.partition.partition import Partition, participant
@@ -43,14 +43,15 @@ class Shards:
         self._placement = placement
         self._epochs = epochs
         self._resources = resources
-        self._catalog: Catalog = resources.catalog
+        self._hosted: HostedTopics = resources.hosted
+        self._administration = resources.administration
         self._changing = asyncio.Lock()
         self._half_applied: dict[int, list[Commit]] = {}
         self._may_have_unknown = False
         self._shards = [self._shard(number) for number in range(placement.shards)]
         self._first_look_at_ids = FirstCheck("all transactional ids")
         self._first_look_at_groups = FirstCheck("all offsets of all groups")
-        self._catalog.ensure_led = self._ensure_all_led
+        self._administration.ensure_led = self._ensure_all_led
 
     def _shard(self, number: int) -> Shard:
         """A shard, not opened yet, in its newest epoch."""
@@ -94,7 +95,7 @@ class Shards:
         if partition.topic_id == OFFSETS_TOPIC_ID:
             shard = self._shards[self._placement.shard_of(partition)]
             return participant(shard.offsets.partition(partition.partition))
-        return participant(self._catalog.find_by_id(partition))
+        return participant(self._hosted.find_by_id(partition))
 
     # -- all of them -----------------------------------------------------------------------------------------
 
@@ -112,7 +113,7 @@ class Shards:
 
     def partitions(self) -> list[Partition]:
         """All partitions, of group offsets and of topics."""
-        return [*self.offsets_partitions(), *self._catalog.partitions()]
+        return [*self.offsets_partitions(), *self._hosted.partitions()]
 
     # -- their life ------------------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class Shards:
         DamagedJournal, NoSpace.
         """
         await asyncio.gather(*(shard.open() for shard in self._shards))
-        await self._catalog.open_all()
+        await self._hosted.open_all()
 
     def settle(self, survival: Survival) -> None:
         """After `open`: finish what was decided, and settle the rest. See `TransactionCoordinator.settle`."""
@@ -196,7 +197,11 @@ class Shards:
     @contextlib.asynccontextmanager
     async def _change(self) -> AsyncIterator[None]:
         """Change one leader at a time, and no topics meanwhile. A failed write ends the broker (I10)."""
-        async with self._changing, self._catalog.unchanged(), self._resources.stopping.if_write_fails():
+        async with (
+            self._changing,
+            self._administration.unchanged(),
+            self._resources.stopping.if_write_fails(),
+        ):
             yield
 
     async def close(self, number: int) -> None:
@@ -241,13 +246,13 @@ class Shards:
             await self._epochs.raise_one(number)
             shard = self._shard(number)
             await shard.open()
-            opened = await self._catalog.open_again(self._is_in(number))
+            opened = await self._hosted.open_again(self._is_in(number))
             # Other shards are asked for their promises next, which must be durable by then.
             await asyncio.gather(
                 *(each.journal.durable() for each in self.partitions() if each.state.prepared)
             )
             self._shards[number] = shard
-            self._catalog.host_again(opened)
+            self._hosted.host_again(opened)
             self._meet(shard)
 
     def _is_in(self, number: int) -> Callable[[TopicIdPartition], bool]:

@@ -199,7 +199,7 @@ class Stage:
     def offsets(self, offset: int, *topics: str) -> Offsets:
         """`offset` for the first partition of each topic, committed now."""
         now_ms = self.broker.clock.steady_ms()
-        places = (self.broker.catalog.known(topic).topic.partition_id(0) for topic in topics)
+        places = (self.broker.hosted.known(topic).topic.partition_id(0) for topic in topics)
         return {place: CommittedOffset(offset, -1, "", now_ms) for place in places}
 
     async def send_plain(self, partition: str) -> None:

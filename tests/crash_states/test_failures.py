@@ -207,7 +207,7 @@ def test_a_start_with_a_full_disk_leaves_no_segment_of_before() -> None:
 
 
 def log_of_a(stage: Stage) -> DataLog:
-    return stage.broker.catalog.topics["a"].partitions[0].log
+    return stage.broker.hosted.topics["a"].partitions[0].log
 
 
 def no_space(operation: DiskOperation) -> None:

@@ -206,7 +206,7 @@ async def state_of(broker: Broker, remote: Remote, name: str) -> TopicState | No
     if topic_id is None:
         return None
     values = [await values_of(remote, f"{name}-{number}") for number in range(partitions)]
-    return TopicState(topic_id, dict(broker.catalog.known(name).topic.configs), tuple(values))
+    return TopicState(topic_id, dict(broker.hosted.known(name).topic.configs), tuple(values))
 
 
 async def values_of(remote: Remote, partition: str) -> tuple[int, ...]:
@@ -222,7 +222,7 @@ async def values_of(remote: Remote, partition: str) -> tuple[int, ...]:
 
 def wrong_directories(broker: Broker) -> Iterator[str]:
     """Directories of deleted topics, and partitions without one."""
-    topics = [hosted.topic for hosted in broker.catalog.topics.values()]
+    topics = [hosted.topic for hosted in broker.hosted.topics.values()]
     wanted = {topic.directory_name: set(map(str, range(topic.partitions))) for topic in topics}
     for root in (broker.directory.journal, broker.directory.log):
         there = [child for child in list_directory(root) if is_topic_directory(child.name)]

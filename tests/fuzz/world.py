@@ -22,7 +22,7 @@ from faircopy.api.routes import schema_of
 from faircopy.broker.broker import Broker
 from faircopy.broker.environment import Environment
 from faircopy.errors import FaircopyError
-from faircopy.hosting import catalog
+from faircopy.hosting import administration
 from faircopy.publish.client import Publisher, PublishError
 from faircopy.publish.layout import NO_COLUMNS, Layout
 from faircopy.publish.offsets import Held
@@ -264,7 +264,7 @@ def patched() -> Iterator[None]:
     """What the broker asks of this machine past its environment, and how much it may be asked for."""
     here = os.statvfs("/")
     with (
-        patch.object(catalog, "PARTITIONS_MAX", PARTITIONS_MAX),
+        patch.object(administration, "PARTITIONS_MAX", PARTITIONS_MAX),
         patch.object(os, "statvfs", lambda _path: here),
     ):
         yield

@@ -7,7 +7,7 @@ from typing import Any
 
 from faircopy.catalogue.change import decode_change, encode_change
 from faircopy.catalogue.journal import CatalogueJournal
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.administration import TopicAdministration
 from faircopy.journal.group_commit import Callback
 from faircopy.journal.journal import Journal
 from faircopy.journal.reading import Recovered
@@ -71,8 +71,8 @@ def bring_back_what_is_deleted() -> Iterator[Any]:
 def leave_the_files_of_deleted_topics() -> Iterator[Any]:
     """A deletion that a crash has interrupted is not finished."""
 
-    async def remove_leftovers(self: Catalog) -> None:
+    async def remove_leftovers(self: TopicAdministration) -> None:
         pass
 
-    with replaced(Catalog, "remove_leftovers", remove_leftovers):
+    with replaced(TopicAdministration, "remove_leftovers", remove_leftovers):
         yield

@@ -99,7 +99,7 @@ class Administrators:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self.ids = {name: hosted.topic.id.bytes for name, hosted in stage.broker.catalog.topics.items()}
+        self.ids = {name: hosted.topic.id.bytes for name, hosted in stage.broker.hosted.topics.items()}
 
     async def do(self, side: tuple[Request, ...]) -> list[Answer]:
         """Ask for one thing after the other."""
@@ -127,13 +127,13 @@ class Administrators:
         stored = self._stored()
         return {
             "stored": {name: self._shape(topic) for name, topic in stored.items()},
-            "hosted": {name: self._shape(hosted.topic) for name, hosted in broker.catalog.topics.items()},
+            "hosted": {name: self._shape(hosted.topic) for name, hosted in broker.hosted.topics.items()},
             "served": sorted(
                 (each.name.topic, self._is_first(each.id.topic_id), each.name.partition)
-                for each in broker.catalog.partitions()
+                for each in broker.hosted.partitions()
             ),
             "files": self._files(),
-            "starts": {str(each.name): each.log.start_offset for each in broker.catalog.partitions()},
+            "starts": {str(each.name): each.log.start_offset for each in broker.hosted.partitions()},
             "groups": self._groups(),
             "joint groups": {
                 group for home in broker.shards.metadata_journals() for group in home.table.groups
@@ -169,7 +169,7 @@ class Administrators:
 
     def _groups(self) -> dict[str, dict[tuple[str, int], int]]:
         """The offsets of each group; under "?" those of topics that are gone."""
-        names, broker = self._stage.broker.catalog.name_of, self._stage.broker
+        names, broker = self._stage.broker.hosted.name_of, self._stage.broker
         return {
             group: {
                 names(place) or ("?", 0): offset.offset
@@ -203,7 +203,7 @@ async def begin(stage: Stage) -> None:
 
 async def ends(stage: Stage) -> dict[str, int]:
     """The end of each partition's log."""
-    names = [str(partition.name) for partition in stage.broker.catalog.partitions()]
+    names = [str(partition.name) for partition in stage.broker.hosted.partitions()]
     reader = SimulatedConsumer(stage.remote, names, is_committed=True)
     return {name: await reader.bound(name, LATEST) for name in names}
 
@@ -211,7 +211,7 @@ async def ends(stage: Stage) -> dict[str, int]:
 async def use(stage: Stage) -> None:
     """Send something to each partition, which is acknowledged."""
     await stage.plain.begin_life()
-    for partition in stage.broker.catalog.partitions():
+    for partition in stage.broker.hosted.partitions():
         await stage.plain.send(str(partition.name), [1_000], 0)
 
 

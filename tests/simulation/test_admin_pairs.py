@@ -52,7 +52,7 @@ async def queue(stage: Stage, *requests: Request) -> list[tuple[object, ...]]:
     asked: list[asyncio.Future[list[tuple[object, ...]]]] = []
 
     async def ask_all() -> None:
-        async with stage.broker.catalog.unchanged():
+        async with stage.broker.administration.unchanged():
             for request in requests:
                 asked.append(asyncio.ensure_future(administrators.do((request,))))
                 await asyncio.sleep(0.01)
@@ -79,11 +79,11 @@ def test_a_partition_that_is_hosted_is_never_made_and_keeps_its_files() -> None:
     async def scene(stage: Stage) -> None:
         await begin(stage)
         before = await ends(stage)
-        catalog = stage.broker.catalog
+        hosted_topics = stage.broker.hosted
 
         async def make() -> None:
             with pytest.raises(InvariantViolation, match="hosted already"):
-                await catalog._make(catalog.known("a"), 0, 2)
+                await stage.broker.administration._make(hosted_topics.known("a"), 0, 2)
 
         await stage.in_broker(make())
         assert await ends(stage) == before
@@ -97,15 +97,15 @@ def test_a_topic_that_is_deleted_while_metadata_makes_it_is_not_there() -> None:
     """The request is answered all the same."""
 
     async def scene(stage: Stage) -> None:
-        make, known = stage.broker.catalog.create, stage.broker.catalog.known
+        make, known = stage.broker.administration.create, stage.broker.hosted.known
 
         async def make_and_lose(*asked: object) -> object:
             made = await make(*asked)  # type: ignore[arg-type]
-            await stage.broker.catalog.delete({"c": lambda: known("c")})
+            await stage.broker.administration.delete({"c": lambda: known("c")})
             return made
 
         object.__setattr__(stage.broker.settings, "auto_create_topics", True)
-        stage.broker.catalog.create = make_and_lose  # type: ignore[method-assign, assignment]
+        stage.broker.administration.create = make_and_lose  # type: ignore[method-assign, assignment]
         body = {"topics": [{"name": "c"}], "allow_auto_topic_creation": True}
         answer = await stage.remote.ask(ApiKey.METADATA, 4, body)
         assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE

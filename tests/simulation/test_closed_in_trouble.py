@@ -45,7 +45,7 @@ A_WHILE_SECONDS = 2.0
 
 def first_partition(stage: Stage) -> HostedPartition:
     """The partition `spread-0`, as it is led now."""
-    return stage.broker.catalog.topics[TOPIC].partitions[0]
+    return stage.broker.hosted.topics[TOPIC].partitions[0]
 
 
 async def until_appended(partition: HostedPartition, next_offset: int) -> None:
@@ -328,18 +328,18 @@ def test_a_damaged_partition_does_not_lose_its_part_of_an_open_transaction_to_an
 
 def test_settings_that_change_while_a_shard_is_led_anew_apply_to_it() -> None:
     async def scene(stage: Stage) -> None:
-        catalog, segment_bytes = stage.broker.catalog, 123_456
-        open_again = catalog.open_again
+        hosted_topics, segment_bytes = stage.broker.hosted, 123_456
+        open_again = hosted_topics.open_again
 
         async def change_meanwhile(is_wanted: Callable[[TopicIdPartition], bool]) -> list[HostedPartition]:
             opened = await open_again(is_wanted)
             object.__setattr__(stage.broker.settings, "topic_segment_bytes", segment_bytes)
-            catalog.settings_changed()
+            hosted_topics.settings_changed()
             return opened
 
-        with mock.patch.object(catalog, "open_again", change_meanwhile):
+        with mock.patch.object(hosted_topics, "open_again", change_meanwhile):
             await lead_anew(stage, shard_of(stage, TOPIC))
-        assert {each.log.segment_bytes for each in catalog.partitions()} == {segment_bytes}
+        assert {each.log.segment_bytes for each in hosted_topics.partitions()} == {segment_bytes}
 
     on_spread_stage(scene)
 

@@ -57,7 +57,7 @@ async def lead_anew(stage: Stage, shard: int, pause_seconds: float = PAUSE_SECON
 
 def shard_of(stage: Stage, topic: str) -> int:
     """The shard of a topic's first partition."""
-    return stage.broker.shards.shard_of(stage.broker.catalog.topics[topic].partitions[0].id)
+    return stage.broker.shards.shard_of(stage.broker.hosted.topics[topic].partitions[0].id)
 
 
 async def values_of(stage: Stage, partition: str) -> list[Value]:
@@ -187,9 +187,9 @@ def test_ranks_do_not_fall_if_the_coordinator_is_not_led_when_a_participant_is(m
         first, second = [
             name
             for number, name in enumerate(PARTITIONS)
-            if shards.shard_of(stage.broker.catalog.topics[TOPIC].partitions[number].id) != coordinator
+            if shards.shard_of(stage.broker.hosted.topics[TOPIC].partitions[number].id) != coordinator
         ]
-        missing = shards.shard_of(stage.broker.catalog.topics[TOPIC].partitions[PARTITIONS.index(first)].id)
+        missing = shards.shard_of(stage.broker.hosted.topics[TOPIC].partitions[PARTITIONS.index(first)].id)
         await stage.producer.add_partitions([first, second])
         for partition in (first, second):
             await stage.producer.send(partition, [1], 0)
@@ -277,7 +277,7 @@ def test_a_table_waits_until_all_is_led() -> None:
 def test_a_partition_that_is_damaged_meanwhile_does_not_keep_its_shard_from_closing() -> None:
     async def scene(stage: Stage) -> None:
         await stage.plain.send("spread-0", [1], 0)
-        partition = stage.broker.catalog.topics[TOPIC].partitions[0]
+        partition = stage.broker.hosted.topics[TOPIC].partitions[0]
         damage = DamagedLog("a batch is damaged")
 
         async def find_damage() -> None:
@@ -295,7 +295,7 @@ def test_a_partition_that_is_damaged_meanwhile_does_not_keep_its_shard_from_clos
 
 def test_each_leader_has_an_epoch_of_its_own() -> None:
     async def ends(stage: Stage) -> list[int]:
-        epoch = stage.broker.catalog.topics["a"].partitions[0].leader_epoch
+        epoch = stage.broker.hosted.topics["a"].partitions[0].leader_epoch
         found = []
         for asked in (epoch - 1, epoch):
             topics = [{"topic": "a", "partitions": [{"partition": 0, "leader_epoch": asked}]}]

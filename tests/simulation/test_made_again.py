@@ -61,7 +61,7 @@ def test_offsets_of_an_open_transaction_go_with_their_topic() -> None:
         await stage.in_broker(stage.broker.shards.forget_offsets_of_deleted())
         for partition in stage.broker.shards.offsets_partitions():
             assert [place.topic_id for place in partition.table.committed("readers")] == [
-                stage.broker.catalog.topics["b"].topic.id.bytes
+                stage.broker.hosted.topics["b"].topic.id.bytes
             ]
 
     on_stage(scene)

@@ -12,7 +12,7 @@ from faircopy.datalog.epochs import UNDEFINED, EpochEnd
 from faircopy.datalog.log import OffsetOutOfRange
 from faircopy.datalog.read import DamagedLog, ReadPlan, find_batches, read_from_disk
 from faircopy.errors import FaircopyError
-from faircopy.hosting.catalog import Catalog
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.leader_epoch import UNNAMED, check_leader_epoch
 from faircopy.journal.identity import TopicIdPartition
 from faircopy.net.exchange import Exchange
@@ -86,15 +86,15 @@ class Room:
 class FetchPlanner:
     """Decides what a reader gets and what it is told. Both isolation levels get the same (P1)."""
 
-    def __init__(self, catalog: Catalog, settings: Settings) -> None:
-        self.catalog = catalog
+    def __init__(self, hosted_topics: HostedTopics, settings: Settings) -> None:
+        self.hosted = hosted_topics
         self.settings = settings
 
     def find(self, asked: FetchPartition) -> HostedPartition | None:
         """The partition of this name or topic id; None if there is none."""
         if isinstance(asked.topic, bytes):
-            return self.catalog.find_by_id(TopicIdPartition(asked.topic, asked.partition))
-        return self.catalog.find(asked.topic, asked.partition)
+            return self.hosted.find_by_id(TopicIdPartition(asked.topic, asked.partition))
+        return self.hosted.find(asked.topic, asked.partition)
 
     def _unknown(self, asked: FetchPartition) -> UnknownTopic:
         what = f"there is no partition {name_of(asked)}"
@@ -117,7 +117,7 @@ class FetchPlanner:
         try:
             return partition, partition.log.plan_read(asked.fetch_offset)
         except (DamagedLog, DamagedState) as error:
-            self.catalog.stop(partition, error)
+            self.hosted.stop(partition, error)
             raise
 
     def result_of(self, asked: FetchPartition, partition: HostedPartition) -> FetchResult:
@@ -152,12 +152,12 @@ class FetchPlanner:
         partition = read.partition
         if isinstance(partition.failure, NotLed):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.catalog.find(partition.name.topic, partition.name.partition) is not partition:
+        if self.hosted.find(partition.name.topic, partition.name.partition) is not partition:
             return ErrorCode.UNKNOWN_TOPIC_ID if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if read.plan.offset < partition.log.start_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE  # deleted while it was read
         if not isinstance(error, Shortage):
-            self.catalog.stop(partition, error)
+            self.hosted.stop(partition, error)
         return ErrorCode.KAFKA_STORAGE_ERROR
 
 

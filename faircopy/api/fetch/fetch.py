@@ -266,7 +266,7 @@ def refuse(exchange: Exchange, header: RequestHeader) -> None:
 
 def make_handler(parts: Parts) -> HotHandler:
     """The handler of a broker's Fetch requests."""
-    return FetchHandler(parts, FetchPlanner(parts.catalog, parts.settings)).handle
+    return FetchHandler(parts, FetchPlanner(parts.hosted, parts.settings)).handle
 
 
 ROUTE = HotRoute(SCHEMA, make_handler, VERSIONS, refuse)

@@ -179,7 +179,7 @@ class ProduceHandler:
     """Handles Produce requests."""
 
     def __init__(self, parts: Parts) -> None:
-        self._catalog = parts.catalog
+        self._hosted = parts.hosted
         self._shards = parts.shards
         self._producer_ids = parts.producer_ids
         self._clock = parts.clock
@@ -228,7 +228,7 @@ class ProduceHandler:
         connection = pending.exchange.connection
         for number, one in enumerate(checked):
             if isinstance(one, Checked) and one.times is None:
-                hosted = self._catalog.topics.get(pending.request.partitions[number][0])
+                hosted = self._hosted.topics.get(pending.request.partitions[number][0])
                 needs_least = hosted is not None and hosted.has_limit_before
                 checked[number] = await self._counted(one, needs_least, connection)
         pace.ensure_wanted()
@@ -264,7 +264,7 @@ class ProduceHandler:
             "refused to %s: Produce to %s-%d: %s: %s",
             pending.exchange.connection.peer, topic, partition, code.name, checked,
         )  # fmt: skip
-        found = self._catalog.find(topic, partition)
+        found = self._hosted.find(topic, partition)
         # Java waits for the log's start: without it, it sends the same again and again.
         is_told_start = found is not None and code is ErrorCode.UNKNOWN_PRODUCER_ID
         start_offset = found.log.start_offset if found is not None and is_told_start else -1
@@ -287,13 +287,13 @@ class ProduceHandler:
     def _append_checked(
         self, pending: PendingProduce, number: int, topic: str, partition_number: int, checked: Checked
     ) -> None:
-        partition = self._catalog.find(topic, partition_number)
+        partition = self._hosted.find(topic, partition_number)
         if partition is None:
             raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition_number}"
             )
         partition.ensure_sound()
-        hosted = self._catalog.topics[topic]
+        hosted = self._hosted.topics[topic]
         records, header, times = checked
         stamp_ms = -1
         if hosted.has_log_append_time:
@@ -341,7 +341,7 @@ class ProduceHandler:
         self, topic: str, number: int, records: memoryview | None, budget: CountingBudget
     ) -> Checked | FaircopyError:
         """The batch and its header, or why it is refused."""
-        hosted = self._catalog.topics.get(topic)
+        hosted = self._hosted.topics.get(topic)
         try:
             if hosted is None:
                 self._refused.note_unchecked(topic, number, records)

@@ -37,7 +37,7 @@ class SharedDisk:
 
 
 class StubTopics:
-    """A catalog whose partitions are all on one disk."""
+    """Topics whose partitions are all on one disk."""
 
     def __init__(self, disk: SharedDisk) -> None:
         self._partition = SimpleNamespace(
@@ -59,7 +59,7 @@ def delete(disk: SharedDisk, topics: dict[str, list[int]], offset: int) -> list[
         )
         for name, numbers in topics.items()
     ]
-    context = SimpleNamespace(pace=NO_PACE, parts=SimpleNamespace(catalog=StubTopics(disk), clock=None))
+    context = SimpleNamespace(pace=NO_PACE, parts=SimpleNamespace(hosted=StubTopics(disk), clock=None))
     loop = VirtualLoop()
     with contextlib.closing(loop):
         body = loop.run(delete_records(cast(Any, SimpleNamespace(topics=asked)), cast(Any, context)))

@@ -17,7 +17,7 @@ from faircopy.storage.failures import NoDescriptors, StorageFailure
 from faircopy.wire.error_codes import ErrorCode
 
 
-class StubCatalog:
+class StubTopics:
     """One partition, whose log begins at offset 10."""
 
     def __init__(self) -> None:
@@ -35,38 +35,38 @@ class StubCatalog:
         self.stopped.append(error)
 
 
-def told(catalog: StubCatalog, offset: int, error: FaircopyError) -> ErrorCode:
+def told(hosted_topics: StubTopics, offset: int, error: FaircopyError) -> ErrorCode:
     plan = ReadPlan(cast(Any, None), Place(offset, offset, 0), offset, 100)
-    read = ToRead(0, cast(Any, catalog.partition), plan, 100)
-    return FetchPlanner(cast(Any, catalog), cast(Any, None)).failure_of(read, error)
+    read = ToRead(0, cast(Any, hosted_topics.partition), plan, 100)
+    return FetchPlanner(cast(Any, hosted_topics), cast(Any, None)).failure_of(read, error)
 
 
 @pytest.mark.parametrize("error", [DamagedLog("it ends too early"), StorageFailure("no such file")])
 def test_what_went_while_it_was_read_is_out_of_range(error: FaircopyError) -> None:
-    catalog = StubCatalog()
-    assert told(catalog, 9, error) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert catalog.stopped == []
-    assert told(catalog, 10, error) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert catalog.stopped == [error]
+    hosted_topics = StubTopics()
+    assert told(hosted_topics, 9, error) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert hosted_topics.stopped == []
+    assert told(hosted_topics, 10, error) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert hosted_topics.stopped == [error]
 
 
 def test_a_partition_that_changed_hands_while_it_was_read_is_read_elsewhere() -> None:
-    catalog = StubCatalog()
-    catalog.partition.failure = NotLed("t-0 has no leader now")
-    catalog.found = SimpleNamespace()
-    assert told(catalog, 10, StorageFailure("no such file")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert catalog.stopped == []
+    hosted_topics = StubTopics()
+    hosted_topics.partition.failure = NotLed("t-0 has no leader now")
+    hosted_topics.found = SimpleNamespace()
+    assert told(hosted_topics, 10, StorageFailure("no such file")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert hosted_topics.stopped == []
 
 
 def test_without_descriptors_readers_come_again() -> None:
-    catalog = StubCatalog()
-    assert told(catalog, 10, NoDescriptors("too many open files")) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert catalog.stopped == []
+    hosted_topics = StubTopics()
+    assert told(hosted_topics, 10, NoDescriptors("too many open files")) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert hosted_topics.stopped == []
 
 
 @pytest.mark.parametrize("made_again", [None, SimpleNamespace()])
 def test_a_topic_that_went_while_it_was_read_is_unknown(made_again: Any) -> None:
-    catalog = StubCatalog()
-    catalog.found = made_again
-    assert told(catalog, 10, StorageFailure("no such file")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert catalog.stopped == []
+    hosted_topics = StubTopics()
+    hosted_topics.found = made_again
+    assert told(hosted_topics, 10, StorageFailure("no such file")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert hosted_topics.stopped == []

@@ -48,11 +48,11 @@ def test_no_change_undoes_another(tmp_path: Path, kind: int, name: str) -> None:
         broker = Broker(Settings(data_dir=str(tmp_path / "data"), plain_enabled=False))
         await broker.open()
         try:
-            await broker.catalog.create({"t": lambda: NewTopic(1, {})})
+            await broker.administration.create({"t": lambda: NewTopic(1, {})})
             wanted = OF_TOPIC if kind == TOPIC else OF_ALL_BROKERS
             await change_at_once(broker, kind, name, wanted)
             found = {
-                TOPIC: broker.catalog.known("t").topic.configs,
+                TOPIC: broker.hosted.known("t").topic.configs,
                 BROKER: broker.dynamic_settings.of(DEFAULT),
             }
             assert found[kind] == wanted

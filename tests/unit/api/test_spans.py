@@ -50,8 +50,8 @@ def request(start: int) -> Any:
 
 @pytest.mark.parametrize("start", [0, 100])
 def test_damage_is_not_taken_for_deleted_records(start: int) -> None:
-    catalog = SimpleNamespace(find=lambda _topic, _number: StoppedPartition())
-    context: Any = SimpleNamespace(parts=SimpleNamespace(catalog=catalog))
+    hosted_topics = SimpleNamespace(find=lambda _topic, _number: StoppedPartition())
+    context: Any = SimpleNamespace(parts=SimpleNamespace(hosted=hosted_topics))
     answer = asyncio.run(spans(request(start), context))
     assert answer == {"error_code": ErrorCode.KAFKA_STORAGE_ERROR, "spans": []}
 
@@ -59,11 +59,11 @@ def test_damage_is_not_taken_for_deleted_records(start: int) -> None:
 def test_damage_that_is_met_later_stops_the_partition() -> None:
     partition = RottingPartition()
     stopped: list[tuple[object, str]] = []
-    catalog = SimpleNamespace(
+    hosted_topics = SimpleNamespace(
         find=lambda _topic, _number: partition,
         stop=lambda which, error: stopped.append((which, str(error))),
     )
-    context: Any = SimpleNamespace(parts=SimpleNamespace(catalog=catalog))
+    context: Any = SimpleNamespace(parts=SimpleNamespace(hosted=hosted_topics))
     answer = asyncio.run(spans(request(0), context))
     assert answer == {"error_code": ErrorCode.KAFKA_STORAGE_ERROR, "spans": []}
     ((which, error),) = stopped

@@ -35,10 +35,10 @@ def test_a_topic_that_can_not_be_made_ends_the_broker_on_its_own_thread(tmp_path
         broker = Broker(Settings(data_dir=str(tmp_path / "data"), plain_enabled=False))
         await broker.open()
         with mount(Failing()), mock.patch.object(DataDirectory, "mark_unclean", mark_unclean):
-            changes = await broker.catalog.create({"orders": lambda: NewTopic(2, {})})
+            changes = await broker.administration.create({"orders": lambda: NewTopic(2, {})})
             assert isinstance(changes.refused["orders"], WriteFailure)
             assert isinstance(await broker.failed, WriteFailure)
-        assert "orders" not in broker.catalog.topics
+        assert "orders" not in broker.hosted.topics
         broker.disk.close()
         broker.store.close()
         broker.directory.close()

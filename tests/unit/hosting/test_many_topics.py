@@ -13,9 +13,10 @@ import pytest
 from faircopy.broker.broker import Broker
 from faircopy.catalogue.topic_configs import InvalidTopicConfig
 from faircopy.catalogue.topics import TopicExists, UnknownTopic
-from faircopy.hosting import catalog as catalog_module
-from faircopy.hosting.catalog import Catalog, TooManyPartitions
+from faircopy.hosting import administration
+from faircopy.hosting.administration import TooManyPartitions, TopicAdministration
 from faircopy.hosting.hosted_topic import HostedTopic
+from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.topic_changes import NewTopic, TopicChanges
 from faircopy.settings.table import Settings
 from faircopy.storage.failures import NoSpace
@@ -77,8 +78,8 @@ def with_configs(configs: Mapping[str, Mapping[str, str]]) -> dict[str, Callable
     return {name: partial(NewTopic, 1, each) for name, each in configs.items()}
 
 
-def found(catalog: Catalog, names: list[str]) -> dict[str, Callable[[], HostedTopic]]:
-    return {name: partial(catalog.known, name) for name in names}
+def found(hosted: HostedTopics, names: list[str]) -> dict[str, Callable[[], HostedTopic]]:
+    return {name: partial(hosted.known, name) for name in names}
 
 
 def entries(broker: Broker) -> Iterator[int]:
@@ -88,20 +89,20 @@ def entries(broker: Broker) -> Iterator[int]:
 
 def test_one_write_for_all_topics_of_a_request(run: Callable[..., None]) -> None:
     async def test(broker: Broker) -> None:
-        catalog = broker.catalog
-        assert not (await catalog.create(wanted(["first"]))).refused  # it makes the journal's file
+        topics, hosted = broker.administration, broker.hosted
+        assert not (await topics.create(wanted(["first"]))).refused  # it makes the journal's file
         with Syncs(broker) as syncs:
-            assert not (await catalog.create(wanted(MANY))).refused
+            assert not (await topics.create(wanted(MANY))).refused
             assert syncs.count == 1
-            assert not (await catalog.grow(dict.fromkeys(MANY, lambda present: present + 1))).refused
+            assert not (await topics.grow(dict.fromkeys(MANY, lambda present: present + 1))).refused
             assert syncs.count == 2
             changed = dict.fromkeys(MANY, lambda _present: {"retention.ms": "60000"})
-            assert not (await catalog.configure(changed)).refused
+            assert not (await topics.configure(changed)).refused
             assert syncs.count == 3
             assert len(set(entries(broker))) == 2
-            assert not (await catalog.delete(found(catalog, MANY))).refused
+            assert not (await topics.delete(found(hosted, MANY))).refused
             assert syncs.count == 4
-        assert list(catalog.topics) == ["first"]
+        assert list(hosted.topics) == ["first"]
         assert [path.name[:6] for path in list_directory(broker.directory.log)] == ["first."]
 
     run(test)
@@ -109,21 +110,21 @@ def test_one_write_for_all_topics_of_a_request(run: Callable[..., None]) -> None
 
 def test_a_topic_that_is_refused_is_in_nobodys_way(run: Callable[..., None]) -> None:
     async def test(broker: Broker) -> None:
-        catalog = broker.catalog
-        await catalog.create(wanted(["a"]))
-        made = await catalog.create(wanted(["a", "b"], **{"retention.ms": "1"}) | wanted(["c"], unknown="1"))
+        topics, hosted = broker.administration, broker.hosted
+        await topics.create(wanted(["a"]))
+        made = await topics.create(wanted(["a", "b"], **{"retention.ms": "1"}) | wanted(["c"], unknown="1"))
         assert {name: type(error) for name, error in made.refused.items()} == {
             "a": TopicExists,
             "c": InvalidTopicConfig,
         }
         assert made.topics["b"].configs == {"retention.ms": "1"}
-        grown = await catalog.grow(dict.fromkeys(("a", "z"), lambda _present: 2))
+        grown = await topics.grow(dict.fromkeys(("a", "z"), lambda _present: 2))
         assert {name: type(error) for name, error in grown.refused.items()} == {"z": UnknownTopic}
-        changed = await catalog.configure({"z": lambda _: {}, "b": lambda _: {}})
+        changed = await topics.configure({"z": lambda _: {}, "b": lambda _: {}})
         assert {name: type(error) for name, error in changed.refused.items()} == {"z": UnknownTopic}
-        deleted = await catalog.delete(found(catalog, ["z", "a"]))
+        deleted = await topics.delete(found(hosted, ["z", "a"]))
         assert {name: type(error) for name, error in deleted.refused.items()} == {"z": UnknownTopic}
-        assert {name: each.topic.configs for name, each in catalog.topics.items()} == {"b": {}}
+        assert {name: each.topic.configs for name, each in hosted.topics.items()} == {"b": {}}
 
     run(test)
 
@@ -132,9 +133,10 @@ def test_new_topics_agree_with_one_another(run: Callable[..., None]) -> None:
     """Two that share a table would have contradicted each other."""
 
     async def test(broker: Broker) -> None:
-        made = await broker.catalog.create(with_configs({"a": OF_INTEGERS, "b": OF_STRINGS}))
+        topics = broker.administration
+        made = await topics.create(with_configs({"a": OF_INTEGERS, "b": OF_STRINGS}))
         assert isinstance(made.refused["b"], InvalidTopicConfig)
-        assert list(broker.catalog.topics) == ["a"]
+        assert list(broker.hosted.topics) == ["a"]
 
     run(test)
 
@@ -143,11 +145,11 @@ def test_changed_topics_agree_with_one_another(run: Callable[..., None]) -> None
     """The second is compared with what the first becomes, not with what it was."""
 
     async def test(broker: Broker) -> None:
-        catalog = broker.catalog
-        await catalog.create(with_configs({"a": OF_INTEGERS, "b": OF_INTEGERS}))
-        both = await catalog.configure({"a": lambda _: OF_STRINGS, "b": lambda _: OF_STRINGS})
+        topics = broker.administration
+        await topics.create(with_configs({"a": OF_INTEGERS, "b": OF_INTEGERS}))
+        both = await topics.configure({"a": lambda _: OF_STRINGS, "b": lambda _: OF_STRINGS})
         assert list(both.refused) == ["a", "b"]  # each contradicts the other, as that one stays
-        crossed = await catalog.configure(
+        crossed = await topics.configure(
             {"a": lambda _: JSON | {"plain.schema": "other bigint"}, "b": lambda _: OF_STRINGS}
         )
         assert not crossed.refused
@@ -157,11 +159,12 @@ def test_changed_topics_agree_with_one_another(run: Callable[..., None]) -> None
 
 def test_partitions_are_counted_over_all_topics_of_a_request(run: Callable[..., None]) -> None:
     async def test(broker: Broker) -> None:
-        with mock.patch.object(catalog_module, "PARTITIONS_MAX", 3):
-            made = await broker.catalog.create(wanted(["a", "b", "c", "d"]))
+        topics = broker.administration
+        with mock.patch.object(administration, "PARTITIONS_MAX", 3):
+            made = await topics.create(wanted(["a", "b", "c", "d"]))
             assert isinstance(made.refused["d"], TooManyPartitions)
-            await broker.catalog.delete(found(broker.catalog, ["c"]))
-            grown = await broker.catalog.grow(dict.fromkeys(("a", "b"), lambda _: 2))
+            await topics.delete(found(broker.hosted, ["c"]))
+            grown = await topics.grow(dict.fromkeys(("a", "b"), lambda _: 2))
             assert list(grown.refused) == ["b"]
 
     run(test)
@@ -169,27 +172,27 @@ def test_partitions_are_counted_over_all_topics_of_a_request(run: Callable[..., 
 
 def test_what_cant_be_made_is_taken_back(run: Callable[..., None]) -> None:
     """And the others are made. After a new start it is so, too."""
-    real = Catalog._open_range
+    real = TopicAdministration._open_range
 
-    def open_range(self: Catalog, hosted: object, *rest: object) -> None:
+    def open_range(self: TopicAdministration, hosted: object, *rest: object) -> None:
         if hosted.topic.name == "b":  # type: ignore[attr-defined]
             raise NoSpace("no space is left for b")
         real(self, hosted, *rest)  # type: ignore[arg-type]
 
     async def test(broker: Broker) -> None:
-        catalog = broker.catalog
-        with mock.patch.object(Catalog, "_open_range", open_range):
-            made = await catalog.create(wanted(["a", "b", "c"]))
+        topics, hosted = broker.administration, broker.hosted
+        with mock.patch.object(TopicAdministration, "_open_range", open_range):
+            made = await topics.create(wanted(["a", "b", "c"]))
             assert refusals(made) == {"b": NoSpace}
-        await catalog.create(wanted(["b"]))
-        with mock.patch.object(Catalog, "_open_range", open_range):
-            grown = await catalog.grow(dict.fromkeys(("a", "b", "c"), lambda _: 2))
+        await topics.create(wanted(["b"]))
+        with mock.patch.object(TopicAdministration, "_open_range", open_range):
+            grown = await topics.grow(dict.fromkeys(("a", "b", "c"), lambda _: 2))
             assert refusals(grown) == {"b": NoSpace}
-        assert counts(catalog) == {"a": 2, "b": 1, "c": 2}
-        assert not (await catalog.grow({"b": lambda present: present + 2})).refused
+        assert counts(hosted) == {"a": 2, "b": 1, "c": 2}
+        assert not (await topics.grow({"b": lambda present: present + 2})).refused
 
     async def again(broker: Broker) -> None:
-        assert counts(broker.catalog) == {"a": 2, "b": 3, "c": 2}
+        assert counts(broker.hosted) == {"a": 2, "b": 3, "c": 2}
 
     run(test)
     run(again)
@@ -199,8 +202,8 @@ def refusals(changes: TopicChanges) -> dict[object, type]:
     return {name: type(error) for name, error in changes.refused.items()}
 
 
-def counts(catalog: Catalog) -> dict[str, int]:
-    return {name: len(hosted.partitions) for name, hosted in sorted(catalog.topics.items())}
+def counts(hosted: HostedTopics) -> dict[str, int]:
+    return {name: len(hosted.partitions) for name, hosted in sorted(hosted.topics.items())}
 
 
 @pytest.mark.parametrize(("deleted", "is_doomed"), [(["a"], False), (["a", "b"], True)])
@@ -208,8 +211,9 @@ def test_a_table_goes_with_the_last_of_its_topics(
     run: Callable[..., None], deleted: list[str], is_doomed: bool
 ) -> None:
     async def test(broker: Broker) -> None:
-        await broker.catalog.create(wanted(["a", "b"], **{"plain.table": "both"}))
-        await broker.catalog.delete(found(broker.catalog, deleted))
+        topics = broker.administration
+        await topics.create(wanted(["a", "b"], **{"plain.table": "both"}))
+        await topics.delete(found(broker.hosted, deleted))
         assert (broker.catalogue.get("doomed-tables/both") is not None) == is_doomed
 
     run(test)
