@@ -144,7 +144,10 @@ def _to_kio(value: Any, ours: Field, theirs: Any, version: int) -> Any:
         return value * MILLISECOND
     if kafka_type(theirs) == "datetime_i64":
         return None if value < 0 else EPOCH + value * MILLISECOND
-    return uuid.UUID(bytes=value) if ours.type == "uuid" else value
+    if ours.type == "uuid":
+        # For kio the default is no id. An id of zeros is another value, which it would write.
+        return None if theirs.default is None and not any(value) else uuid.UUID(bytes=value)
+    return value
 
 
 def from_kio(entity: Any, fields: tuple[Field, ...], version: int) -> dict[str, Any]:
