@@ -45,7 +45,7 @@ BY_SCENARIOS = {
 
 BY_CRASH_STATES: dict[str, tuple[tuple[Step, ...], int]] = {
     "abort_and_fence_in_two_entries": ((scenarios.time_out,), 0),
-    "ack_a_repeated_commit_at_once": ((scenarios.commit_repeated,), 2),
+    "ack_a_repeated_commit_at_once": ((scenarios.commit, scenarios.commit_repeated), 0),
     "ack_a_repeated_plain_batch_at_once": ((scenarios.plain_repeated,), 0),
     "believe_a_decision_at_once": ((scenarios.commit_jointly_twice,), 2),
     "commit_what_was_lost": ((scenarios.commit,), 0),
