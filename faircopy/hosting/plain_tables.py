@@ -18,6 +18,7 @@ from faircopy.datalog.ranges import byte_ranges
 from faircopy.errors import FaircopyError
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.hosting.hosted_topics import HostedTopics
+from faircopy.journal.errors import JournalFull
 from faircopy.journal.options import Durability
 from faircopy.partition.hosted import HostedPartition
 from faircopy.publish import names
@@ -203,6 +204,8 @@ class PlainTables:
             await asyncio.sleep(TICK_SECONDS)
             try:
                 await self._drop_doomed()
+            except JournalFull:
+                pass  # it is tried again, and they are as good as gone until then
             except PublishError as error:
                 log.error("%s", error)
                 await asyncio.sleep(RETRY_MS / 1000)

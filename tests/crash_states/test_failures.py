@@ -7,18 +7,22 @@ import errno
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.copier.log_copier import NO_SPACE_RETRY_SECONDS
 from faircopy.datalog.log import DataLog
 from faircopy.datalog.segment import SUFFIX
 from faircopy.hosting.checkpoints import FULL_DISK_PATIENCE_MS
+from faircopy.journal.errors import JournalFull
+from faircopy.settings.table import Settings
 from faircopy.storage.paths import list_files
 from faircopy.wire.api_keys import ApiKey
 from tests.checker.check import Verdict, check
 from tests.crash_states import scenarios, sweep
-from tests.crash_states.stage import SETTINGS, Stage
+from tests.crash_states.stage import PUBLISHED_BEFORE, SETTINGS, TABLES_SETTINGS, Stage
 from tests.crash_states.sweep import in_a_world, read_all
 from tests.simulation.aftermath import Fate
 from tests.simulation.consumer import EARLIEST, SimulatedConsumer
@@ -28,11 +32,11 @@ from tests.simulation.machine import DIRECTORY
 from tests.simulation.producer import GaveUp
 
 
-def play(test: Callable[[Stage], Awaitable[None]]) -> None:
+def play(test: Callable[[Stage], Awaitable[None]], settings: Settings = SETTINGS) -> None:
     """Run a test on a machine of its own."""
 
     async def main(loop: VirtualLoop) -> None:
-        stage = Stage(loop, SETTINGS, random.Random(1))
+        stage = Stage(loop, settings, random.Random(1))
         with stage.machine:
             await stage.begin()
             await test(stage)
@@ -204,6 +208,30 @@ def test_a_start_with_a_full_disk_leaves_no_segment_of_before() -> None:
         assert verdict is Verdict.VALID, findings
 
     play(test)
+
+
+def test_a_full_catalogue_does_not_end_the_publication_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deletion of a table could not be noted as done, and that ended the publication of all others."""
+
+    async def test(stage: Stage) -> None:
+        real = CatalogueJournal.transact
+        refused: list[Any] = []
+
+        async def transact(self: CatalogueJournal, expected: Any, changes: Any) -> int:
+            if changes == {"doomed-tables/d": None} and not refused:
+                refused.append(changes)
+                raise JournalFull("no space is left")
+            return await real(self, expected, changes)
+
+        monkeypatch.setattr(CatalogueJournal, "transact", transact)
+        await scenarios.table_of_its_own(stage)
+        await stage.send_plain("a-0")
+        await stage.publish()
+        assert refused
+        assert len(sweep.table_of(stage.machine).reads) == 2 * (PUBLISHED_BEFORE + 1)
+        assert not stage.broker.catalogue.scan("doomed-tables/")
+
+    play(test, TABLES_SETTINGS)
 
 
 def log_of_a(stage: Stage) -> DataLog:
