@@ -17,12 +17,12 @@ from tests.simulation.run import Complaints, listening
 from tests.simulation.tables import rows_of
 
 
-def on_stage(scene: Callable[[Stage], Awaitable[None]], settings: Settings = SETTINGS) -> None:
-    """Play a scene with a broker and clients, without faults."""
+def on_stage(scene: Callable[[Stage], Awaitable[None]], settings: Settings = SETTINGS, seed: int = 0) -> None:
+    """Play a scene with a broker and clients, without faults. `seed` decides how long everything takes."""
 
     async def play(loop: VirtualLoop) -> None:
         complaints = Complaints()
-        stage = Stage(loop, settings, random.Random(0))
+        stage = Stage(loop, settings, random.Random(seed))
         with stage.machine, listening(complaints):
             await stage.begin()
             stage.machine.disk.before = lambda _: None
