@@ -50,6 +50,7 @@ from faircopy.storage.paths import delete_tree, list_directory, make_directory
 log = logging.getLogger(__name__)
 
 PARTITIONS_MAX = 100_000
+TAKE_BACK_SECONDS = 1.0
 Asked = TypeVar("Asked", bound=Hashable)
 
 
@@ -151,8 +152,7 @@ class TopicAdministration:
                     log.info("topic %s made with %d partition(s)%s", topic.name, topic.partitions, settings)
         finally:
             unmade = [topic for topic in stored if topic.name not in self._hosted.topics]
-            if unmade:
-                await self._stored.write(deleted=unmade)
+            await self._take_back(deleted=unmade)
 
     def _ensure_room(self, changes: TopicChanges, partitions: int) -> None:
         """Raise JournalFull, TooManyPartitions, or count these partitions, which a request asks for."""
@@ -237,14 +237,26 @@ class TopicAdministration:
                     self._hosted.host(hosted, made)
                     log.info("topic %s has %d partitions now", topic.name, topic.partitions)
         finally:
+            served = {topic.name: self._hosted.topics[topic.name].topic for topic in stored}
+            unmade = [topic for topic in stored if served[topic.name] is not topic]
             await self._take_back(
-                topic for topic in stored if self._hosted.topics[topic.name].topic is not topic
+                topics=[each._replace(partitions=served[each.name].partitions) for each in unmade]
             )
 
-    async def _take_back(self, grown: Iterable[Topic]) -> None:
-        back = [each._replace(partitions=self._hosted.topics[each.name].topic.partitions) for each in grown]
-        for topic in await self._stored.write(back) if back else ():
-            self._hosted.topics[topic.name].change(topic)
+    async def _take_back(self, *, topics: Sequence[Topic] = (), deleted: Sequence[Topic] = ()) -> None:
+        """Store what is so, if it is not what was meant to be. It waits for space: until then the catalogue
+        would have what the broker has not.
+        """
+        while topics or deleted:
+            try:
+                stored = await self._stored.write(topics, deleted=deleted)
+            except JournalFull as error:
+                log.warning("topics can't be taken back yet that could not be made: %s", error)
+                await asyncio.sleep(TAKE_BACK_SECONDS)
+                continue
+            for topic in stored:
+                self._hosted.topics[topic.name].change(topic)
+            return
 
     async def configure(
         self, decisions: Mapping[str, Decide], pace: Pace = NO_PACE, *, validate_only: bool = False

@@ -1,7 +1,7 @@
 """A small versioned map of text to bytes: what brokers share and decide by.
 
 Reads come from memory. Writes are transactions that name the versions they depend on. The catalogue's journal
-is such a map, and so is a session with the arbiter; all pass one contract (tests/unit/catalogue/test_contract.py).
+is such a map, and so is a session with the arbiter. tests/unit/catalogue/test_contract.py has the contract.
 """
 
 from __future__ import annotations

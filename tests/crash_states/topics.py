@@ -1,11 +1,11 @@
 """Topics that come, change and go while a scenario plays: what their owner knows, and what is true after a
-crash. Each change is there or not, whole.
+crash. Each request is there for all of its topics, or for none.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from faircopy.broker.broker import Broker
@@ -169,8 +169,22 @@ async def wrong_topics(machine: Machine, remote: Remote, known: tuple[KnownTopic
     """What is wrong with topics after a crash. In the end each of the known ones is there, and was used."""
     broker = machine.broker
     assert broker is not None, "the broker has ended itself"
+    halves = [why async for why in what_is_there_by_halves(broker, remote, known)]
     wrong = [why for topic in known if (why := await what_is_wrong_with(broker, remote, topic))]
-    return [*wrong, *wrong_directories(broker)]
+    return [*halves, *wrong, *wrong_directories(broker)]
+
+
+async def what_is_there_by_halves(
+    broker: Broker, remote: Remote, known: tuple[KnownTopic, ...]
+) -> AsyncIterator[str]:
+    """A request that was under way is there for all of its topics, or for none."""
+    pending = [topic for topic in known if len(topic.states) > 1]
+    possible = set(range(2))
+    for name, states, former in pending:
+        found = await state_of(broker, remote, name)
+        possible &= {number for number, state in enumerate(states) if is_same(found, state, former)}
+    if not possible:
+        yield f"one request for {', '.join(topic.name for topic in pending)} is there by halves"
 
 
 async def what_is_wrong_with(broker: Broker, remote: Remote, known: KnownTopic) -> str:

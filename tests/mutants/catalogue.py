@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from faircopy.catalogue.change import decode_change, encode_change
 from faircopy.catalogue.journal import CatalogueJournal
+from faircopy.catalogue.topics import NOTHING_ELSE, Topic, Topics
 from faircopy.hosting.administration import TopicAdministration
 from faircopy.journal.group_commit import Callback
 from faircopy.journal.journal import Journal
@@ -42,6 +43,27 @@ def read_what_is_not_durable() -> Iterator[Any]:
         replaced(CatalogueJournal, "get", lambda self, key: self._appended.get(key)),
         replaced(CatalogueJournal, "scan", lambda self, prefix: self._appended.scan(prefix)),
     ):
+        yield
+
+
+@mutant
+def write_topics_one_after_another() -> Iterator[Any]:
+    """A request for several topics is several writes: a crash leaves some of them."""
+    real = Topics.write
+
+    async def write(
+        self: Topics,
+        topics: Iterable[Topic] = (),
+        *,
+        deleted: Iterable[Topic] = (),
+        also: Mapping[str, bytes | None] = NOTHING_ELSE,
+    ) -> list[Topic]:
+        stored = [made for topic in topics for made in await real(self, [topic])]
+        for topic in deleted:
+            await real(self, deleted=[topic], also=also)
+        return stored
+
+    with replaced(Topics, "write", write):
         yield
 
 

@@ -53,6 +53,7 @@ BY_CRASH_STATES: dict[str, tuple[tuple[Step, ...], int]] = {
     "bring_back_what_is_deleted": ((scenarios.make_a_topic, scenarios.delete_topic), 0),
     "leave_the_files_of_deleted_topics": ((scenarios.make_a_topic, scenarios.delete_topic), 0),
     "share_what_is_not_durable": ((scenarios.make_a_topic, scenarios.grow_topic), 0),
+    "write_topics_one_after_another": ((scenarios.make_topics,), 0),
 }
 """The workload whose crash states find each, and the sweep (below 10) that is tried first."""
 

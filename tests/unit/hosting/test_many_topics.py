@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 
 from faircopy.broker.broker import Broker
+from faircopy.catalogue.journal import CatalogueJournal
 from faircopy.catalogue.topic_configs import InvalidTopicConfig
 from faircopy.catalogue.topics import TopicExists, UnknownTopic
 from faircopy.hosting import administration
@@ -18,11 +19,13 @@ from faircopy.hosting.administration import TooManyPartitions, TopicAdministrati
 from faircopy.hosting.hosted_topic import HostedTopic
 from faircopy.hosting.hosted_topics import HostedTopics
 from faircopy.hosting.topic_changes import NewTopic, TopicChanges
+from faircopy.journal.errors import JournalFull
 from faircopy.settings.table import Settings
 from faircopy.storage.failures import NoSpace
 from faircopy.storage.file import File
 from faircopy.storage.paths import list_directory
 
+Changes = Mapping[str, bytes | None]
 MANY = [f"t{number}" for number in range(20)]
 JSON = {"plain.value.format": "json", "plain.table": "both"}
 OF_INTEGERS, OF_STRINGS = (JSON | {"plain.schema": f"amount {kind}"} for kind in ("bigint", "string"))
@@ -215,5 +218,34 @@ def test_a_table_goes_with_the_last_of_its_topics(
         await topics.create(wanted(["a", "b"], **{"plain.table": "both"}))
         await topics.delete(found(broker.hosted, deleted))
         assert (broker.catalogue.get("doomed-tables/both") is not None) == is_doomed
+
+    run(test)
+
+
+def test_what_is_taken_back_waits_for_space(run: Callable[..., None]) -> None:
+    """Otherwise the catalogue would have a topic that nobody can use, make or delete."""
+    refusals_left = 2
+    real = CatalogueJournal.transact
+
+    async def transact(self: CatalogueJournal, expected: Mapping[str, int], changes: Changes) -> int:
+        nonlocal refusals_left
+        if None in changes.values() and refusals_left:
+            refusals_left -= 1
+            raise JournalFull("no space is left")
+        return await real(self, expected, changes)
+
+    def open_range(*_: object) -> None:
+        raise NoSpace("no space is left for it")
+
+    async def test(broker: Broker) -> None:
+        topics = broker.administration
+        with (
+            mock.patch.object(TopicAdministration, "_open_range", open_range),
+            mock.patch.object(CatalogueJournal, "transact", transact),
+            mock.patch.object(administration, "TAKE_BACK_SECONDS", 0.0),
+        ):
+            assert refusals(await topics.create(wanted(["a"]))) == {"a": NoSpace}
+        assert not refusals_left
+        assert not (await topics.create(wanted(["a"]))).refused
 
     run(test)
