@@ -11,10 +11,12 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.errors import FaircopyError
 from faircopy.journal.identity import TopicIdPartition
+from faircopy.storage.paths import list_directory
 from faircopy.storage.versioned_map import ABSENT, Versioned, VersionedMap
 
 PREFIX = "topics/"
@@ -101,6 +103,13 @@ def ensure_not_reserved(name: str) -> None:
 def is_topic_directory(name: str) -> bool:
     """Whether a directory of this name may belong to a present or former topic."""
     return _DIRECTORY_NAME.fullmatch(name) is not None
+
+
+def of_no_topic(roots: Iterable[Path], known: Iterable[Topic]) -> list[Path]:
+    """The directories in `roots` that have the name of a topic's directory, and belong to none of these."""
+    names = {topic.directory_name for topic in known}
+    there = (child for root in roots for child in list_directory(root))
+    return [child for child in there if is_topic_directory(child.name) and child.name not in names]
 
 
 class Topics:

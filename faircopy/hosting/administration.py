@@ -29,7 +29,7 @@ from faircopy.catalogue.topics import (
     UnknownTopic,
     check_topic_name,
     ensure_not_reserved,
-    is_topic_directory,
+    of_no_topic,
 )
 from faircopy.copier.checkpoint import delete_partition
 from faircopy.errors import FaircopyError, invariant
@@ -45,7 +45,7 @@ from faircopy.partition.hosted import HostedPartition
 from faircopy.partition.opening import PartitionResources, open_partition
 from faircopy.settings.table import Settings
 from faircopy.storage.data_directory import DataDirectory
-from faircopy.storage.paths import delete_tree, list_directory, make_directory
+from faircopy.storage.paths import delete_tree, make_directory
 
 log = logging.getLogger(__name__)
 
@@ -342,11 +342,9 @@ class TopicAdministration:
                 await self._disk.run(delete_tree, path.parent)
         await self._forget(topic.partition_id(n) for topic in deleted for n in range(topic.partitions))
         self._stored.note_gone(deleted)
-        known = {hosted.topic.directory_name for hosted in self._hosted.topics.values()}
-        for root in (self._directory.journal, self._directory.log):
-            for child in list_directory(root):
-                if is_topic_directory(child.name) and child.name not in known:
-                    log.warning(
-                        "%s belongs to no topic that the catalogue knows, so it is left alone. If there "
-                        "should be one, restore the directory from a backup; if not, move it away", child,
-                    )  # fmt: skip
+        known = [hosted.topic for hosted in self._hosted.topics.values()]
+        for path in of_no_topic((self._directory.journal, self._directory.log), known):
+            log.warning(
+                "%s belongs to no topic that the catalogue knows, so it is left alone. If there should be "
+                "one, restore the data directory from a backup; if not, move it away", path,
+            )  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from faircopy.catalogue.journal import catalogue_directory
-from faircopy.catalogue.topics import Topic, Topics
+from faircopy.catalogue.topics import Topic, Topics, of_no_topic
 from faircopy.groups.offsets_journals import OFFSETS_DIRECTORY
 from faircopy.journal.identity import OFFSETS_TOPIC_ID, TopicIdPartition
 from faircopy.shard.shard import METADATA_DIRECTORY
@@ -60,7 +61,9 @@ class DirectoryCheck:
         if not catalogue.is_sound:
             yield from self._loose_checks()
             return
-        topics = Topics(catalogue.catalogue).load()
+        stored = Topics(catalogue.catalogue)
+        topics = stored.load()
+        yield NamedCheck("directories of topics", partial(self._unknown, [*topics, *stored.deleted()]))
         for number, directory in numbered(self.path / "journal" / METADATA_DIRECTORY):
             yield self._metadata(number, directory, state.store)
         for number, directory in numbered(self.path / "journal" / OFFSETS_DIRECTORY):
@@ -78,6 +81,11 @@ class DirectoryCheck:
             read_format(path)
         except DataDirectoryError as error:
             yield Finding(path, None, str(error))
+
+    def _unknown(self, known: list[Topic]) -> Iterator[Finding]:
+        """Directories of topics that the catalogue does not know. It may have lost its last entry."""
+        for path in of_no_topic((self.path / "journal", self.path / "log"), known):
+            yield Finding(path, None, "belongs to no topic that the catalogue knows, present or deleted")
 
     def _metadata(self, number: int, directory: Path, store: StateStore) -> NamedCheck:
         return NamedCheck(

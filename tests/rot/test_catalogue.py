@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from faircopy.catalogue.journal import TABLE, catalogue_directory
 from faircopy.cli.main import cli
@@ -105,6 +107,37 @@ def test_a_catalogue_that_is_gone_and_had_no_checkpoint(killed: Made, copy_of: C
     (found,) = findings(made)
     assert found["file"] == str(directory_of(made))
     assert "the catalogue is empty, and " in found["what"]
+
+
+def test_a_topic_whose_entry_has_rotted_keeps_its_files(killed: Made, copy_of: Copy) -> None:
+    """The entry looks like a torn tail. The broker goes on without the topic, and says what it has found."""
+    made = copy_of(killed)
+    with made.broker() as broker:
+        create(broker.address, "late")
+        produce(broker.address, "late", b"late")
+        broker.kill()
+    last = entries_of(made)[-1]
+    assert "topics/late" in last.says["set"]
+    flip_for_good(last.path, Flip(last.byte + 70, 1))
+    left = [path.parents[1] for part in ("journal", "log") for path in made.files(part, "late", 0)]
+    assert {(each["file"], each["what"]) for each in findings(made)} == {
+        (str(path), "belongs to no topic that the catalogue knows, present or deleted") for path in left
+    }
+    with made.broker() as broker:
+        assert all(f"{path} belongs to no topic that the catalogue knows" in broker.log for path in left)
+        create(broker.address, "late")
+    assert all(path.exists() for path in left)
+
+
+def create(address: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(60)
+
+
+def produce(address: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": address})
+    producer.produce(topic, value, partition=0)
+    assert producer.flush(60) == 0
 
 
 def test_a_directory_that_is_not_founded_yet(tmp_path: Path, killed: Made) -> None:

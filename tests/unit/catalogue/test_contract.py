@@ -1,41 +1,48 @@
-"""What every versioned map does: the one in memory of the tests, and the catalogue's journal. What sessions
-with the arbiter do is in tests/arbiter.
+"""What every versioned map does: the one in memory of the tests, the catalogue's journal, and a session with
+the arbiter's store. What backends do, and sessions in trouble, is in tests/arbiter.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from faircopy.arbiter.session import Session
 from faircopy.storage.versioned_map import ABSENT, Conflict, VersionedMap, take_block
+from tests.arbiter.memory_backend import MemoryBackend, MemoryServer, Troubles
 from tests.unit.catalogue.memory_map import MemoryMap
 from tests.unit.catalogue.opened import Opened
 
 Test = Callable[[VersionedMap], Awaitable[Any]]
+LEASE_SECONDS = 30.0
 
 
-@pytest.fixture(params=["memory", "journal"])
+async def on_memory(test: Test, _directory: Path) -> None:
+    await test(MemoryMap())
+
+
+async def on_journal(test: Test, directory: Path) -> None:
+    with Opened(directory) as opened:
+        await test(opened.catalogue)
+
+
+async def on_session(test: Test, _directory: Path) -> None:
+    backend, loop = MemoryBackend(MemoryServer(), random.Random(0), Troubles()), asyncio.get_running_loop()
+    session = Session(backend, "the only one", LEASE_SECONDS, lambda: loop.time() * 1000)
+    await session.open()
+    await test(session)
+    await session.close()
+
+
+@pytest.fixture(params=[on_memory, on_journal, on_session])
 def contract(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Test], None]:
     """Runs a test on a fresh map of each kind."""
-
-    def run(test: Test) -> None:
-        async def main() -> None:
-            if request.param == "memory":
-                await test(MemoryMap())
-                return
-            opened = Opened(tmp_path)
-            try:
-                await test(opened.catalogue)
-            finally:
-                opened.close()
-
-        asyncio.run(main())
-
-    return run
+    return lambda test: asyncio.run(request.param(test, tmp_path))
 
 
 def test_values_and_versions(contract: Callable[[Test], None]) -> None:
