@@ -34,7 +34,7 @@ api 37 CreatePartitions 0-3 flexible 2+
 async def create_partitions(request: Message, context: Context) -> Body:
     """CreatePartitions."""
     asked = {each.name: each for each in request.topics}
-    repeated = Named(each.name for each in request.topics).repeated("topic")
+    repeated = Named(each.name for each in request.topics).repeated(lambda name: f"topic {name!r}")
     node_id, pace = context.parts.settings.node_id, context.pace
     counts = {name: partial(greater_count, asked[name], node_id) for name in asked if name not in repeated}
     changes = await context.parts.administration.grow(counts, pace, validate_only=request.validate_only)

@@ -52,7 +52,7 @@ api 19 CreateTopics 2-7 flexible 5+
 async def create_topics(request: Message, context: Context) -> Body:
     """CreateTopics."""
     asked = {each.name: each for each in request.topics}
-    repeated = Named(each.name for each in request.topics).repeated("topic")
+    repeated = Named(each.name for each in request.topics).repeated(lambda name: f"topic {name!r}")
     settings, pace = context.parts.settings, context.pace
     wanted = {name: partial(new_topic, asked[name], settings) for name in asked if name not in repeated}
     changes = await context.parts.administration.create(wanted, pace, validate_only=request.validate_only)

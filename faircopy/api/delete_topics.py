@@ -48,7 +48,9 @@ def key_of(hosted_topics: HostedTopics, name: str | None, topic_id: bytes) -> st
     return hosted.topic.id.bytes if hosted is not None else name or topic_id
 
 
-def find(hosted_topics: HostedTopics, named: Named, name: str | None, topic_id: bytes) -> HostedTopic:
+def find(
+    hosted_topics: HostedTopics, named: Named[str | bytes], name: str | None, topic_id: bytes
+) -> HostedTopic:
     """The topic that a request names. Raises Refused, UnknownTopic."""
     named.ensure_once(key_of(hosted_topics, name, topic_id), f"topic {name or topic_id.hex()!r}")
     # An id is not turned into a name: it may be that of another topic by the time of the deletion.

@@ -57,7 +57,8 @@ async def alter_each(
     """
     parts, pace, validate_only = context.parts, context.pace, request.validate_only
     resources = {key_of(resource): resource for resource in request.resources}
-    refused = Named(map(key_of, request.resources)).repeated("resource")
+    names = Named(map(key_of, request.resources))
+    refused = names.repeated(lambda key: f"resource {key[1]!r}")
     decisions = {
         key: partial(by_request, resource, change_of, decide)
         for key, resource in resources.items()
@@ -66,7 +67,7 @@ async def alter_each(
     topics = {name: decision for (kind, name), decision in decisions.items() if kind == TOPIC}
     if topics:
         changes = await parts.administration.configure(topics, pace, validate_only=validate_only)
-        refused |= {(TOPIC, name): error for name, error in changes.refused.items()}
+        refused |= {(TOPIC, str(name)): error for name, error in changes.refused.items()}
     async for key in pace.through([key for key in decisions if key[0] != TOPIC]):
         error = await alter_broker(parts, resources[key], decisions[key], validate_only)
         if error is not None:

@@ -108,6 +108,8 @@ def test_what_is_named_twice_is_not_changed(
     resource = {"resource_type": TOPIC, "resource_name": "settled", "configs": [change] * times[1]}
     answer = ask(broker, api_key, 1, {"resources": [resource] * times[0], "validate_only": False})
     assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST]
+    named = "resource 'settled'" if times[0] > 1 else "setting 'retention.ms'"
+    assert answer.responses[0].error_message == f"{named} is named 2 times: name it once"
     assert describe(broker, TOPIC, "settled")["retention.ms"].value == "604800000"
 
 
