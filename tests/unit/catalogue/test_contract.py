@@ -15,6 +15,7 @@ import pytest
 from faircopy.arbiter.session import Session
 from faircopy.storage.versioned_map import ABSENT, Conflict, VersionedMap, take_block
 from tests.arbiter.memory_backend import MemoryBackend, MemoryServer, Troubles
+from tests.arbiter.test_session import in_virtual_time
 from tests.unit.catalogue.memory_map import MemoryMap
 from tests.unit.catalogue.opened import Opened
 
@@ -22,27 +23,38 @@ Test = Callable[[VersionedMap], Awaitable[Any]]
 LEASE_SECONDS = 30.0
 
 
-async def on_memory(test: Test, _directory: Path) -> None:
-    await test(MemoryMap())
+def on_memory(test: Test, _directory: Path) -> None:
+    asyncio.run(played(test, MemoryMap()))
 
 
-async def on_journal(test: Test, directory: Path) -> None:
-    with Opened(directory) as opened:
-        await test(opened.catalogue)
+def on_journal(test: Test, directory: Path) -> None:
+    async def main() -> None:
+        with Opened(directory) as opened:
+            await test(opened.catalogue)
+
+    asyncio.run(main())
 
 
-async def on_session(test: Test, _directory: Path) -> None:
-    backend, loop = MemoryBackend(MemoryServer(), random.Random(0), Troubles()), asyncio.get_running_loop()
-    session = Session(backend, "the only one", LEASE_SECONDS, lambda: loop.time() * 1000)
-    await session.open()
-    await test(session)
-    await session.close()
+def on_session(test: Test, _directory: Path) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        backend = MemoryBackend(MemoryServer(), random.Random(0), Troubles())
+        session = Session(backend, "the only one", LEASE_SECONDS, lambda: loop.time() * 1000)
+        await session.open()
+        await test(session)
+        await session.close()
+
+    in_virtual_time(main)
+
+
+async def played(test: Test, store: VersionedMap) -> None:
+    await test(store)
 
 
 @pytest.fixture(params=[on_memory, on_journal, on_session])
 def contract(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Test], None]:
     """Runs a test on a fresh map of each kind."""
-    return lambda test: asyncio.run(request.param(test, tmp_path))
+    return lambda test: request.param(test, tmp_path)
 
 
 def test_values_and_versions(contract: Callable[[Test], None]) -> None:
