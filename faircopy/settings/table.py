@@ -56,6 +56,26 @@ class Settings:
         choices=("fsync", "os"),
     )
 
+    arbiter: str = setting(
+        "",
+        "what says who leads: lmdb:DIRECTORY for processes of one machine, etcd://HOST:PORT,... or "
+        "etcds://HOST:PORT,... (TLS) for several; empty: this broker leads by itself",
+    )
+    replica_set: str = setting("", "name of the brokers that share their topics, at the arbiter")
+    arbiter_lease_ms: int = setting(
+        5_000,
+        "time after which a broker that the arbiter has not heard of leads no more",
+        least=1_000,
+        most=60_000,
+    )
+    arbiter_user: str = setting("", "user at etcd; its password is in arbiter.password.file")
+    arbiter_password_file: str = setting("", "file with the password of arbiter.user")
+    arbiter_tls_ca_file: str = setting(
+        "", "certificates that etcd's may be signed with, as PEM; empty: those that the system trusts"
+    )
+    arbiter_tls_cert_file: str = setting("", "certificate that this broker shows to etcd, as PEM")
+    arbiter_tls_key_file: str = setting("", "private key of arbiter.tls.cert.file, as PEM")
+
     metadata_journals: int = setting(
         8, "number of metadata journals; fixed when the data directory is made", least=1, most=1024
     )
