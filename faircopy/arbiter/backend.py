@@ -38,6 +38,15 @@ class KeyChange(NamedTuple):
     revision: int
 
 
+class LeaseLeft(NamedTuple):
+    """How long a lease was granted for, and how long it has left unless it is renewed. Both are infinite if
+    no clock ends it.
+    """
+
+    granted_seconds: float
+    left_seconds: float
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A write: all `changes` (None deletes) if each key in `expected` has its version. Keys in `bound` vanish
@@ -79,6 +88,9 @@ class Backend(Protocol):
 
     async def revoke(self, lease: int) -> None:
         """End a lease: the keys that are bound to it go."""
+
+    async def lease_seconds_left(self, key: str) -> LeaseLeft | None:
+        """What is left of the lease that a key is bound to. None if there is no key, or no lease."""
 
     async def close(self) -> None:
         """Let go of what the backend holds."""

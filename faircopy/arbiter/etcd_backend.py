@@ -19,6 +19,7 @@ from faircopy.arbiter.backend import (
     Attempt,
     ChangesForgotten,
     KeyChange,
+    LeaseLeft,
     StoreSnapshot,
     StoreUnavailable,
     Unanswered,
@@ -57,8 +58,13 @@ class EtcdBackend:
 
     async def read(self, key: str) -> Versioned | None:
         """A key, not older than the call. Raises StoreUnavailable."""
-        rows = (await self._read("kv/range", {"key": self._name(key)})).get("kvs", ())
-        return versioned(rows[0]) if rows else None
+        row = await self._row(key)
+        return versioned(row) if row else None
+
+    async def _row(self, key: str) -> Json | None:
+        """What etcd has of a key. Raises StoreUnavailable."""
+        rows: list[Json] = (await self._read("kv/range", {"key": self._name(key)})).get("kvs", [])
+        return rows[0] if rows else None
 
     async def _read(self, path: str, body: Json) -> Json:
         """The answer to a request that may be repeated. Raises StoreUnavailable, EtcdRefused."""
@@ -128,6 +134,15 @@ class EtcdBackend:
         except EtcdRefused as error:
             if error.status != NOT_FOUND:
                 raise
+
+    async def lease_seconds_left(self, key: str) -> LeaseLeft | None:
+        """By etcd's clock, in whole seconds. Raises StoreUnavailable."""
+        row = await self._row(key)
+        if row is None or (lease := int(row.get("lease", NO_LEASE))) == NO_LEASE:
+            return None
+        answer = await self._read("lease/timetolive", {"ID": lease})
+        left_seconds = int(answer.get("TTL", 0))
+        return LeaseLeft(int(answer["grantedTTL"]), left_seconds) if left_seconds >= 0 else None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from faircopy.arbiter.backend import (
     Attempt,
     ChangesForgotten,
     KeyChange,
+    LeaseLeft,
     StoreSnapshot,
     StoreUnavailable,
 )
@@ -206,6 +208,13 @@ class LmdbBackend:
             return rows
 
         await self._write(decide)
+
+    async def lease_seconds_left(self, key: str) -> LeaseLeft | None:
+        """A lease ends with its process, and not before."""
+        found = self._store.get("cluster", key.encode())
+        if found is None or decode(found)[1] == NO_LEASE:
+            return None
+        return LeaseLeft(math.inf, math.inf)
 
     async def _sweep(self) -> None:
         """End the leases of processes that have ended."""

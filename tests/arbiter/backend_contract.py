@@ -154,6 +154,28 @@ class BackendContract:
 
         contract(test)
 
+    def test_what_is_left_of_a_lease_is_told_of_the_keys_that_are_bound_to_it(
+        self, contract: Contract
+    ) -> None:
+        async def test(make: Make) -> None:
+            one, other = make(), make()
+            lease = await one.grant(LEASE_SECONDS)
+            keys = ("mine", "ours", "missing")
+            await one.attempt(Attempt({}, {"mine": b"", "ours": b""}, frozenset({"mine"}), lease))
+            mine, *others = [await other.lease_seconds_left(key) for key in keys]
+            assert others == [None, None]
+            assert mine is not None
+            assert mine.granted_seconds >= LEASE_SECONDS
+            assert 0 < mine.left_seconds <= mine.granted_seconds
+            await other.attempt(Attempt({}, {"mine": b""}))
+            assert await one.lease_seconds_left("mine") is None, "it is not bound any more"
+            await one.attempt(Attempt({}, {"ours": b""}, frozenset({"ours"}), lease))
+            assert await one.lease_seconds_left("ours") is not None
+            await one.revoke(lease)
+            assert await other.lease_seconds_left("ours") is None
+
+        contract(test)
+
     def test_sessions_take_blocks_that_nobody_else_gets(self, contract: Contract) -> None:
         async def test(make: Make) -> None:
             sessions = [Session(make(), name, LEASE_SECONDS, uptime_ms) for name in "abc"]

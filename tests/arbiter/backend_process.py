@@ -18,7 +18,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from faircopy.arbiter.backend import Attempt, KeyChange, StoreSnapshot, StoreUnavailable
+from faircopy.arbiter.backend import Attempt, KeyChange, LeaseLeft, StoreSnapshot, StoreUnavailable
 from faircopy.arbiter.lmdb_backend import LmdbBackend
 from faircopy.storage.versioned_map import Versioned
 
@@ -98,6 +98,9 @@ class BackendProcess:
 
     async def revoke(self, lease: int) -> None:
         await self._call("revoke", lease)
+
+    async def lease_seconds_left(self, key: str) -> LeaseLeft | None:
+        return await self._call("lease_seconds_left", key)  # type: ignore[no-any-return]
 
     def kill(self) -> None:
         """kill -9."""

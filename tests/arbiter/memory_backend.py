@@ -5,6 +5,7 @@ are lost, writes land late, nobody answers, leases expire, watches forget.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from faircopy.arbiter.backend import (
     Attempt,
     ChangesForgotten,
     KeyChange,
+    LeaseLeft,
     StoreSnapshot,
     StoreUnavailable,
     Unanswered,
@@ -73,6 +75,10 @@ class MemoryServer:
     def is_kept(self, lease: int) -> bool:
         """Whether a lease has not expired."""
         return lease in self._leases
+
+    def is_bound(self, key: str) -> bool:
+        """Whether a key goes with a lease."""
+        return any(key in bound for bound in self._leases.values())
 
     def expire(self, lease: int) -> None:
         """A lease ends, and with it the keys that are bound to it."""
@@ -163,6 +169,10 @@ class MemoryBackend:
     async def revoke(self, lease: int) -> None:
         await self._travel()
         self.server.expire(lease)
+
+    async def lease_seconds_left(self, key: str) -> LeaseLeft | None:
+        await self._travel()
+        return LeaseLeft(math.inf, math.inf) if self.server.is_bound(key) else None
 
     async def close(self) -> None:
         await asyncio.gather(*self._late)
