@@ -23,6 +23,12 @@ class StoreUnavailable(FaircopyError):
     """The cluster store does not answer. Nothing was written."""
 
 
+class StoreRefused(FaircopyError):
+    """The cluster store does not let this client in, or not at its keys, and won't unless somebody changes
+    that. Nothing was written.
+    """
+
+
 class StoreSnapshot(NamedTuple):
     """All keys, as they were at a revision."""
 
@@ -62,6 +68,9 @@ class Attempt:
 class Backend(Protocol):
     """A backend. Revisions count the writes of all keys, and a key's version is the revision of its last
     write. Every method but `attempt` may be repeated, and raises StoreUnavailable.
+
+    If the store refuses a client before that one has written anything, StoreRefused is raised by all methods
+    but `changes`, `keep_alive` and `revoke`. Whoever could write once may again: StoreUnavailable is raised.
     """
 
     async def snapshot(self) -> StoreSnapshot:

@@ -9,6 +9,7 @@ the others know one address only, or hang with a member that is stopped.
 
 from __future__ import annotations
 
+import logging
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -20,25 +21,35 @@ from faircopy.arbiter.backend import (
     ChangesForgotten,
     KeyChange,
     LeaseLeft,
+    StoreRefused,
     StoreSnapshot,
     StoreUnavailable,
     Unanswered,
 )
-from faircopy.arbiter.etcd_client import EtcdClient, EtcdRefused, Json
+from faircopy.arbiter.etcd_access import EtcdAccess, EtcdRefused
+from faircopy.arbiter.etcd_client import UNKNOWN, EtcdClient, Json
+from faircopy.errors import FaircopyError
 from faircopy.storage.versioned_map import Versioned
 
+log = logging.getLogger(__name__)
+
 PAGE_KEYS = 5_000
-NOT_FOUND = 404
+OK, NOT_FOUND = 200, 404
+EXHAUSTED = 8
+"""gRPC's code if etcd has no space left, or too many requests."""
 NEVER = 0  # etcd's revision of a key that has no value, for ABSENT
 
 
 class EtcdBackend:
     """One process's way to etcd. `prefix` is that of the cluster's keys."""
 
-    def __init__(self, addresses: Sequence[str], prefix: str) -> None:
-        self._client = EtcdClient(addresses)
-        self._watching = EtcdClient(addresses)
+    def __init__(self, addresses: Sequence[str], prefix: str, access: EtcdAccess | None = None) -> None:
+        self._access = access or EtcdAccess()
+        self._client = EtcdClient(addresses, self._access)
+        self._watching = EtcdClient(addresses, self._access)
         self._prefix = prefix.encode()
+        self._could_write = False
+        self._logged = ""
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -67,29 +78,36 @@ class EtcdBackend:
         return rows[0] if rows else None
 
     async def _read(self, path: str, body: Json) -> Json:
-        """The answer to a request that may be repeated. Raises StoreUnavailable, EtcdRefused."""
+        """The answer to a request that may be repeated. Raises StoreUnavailable, StoreRefused; EtcdRefused if
+        only the request is refused.
+        """
         try:
             return await self._client.ask(path, body)
         except Unanswered as error:
             raise StoreUnavailable(str(error)) from error
+        except (EtcdRefused, StoreRefused) as error:
+            raise self._refused(error) from error
 
     async def changes(self, revision: int) -> AsyncIterator[Sequence[KeyChange]]:
         """All changes after a revision, in order. Raises ChangesForgotten, StoreUnavailable."""
         request = self._range(self._prefix) | {"start_revision": revision + 1}
-        async with aclosing(self._watching.watch(request)) as answers:  # type: ignore[type-var]
-            async for answer in answers:
-                if "compact_revision" in answer:
-                    raise ChangesForgotten(f"etcd has compacted revision {revision}")
-                if answer.get("canceled"):
-                    raise StoreUnavailable(f"etcd has ended the watch: {answer.get('cancel_reason')}")
-                changes = [self._change(event) for event in answer.get("events", ())]
-                if changes:
-                    yield changes
+        try:
+            async with aclosing(self._watching.watch(request)) as answers:  # type: ignore[type-var]
+                async for answer in answers:
+                    if "compact_revision" in answer:
+                        raise ChangesForgotten(f"etcd has compacted revision {revision}")
+                    if answer.get("canceled"):
+                        raise EtcdRefused(OK, UNKNOWN, f"the watch ends: {answer.get('cancel_reason')}")
+                    changes = [self._change(event) for event in answer.get("events", ())]
+                    if changes:
+                        yield changes
+        except (EtcdRefused, StoreRefused) as error:
+            raise self._unavailable(error) from error
 
     # -- writing ---------------------------------------------------------------------------------------------
 
     async def attempt(self, attempt: Attempt) -> int | None:
-        """Write. Raises Unanswered, and StoreUnavailable if nothing was sent."""
+        """Write. Raises Unanswered, and StoreUnavailable, StoreRefused if nothing was written."""
         body = {
             "compare": [
                 {
@@ -104,10 +122,11 @@ class EtcdBackend:
         }
         try:
             answer = await self._client.ask("kv/txn", body)
-        except EtcdRefused as error:
-            if error.status == NOT_FOUND:  # the lease
+        except (EtcdRefused, StoreRefused) as error:
+            if is_not_found(error):  # the lease
                 return None
-            raise
+            raise self._refused(error) from error
+        self._could_write, self._logged = True, ""  # whoever may not is refused before versions are compared
         return revision_of(answer) if answer.get("succeeded") else None
 
     def _operation(self, attempt: Attempt, key: str, value: bytes | None) -> Json:
@@ -124,16 +143,19 @@ class EtcdBackend:
 
     async def keep_alive(self, lease: int) -> bool:
         """Renew a lease. False if it has expired. Raises StoreUnavailable."""
-        answer = await self._client.ask_any("lease/keepalive", {"ID": lease})
+        try:
+            answer = await self._client.ask_any("lease/keepalive", {"ID": lease})
+        except (EtcdRefused, StoreRefused) as error:
+            raise self._unavailable(error) from error
         return int(answer["result"].get("TTL", 0)) > 0
 
     async def revoke(self, lease: int) -> None:
         """End a lease: the keys that are bound to it go. Raises StoreUnavailable."""
         try:
             await self._read("lease/revoke", {"ID": lease})
-        except EtcdRefused as error:
-            if error.status != NOT_FOUND:
-                raise
+        except (EtcdRefused, StoreRefused) as error:
+            if not is_not_found(error):
+                raise self._unavailable(error) from error
 
     async def lease_seconds_left(self, key: str) -> LeaseLeft | None:
         """By etcd's clock, in whole seconds. Raises StoreUnavailable."""
@@ -148,6 +170,30 @@ class EtcdBackend:
         """Close all connections."""
         await self._client.close()
         await self._watching.close()
+
+    # -- refusals --------------------------------------------------------------------------------------------
+
+    def _refused(self, error: EtcdRefused | StoreRefused) -> FaircopyError:
+        """What to raise for a refusal, after which nothing was written."""
+        if isinstance(error, EtcdRefused) and error.code == EXHAUSTED:
+            return StoreUnavailable(str(error))
+        if (why := self._why(error)) is None:
+            return error
+        return self._unavailable(error) if self._could_write else StoreRefused(why)
+
+    def _unavailable(self, error: EtcdRefused | StoreRefused) -> StoreUnavailable:
+        """What to raise if a session is to try again. Why etcd refuses this client is logged once."""
+        why = self._why(error) or ""
+        if why and why != self._logged:
+            self._logged = why
+            log.error("the arbiter refuses this broker, which tries again: %s", why)
+        return StoreUnavailable(why or str(error))
+
+    def _why(self, error: EtcdRefused | StoreRefused) -> str | None:
+        """Why this client is refused; None if it is only the request."""
+        if isinstance(error, StoreRefused):
+            return str(error)
+        return self._access.why_refused(error.message, self._prefix.decode())
 
     # -- names and values ------------------------------------------------------------------------------------
 
@@ -166,6 +212,11 @@ class EtcdBackend:
         row = event["kv"]
         value = None if event.get("type") == "DELETE" else versioned(row).value
         return KeyChange(self._key_in(row), value, int(row["mod_revision"]))
+
+
+def is_not_found(error: FaircopyError) -> bool:
+    """Whether etcd refuses since there is no such lease (any more)."""
+    return isinstance(error, EtcdRefused) and error.status == NOT_FOUND
 
 
 def encoded(content: bytes) -> str:

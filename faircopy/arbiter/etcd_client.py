@@ -1,5 +1,6 @@
 """Requests to etcd, by its JSON gateway (etcd's documentation, "gRPC gateway"). Each goes to one member,
-once; if it fails, the next request goes to the next member.
+once; if it fails, the next request goes to the next member. Only what is refused for its token is sent again,
+with a new one: etcd looks at tokens first.
 """
 
 from __future__ import annotations
@@ -11,12 +12,22 @@ from typing import Any
 
 import aiohttp
 
-from faircopy.arbiter.backend import StoreUnavailable, Unanswered
+from faircopy.arbiter.backend import StoreRefused, StoreUnavailable, Unanswered
+from faircopy.arbiter.etcd_access import (
+    NO_TOKEN,
+    TLS_ADVICE,
+    WITHOUT_USERS,
+    EtcdAccess,
+    EtcdRefused,
+    certificate_trouble,
+)
 from faircopy.errors import FaircopyError
 
 REQUEST_SECONDS = 1.0
 """Longer than an answer takes. Without a leader, etcd may take 7 s to say so (measured with 3.6)."""
 CONNECT_SECONDS = 0.5
+AUTHENTICATE_SECONDS = 3.0
+"""A hash of the password takes as long as etcd is told that it is to take."""
 NEXT_SECONDS = 0.2
 """After so long, another member is asked as well, if it may be."""
 SILENT_SECONDS, HANGS_SECONDS = 1.0, 3.0
@@ -24,31 +35,30 @@ SILENT_SECONDS, HANGS_SECONDS = 1.0, 3.0
 MESSAGE_BYTES_MAX = 64 << 20
 WEBSOCKET = aiohttp.ClientWSTimeout(ws_close=CONNECT_SECONDS)
 
+UNKNOWN = 2
+"""gRPC's code of errors that have no other."""
+
 Json = dict[str, Any]
-
-
-class EtcdRefused(FaircopyError):
-    """etcd has understood a request and does not do it. `status` is that of HTTP."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(f"etcd refuses: {message}")
-        self.status = status
 
 
 class EtcdClient:
     """A client of the members at these addresses (HOST:PORT)."""
 
-    def __init__(self, addresses: Sequence[str]) -> None:
+    def __init__(self, addresses: Sequence[str], access: EtcdAccess | None = None) -> None:
         self._addresses = list(addresses)
+        self._access = access or EtcdAccess()
+        self._untrusted: set[str] = set()
         self._http: aiohttp.ClientSession | None = None
 
     async def ask(self, path: str, body: Json) -> Json:
-        """The answer to a request. Raises EtcdRefused, StoreUnavailable (nothing was sent), Unanswered."""
+        """The answer to a request. Raises EtcdRefused, StoreUnavailable (nothing was sent), Unanswered, and
+        StoreRefused if there is no member with whose certificates all is well.
+        """
         return await self._ask(self._addresses[0], path, body)
 
     async def ask_any(self, path: str, body: Json) -> Json:
         """The first answer of any member, each of which is asked a moment after the one before it. For what
-        may be done several times. Raises EtcdRefused, and StoreUnavailable if none answers.
+        may be done several times. Raises EtcdRefused, StoreRefused, and StoreUnavailable if none answers.
 
         While etcd elects a leader, its members keep some requests for seconds, and answer others at once.
         """
@@ -67,12 +77,50 @@ class EtcdClient:
             await asyncio.gather(*asked, return_exceptions=True)
 
     async def _ask(self, address: str, path: str, body: Json) -> Json:
-        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
+        token = await self._token(address)
         try:
-            url = f"http://{address}/v3/{path}"
-            async with self._session().post(url, json=body, timeout=timeout) as response:
+            return await self._post(address, path, body, token)
+        except EtcdRefused as error:
+            if not self._access.is_stale(token, error.message):
+                raise
+        token = await self._token(address)
+        try:
+            return await self._post(address, path, body, token)
+        except EtcdRefused as error:
+            if not self._access.is_stale(token, error.message):
+                raise
+            self._leave(address)
+            raise StoreUnavailable(f"etcd at {address} does not know a token of its own: {error}") from error
+
+    async def _token(self, address: str) -> str:
+        """The token to show; a new one if there is none. Raises EtcdRefused, StoreUnavailable."""
+        if self._access.token is None:
+            self._access.token = await self._authenticate(address)
+        return self._access.token
+
+    async def _authenticate(self, address: str) -> str:
+        body = {"name": self._access.user, "password": self._access.password}
+        try:
+            answer = await self._post(address, "auth/authenticate", body, NO_TOKEN, AUTHENTICATE_SECONDS)
+        except Unanswered as error:
+            raise StoreUnavailable(str(error)) from error
+        except EtcdRefused as error:
+            if WITHOUT_USERS in error.message:
+                return NO_TOKEN
+            raise
+        return str(answer["token"])
+
+    async def _post(
+        self, address: str, path: str, body: Json, token: str, seconds: float = REQUEST_SECONDS
+    ) -> Json:
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        headers = {"Authorization": token} if token else {}
+        url = self._access.url("http", address, path)
+        try:
+            async with self._session().post(url, json=body, timeout=timeout, headers=headers) as response:
                 await ensure_done(response)
                 answer: Json = json.loads(await response.read())
+                self._untrusted.discard(address)
                 return answer
         except CAUGHT as error:
             raise self._failed(address, error) from error
@@ -82,12 +130,17 @@ class EtcdClient:
 
     async def watch(self, request: Json) -> AsyncIterator[Json]:
         """What a watch tells, without end; it is asked for its progress when it has been silent. Raises
-        StoreUnavailable, also if it hangs: its member may be stopped, or cut off from the others.
+        StoreUnavailable, also if it hangs: its member may be stopped, or cut off from the others. Raises
+        EtcdRefused, StoreRefused if there is no token to be had.
         """
         address = self._addresses[0]
+        token = await self._token(address)
         try:
             async with self._session().ws_connect(
-                f"ws://{address}/v3/watch", timeout=WEBSOCKET, max_msg_size=MESSAGE_BYTES_MAX
+                self._access.url("ws", address, "watch"),
+                protocols=("Bearer", token) if token else (),  # so etcd's gateway takes it
+                timeout=WEBSOCKET,
+                max_msg_size=MESSAGE_BYTES_MAX,
             ) as socket:
                 await socket.send_json({"create_request": request})
                 silent_seconds = 0.0
@@ -101,6 +154,8 @@ class EtcdClient:
                     silent_seconds = 0.0
                     if "error" in answer:
                         raise Unanswered(f"etcd ends a watch: {answer['error']}")
+                    if answer["result"].get("canceled"):
+                        self._access.is_stale(token, answer["result"].get("cancel_reason", ""))
                     yield answer["result"]
                 raise Unanswered("a watch hangs")
         except (*CAUGHT, TypeError) as error:
@@ -109,7 +164,8 @@ class EtcdClient:
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
-            self._http = aiohttp.ClientSession()
+            connector = aiohttp.TCPConnector(ssl=self._access.tls or True)
+            self._http = aiohttp.ClientSession(connector=connector)
         return self._http
 
     def _failed(self, address: str, error: Exception) -> FaircopyError:
@@ -117,9 +173,18 @@ class EtcdClient:
         self._leave(address)
         if isinstance(error, Unanswered):
             return error
+        if (trouble := certificate_trouble(error)) is not None:
+            return self._mistrusted(address, trouble)
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            return StoreUnavailable(f"etcd at {address} can't be reached: {error}")
-        return Unanswered(f"etcd at {address} does not answer: {error or type(error).__name__}")
+            return StoreUnavailable(f"etcd at {address} can't be reached: {error}{self._access.hint(error)}")
+        what = f"{error or type(error).__name__}{self._access.hint(error)}"
+        return Unanswered(f"etcd at {address} does not answer: {what}")
+
+    def _mistrusted(self, address: str, trouble: str) -> FaircopyError:
+        """What to raise for a certificate: another member may have a better one."""
+        self._untrusted.add(address)
+        told = f"no connection with etcd at {address}: {trouble}. {TLS_ADVICE}"
+        return StoreRefused(told) if self._untrusted >= {*self._addresses} else StoreUnavailable(told)
 
     def _leave(self, address: str) -> None:
         """Ask this member last from now on, if it was to be asked first."""
@@ -157,4 +222,14 @@ async def ensure_done(response: aiohttp.ClientResponse) -> None:
     text = await response.text()
     if response.status >= 500:
         raise Unanswered(f"etcd does not know the outcome: {text}")
-    raise EtcdRefused(response.status, text)
+    raise refusal(response.status, text)
+
+
+def refusal(status: int, text: str) -> EtcdRefused:
+    """What an answer says that is none: JSON, with or without `error` around it, or a text."""
+    try:
+        said = json.loads(text)
+        said = said["error"] if isinstance(said.get("error"), dict) else said
+        return EtcdRefused(status, int(said["code"]), str(said["message"]))
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return EtcdRefused(status, UNKNOWN, text.strip())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.systems.ports import HeldPorts
 from tests.fetch.etcd import ETCD
@@ -19,14 +21,25 @@ LOG_CHARACTERS = 4_000
 """The end of each member's log that a failure shows."""
 
 
+class Guarded(NamedTuple):
+    """What lets only some clients in: options of etcd's, and how the tests themselves speak TLS with it."""
+
+    options: Mapping[str, str]
+    tls: ssl.SSLContext
+
+
 class Member:
     """A member of a cluster; it keeps its ports when it is started again."""
 
-    def __init__(self, directory: Path, name: str, ports: tuple[int, int], cluster: str) -> None:
+    def __init__(
+        self, directory: Path, name: str, ports: tuple[int, int], cluster: str, guarded: Guarded | None
+    ) -> None:
         self._directory = directory
         self._name = name
         self._log_path = directory / f"{name}.log"
-        self._client, self._peer = (f"http://127.0.0.1:{port}" for port in ports)
+        self._guarded = guarded
+        self._client = f"http{'s' if guarded else ''}://127.0.0.1:{ports[0]}"
+        self._peer = f"http://127.0.0.1:{ports[1]}"
         self._cluster = cluster
         self._process: subprocess.Popen[bytes] | None = None
         self.address = f"127.0.0.1:{ports[0]}"
@@ -42,7 +55,7 @@ class Member:
             "initial-advertise-peer-urls": self._peer,
             "initial-cluster": self._cluster,
             "log-level": "error",
-        }
+        } | dict(self._guarded.options if self._guarded else {})
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [str(ETCD.find() / "etcd"), *(f"--{name}={value}" for name, value in options.items())],
@@ -82,7 +95,8 @@ class Member:
     def is_healthy(self) -> bool:
         """Whether it serves."""
         try:
-            with urllib.request.urlopen(f"{self._client}/health", timeout=5) as answer:
+            tls = self._guarded.tls if self._guarded else None
+            with urllib.request.urlopen(f"{self._client}/health", timeout=5, context=tls) as answer:
                 return b'"true"' in answer.read()
         except (urllib.error.URLError, OSError):
             return False
@@ -91,7 +105,7 @@ class Member:
 class EtcdCluster:
     """So many members on ports of loopback. They keep their ports, which nobody else gets, over restarts."""
 
-    def __init__(self, directory: Path, size: int) -> None:
+    def __init__(self, directory: Path, size: int, guarded: Guarded | None = None) -> None:
         self._ports = HeldPorts(2 * size)
         ports = self._ports.numbers
         names = [f"m{number}" for number in range(size)]
@@ -99,7 +113,7 @@ class EtcdCluster:
             f"{name}=http://127.0.0.1:{ports[2 * number + 1]}" for number, name in enumerate(names)
         )
         self.members = [
-            Member(directory, name, (ports[2 * number], ports[2 * number + 1]), cluster)
+            Member(directory, name, (ports[2 * number], ports[2 * number + 1]), cluster, guarded)
             for number, name in enumerate(names)
         ]
 

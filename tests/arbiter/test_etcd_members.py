@@ -27,7 +27,9 @@ class ScriptedMembers:
         self._states = states
 
     @asynccontextmanager
-    async def post(self, url: str, json: Any, timeout: aiohttp.ClientTimeout) -> AsyncIterator[Any]:
+    async def post(
+        self, url: str, json: Any, timeout: aiohttp.ClientTimeout, headers: Any
+    ) -> AsyncIterator[Any]:
         """The response of the member that the address names."""
         assert json == {}
         member = str(urlsplit(url).hostname)

@@ -56,6 +56,7 @@ CHECK = Job(
         "tests/client_library/test_protocol.py",
         "tests/client_library/test_whole_batches.py",
         "tests/arbiter/test_memory_backend.py",
+        "tests/arbiter/test_etcd_tokens.py",
         "tests/arbiter/test_session.py",
         "tests/arbiter/test_session_trouble.py",
         "tests/arbiter/test_registration.py",
