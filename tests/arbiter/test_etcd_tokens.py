@@ -190,6 +190,23 @@ def test_only_if_no_member_is_trusted_the_store_refuses() -> None:
     in_virtual_time(main)
 
 
+def test_a_member_that_was_trusted_since_is_not_one_of_those_that_are_not() -> None:
+    async def main() -> None:
+        untrusted = ["a"]
+        client = client_of(Members(lambda *asked: mistrust(*untrusted)(*asked)), EtcdAccess())
+        with pytest.raises(StoreUnavailable):
+            await client.ask("kv/range", {})
+        untrusted[:] = ["b"]
+        with pytest.raises(StoreRefused):
+            await client.ask("kv/range", {})
+        assert await client.ask("kv/range", {}) == DONE[1]
+        await asyncio.gather(client._post("b:1", "kv/range", {}, ""), return_exceptions=True)
+        with pytest.raises(StoreUnavailable):
+            await client._ask("b:1", "kv/range", {})
+
+    in_virtual_time(main)
+
+
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
@@ -235,9 +252,10 @@ async def expect(kind: type[Exception], calls: Any) -> None:
             await call()
 
 
-def test_a_full_etcd_refuses_nobody_for_good() -> None:
+@pytest.mark.parametrize("said", [FULL, (FULL[0], {"error": FULL[1]})])
+def test_a_full_etcd_refuses_nobody_for_good(said: Said) -> None:
     async def main() -> None:
-        backend = backend_of(Members(lambda *_: FULL), EtcdAccess())
+        backend = backend_of(Members(lambda *_: said), EtcdAccess())
         await expect(
             StoreUnavailable,
             [lambda: backend.grant(5), lambda: backend.attempt(Attempt({}, {"a": b""}))],
