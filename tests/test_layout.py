@@ -100,6 +100,7 @@ PURE = [
     "groups/group_metadata.py",
     "net/frames.py",
     "net/admission.py",
+    "net/gate.py",
     "client/protocol.py",
     "client/outgoing.py",
     "client/codecs.py",

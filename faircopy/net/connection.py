@@ -2,6 +2,9 @@
 
 As in Kafka, a connection has one request at a time in progress, except that Produce requests may follow one
 another. Further requests wait, if possible unread in the socket.
+
+If there is a gate (`net/gate.py`) and it is closed, answers stay where they are until it opens, and requests
+that have to pass it wait, too. Answers to the others are held only by those before them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from faircopy.net.admission import Admission
 from faircopy.net.exchange import Exchange, FromFiles
 from faircopy.net.file_sender import FileSender
 from faircopy.net.frames import Frames
+from faircopy.net.gate import Gate
 from faircopy.net.listeners import Listener
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock
@@ -34,6 +38,7 @@ class Host(Protocol):
     settings: Settings
     clock: Clock
     admission: Admission[Connection]
+    gate: Gate | None
 
     def opened(self, connection: Connection) -> None:
         """A client has connected; it may be refused."""
@@ -64,6 +69,7 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self._host = host
         self._admission = host.admission
+        self._gate = host.gate
         self._now_ms = host.clock.monotonic_ms
         self._listener = listener
         self._handle = handle
@@ -122,6 +128,8 @@ class Connection(asyncio.BufferedProtocol):
         for exchange in list(self._pending):
             if exchange.when_lost is not None and not exchange.is_answered:
                 exchange.when_lost()
+        if self._gate is not None:
+            self._drop_held(self._gate)
         if not self._pending:
             self._host.over(self)
 
@@ -173,6 +181,8 @@ class Connection(asyncio.BufferedProtocol):
             if frame is None:
                 return False
             is_produce = frame[:_API_KEY_BYTES] == _PRODUCE
+            if self._gate is not None and self._gate.is_for(frame) and self._is_held():
+                return True
             if not self._may_handle(is_produce):
                 return True
             if frames.received_bytes:
@@ -195,6 +205,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin(self, frame: memoryview, is_produce: bool) -> None:
         exchange = Exchange(self, len(frame), is_produce)
+        if self._gate is not None:
+            exchange.is_gated = self._gate.is_for(frame)
         self._pending.append(exchange)
         self._admission.begin(exchange.size)
         self._handle(exchange, frame)
@@ -221,11 +233,13 @@ class Connection(asyncio.BufferedProtocol):
     # -- responses -------------------------------------------------------------------------------------------
 
     def answered(self, exchange: Exchange) -> None:
-        """A response is ready: send all responses that are next in order."""
-        self._admission.end(exchange.size)
+        """A response is ready: send all responses that are next in order, unless the gate holds them."""
+        if exchange.is_gated and self._is_held():
+            return
         buffers: list[Buffer] = []
         while self._pending and self._pending[0].is_answered:
             first = self._pending.popleft()
+            self._admission.end(first.size)
             response = first.response
             if isinstance(response, (bytes, bytearray, memoryview)):
                 buffers.append(response)
@@ -258,6 +272,8 @@ class Connection(asyncio.BufferedProtocol):
             self._send_waiting()
 
     def _send_waiting(self) -> None:
+        if self._is_held():
+            return
         assert self._transport is not None
         assert self._waiting_pieces is not None
         self._transport.set_write_buffer_limits()
@@ -273,6 +289,33 @@ class Connection(asyncio.BufferedProtocol):
                 self.complain(error)
             self.abort()
         self.proceed()
+
+    # -- the gate --------------------------------------------------------------------------------------------
+
+    def _is_held(self) -> bool:
+        """Whether the gate is closed; if so, the connection goes on when it opens. If the client is gone,
+        there is nothing to hold.
+        """
+        if self._gate is None or self._transport is None or not self._gate.is_closed:
+            return False
+        self._gate.hold(self)
+        return True
+
+    def gate_opened(self) -> None:
+        """Send what was held, and go on."""
+        if self._waiting_pieces is not None and not self._is_write_paused:
+            self._send_waiting()
+        elif self._pending:
+            self.answered(self._pending[0])
+        self.proceed()
+
+    def _drop_held(self, gate: Gate) -> None:
+        """The client is gone: nobody gets the answers that were held."""
+        gate.forget(self)
+        while self._pending and self._pending[0].is_answered:
+            self._admission.end(self._pending.popleft().size)
+        if self._admission.waiting:
+            self._host.room_is_made()
 
     # -- the end ---------------------------------------------------------------------------------------------
 

@@ -47,6 +47,8 @@ class Exchange:
     called or this one is answered. So batches are accepted in the order of their arrival, though some take
     longer to check.
 
+    `is_gated`: the answer has to pass the broker's gate, if it has one (`net/gate.py`).
+
     `when_lost` is called if the client disconnects before it has its answer; `answer` may still be called.
     """
 
@@ -55,6 +57,7 @@ class Exchange:
         "connection",
         "is_answered",
         "is_from_files",
+        "is_gated",
         "is_produce",
         "response",
         "size",
@@ -66,6 +69,7 @@ class Exchange:
         self.connection = connection
         self.size = size
         self.is_produce = is_produce
+        self.is_gated = False
         self.is_answered = False
         self.is_from_files = False
         self.blocks_next = False

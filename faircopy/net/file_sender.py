@@ -12,6 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from faircopy.net.gate import Gate
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import FileRange
 from faircopy.storage.system import Buffer
@@ -29,6 +30,9 @@ class FileSender:
     before.
 
     The socket belongs to a transport that has nothing left to send, and that must send nothing meanwhile.
+
+    If there is a gate and it is closed, no further turn is taken until it opens. A turn that has begun goes
+    on, as do bytes that a transport has taken: the gate was open when they were handed over.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class FileSender:
         disk: DiskPool,
         loop: asyncio.AbstractEventLoop,
         done: Callable[[BaseException | None], None],
+        gate: Gate | None = None,
     ) -> None:
         # A duplicate descriptor: while a thread sends, the transport may close its own, and another file may
         # get the same number.
@@ -47,6 +52,7 @@ class FileSender:
         self._disk = disk
         self._loop = loop
         self._done = done
+        self._gate = gate
         self._is_on_thread = False
         self._is_stopped = False
         self._take_turn()
@@ -57,7 +63,14 @@ class FileSender:
         if not self._is_on_thread:
             self._close()
 
+    def gate_opened(self) -> None:
+        """Send on."""
+        self._take_turn()
+
     def _take_turn(self) -> None:
+        if self._gate is not None and self._gate.is_closed:
+            self._gate.hold(self)
+            return
         self._is_on_thread = True
         self._disk.submit(send_some, (self._socket, self._pieces), self._turn_is_over)
 
@@ -78,6 +91,8 @@ class FileSender:
         self._take_turn()
 
     def _close(self) -> None:
+        if self._gate is not None:
+            self._gate.forget(self)
         if self._socket.fileno() >= 0:
             self._loop.remove_writer(self._socket)
             self._socket.close()

@@ -13,6 +13,7 @@ from faircopy.net.admission import Admission
 from faircopy.net.connection import Connection
 from faircopy.net.exchange import Exchange, FromFiles
 from faircopy.net.file_sender import FileSender
+from faircopy.net.gate import Gate
 from faircopy.net.listeners import Listener
 from faircopy.settings.table import Settings
 from faircopy.storage.clock import Clock
@@ -36,13 +37,15 @@ class Server:
         disk: DiskPool,
         handle: Callable[[Exchange, memoryview], None],
         forget: Callable[[int], None],
+        gate: Gate | None = None,
     ) -> None:
         """`handle(exchange, frame)` handles one request. `forget(number)` is called for a connection that is
-        over, perhaps twice.
+        over, perhaps twice. If there is a gate, answers leave only while it is open.
         """
         self.settings = settings
         self.clock = clock
         self.admission: Admission[Connection] = Admission(settings)
+        self.gate = gate
         self.listeners: list[Listener] = []
         self._loop = loop
         self._disk = disk
@@ -105,7 +108,7 @@ class Server:
         self, descriptor: int, pieces: FromFiles, done: Callable[[BaseException | None], None]
     ) -> FileSender:
         """Send a response through a socket whose transport has nothing to send."""
-        return FileSender(descriptor, pieces, self._disk, self._loop, done)
+        return FileSender(descriptor, pieces, self._disk, self._loop, done, self.gate)
 
     def complain(self, connection: Connection, error: Exception) -> None:
         """Log a client's fault, but let no client fill the log."""

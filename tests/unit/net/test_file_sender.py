@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from faircopy.errors import FaircopyError
 from faircopy.net.file_sender import TURN_BYTES, FileSender, Piece
+from faircopy.net.gate import Gate
 from faircopy.storage.disk_pool import DiskPool
 from faircopy.storage.file import File, FileRange
 from tests.unit.idle import CountedPool, idle
@@ -108,6 +109,67 @@ def test_a_sender_that_is_stopped_lets_go_of_its_socket(file: File) -> None:
         sender.stop()
         while far.recv(1 << 20):
             pass
+        disk.close()
+        far.close()
+
+    asyncio.run(main())
+
+
+async def read_while_it_comes(end: socket.socket, disk: CountedPool) -> bytes:
+    """All that is sent without anything else happening."""
+    found = bytearray()
+    while True:
+        await asyncio.sleep(0)  # the loop looks at its sockets
+        await idle(disk)
+        try:
+            arrived = end.recv(1 << 20)
+        except BlockingIOError:
+            return bytes(found)
+        if not arrived:
+            return bytes(found)
+        found += arrived
+
+
+def test_a_sender_takes_no_turn_while_the_gate_is_closed(file: File) -> None:
+    async def main() -> None:
+        loop, sure, doubt = asyncio.get_running_loop(), False, True
+        disk = CountedPool(loop, threads=1)
+        near, far = socket.socketpair()
+        far.setblocking(False)
+        is_closed = sure
+        gate = Gate(lambda: is_closed)
+        errors: list[BaseException | None] = []
+        FileSender(near.fileno(), [FileRange(file, 0, len(CONTENT))], disk, loop, errors.append, gate)
+        await idle(disk)  # it waits for room
+        is_closed = doubt
+        found = await read_while_it_comes(far, disk)
+        assert 0 < len(found) < TURN_BYTES
+        gate.let_go()
+        assert await read_while_it_comes(far, disk) == b""
+        is_closed = sure
+        gate.let_go()
+        assert found + await read_while_it_comes(far, disk) == CONTENT
+        assert errors == [None]
+        disk.close()
+        near.close()
+        far.close()
+
+    asyncio.run(main())
+
+
+def test_a_sender_that_is_stopped_at_the_gate_lets_go_of_its_socket(file: File) -> None:
+    async def main() -> None:
+        disk = CountedPool(asyncio.get_running_loop(), threads=1)
+        near, far = socket.socketpair()
+        gate = Gate(lambda: True)
+        sender = FileSender(
+            near.fileno(), [FileRange(file, 0, 5)], disk, asyncio.get_running_loop(), print, gate
+        )
+        near.close()
+        assert list(gate.waiting) == [sender]
+        sender.stop()
+        assert not gate.waiting
+        assert far.recv(1) == b""
         disk.close()
         far.close()
 
