@@ -22,7 +22,7 @@ ARCHITECTURE = ROOT.parent / "docs" / "ARCHITECTURE.md"
 GROUND = {"storage", "loop", "wire", "settings"}
 LOGS = GROUND | {"journal", "datalog", "copier", "partition"}
 SERVED = LOGS | {"catalogue", "net", "transactions", "groups", "hosting", "shard"}
-BROKER = SERVED | {"publish", "serving", "api"}
+BROKER = SERVED | {"publish", "serving", "api", "arbiter"}
 MAY_IMPORT = {
     "storage": set(),
     "wire": set(),
@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "client": {"wire"},
     "spark": {"wire", "client", "publish"},
     "verify": BROKER | {"broker"},
-    "backup": {"storage"},
+    "backup": {"storage", "arbiter"},
     "cli": BROKER | {"broker", "client", "verify", "backup"},
 }
 FOR_ALL = {"errors", "__version__"}
@@ -77,7 +77,9 @@ PURE = [
     "catalogue/topic_configs.py",
     "arbiter/address.py",
     "arbiter/lease.py",
-    "arbiter/shard_record.py",
+    "arbiter/record.py",
+    "arbiter/directory_note.py",
+    "arbiter/joining.py",
     "arbiter/store_copy.py",
     "transactions/connections.py",
     "transactions/decisions.py",

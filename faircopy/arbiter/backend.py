@@ -1,4 +1,4 @@
-"""What a backend of the cluster store does: one attempt at a time, whose outcome may stay unknown.
+"""What a backend of the arbiter does: one attempt at a time, whose outcome may stay unknown.
 
 `arbiter/session.py` makes of it what brokers use (`storage/versioned_map.py`).
 """
@@ -20,11 +20,11 @@ class Unanswered(FaircopyError):
 
 
 class StoreUnavailable(FaircopyError):
-    """The cluster store does not answer. Nothing was written."""
+    """The arbiter does not answer. Nothing was written."""
 
 
 class StoreRefused(FaircopyError):
-    """The cluster store does not let this client in, or not at its keys, and won't unless somebody changes
+    """The arbiter does not let this client in, or not at its keys, and won't unless somebody changes
     that. Nothing was written.
     """
 

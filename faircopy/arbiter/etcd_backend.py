@@ -1,4 +1,4 @@
-"""The cluster store in etcd, for brokers on several machines.
+"""The arbiter in etcd, for brokers on several machines.
 
 A key of the store is a key of etcd behind a prefix, which is the cluster's own. Versions are etcd's revisions
 of modification. Use etcd 3.5.28 or newer: earlier ones had faults with leases and lost updates.

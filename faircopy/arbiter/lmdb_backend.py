@@ -1,4 +1,4 @@
-"""The cluster store of the processes of one machine: an LMDB environment that they share.
+"""The arbiter of the processes of one machine: an LMDB environment that they share.
 
     table cluster    key in UTF-8                        revision u64, lease u64, value
           changes    revision u64, key in UTF-8          nothing; one row for each key, of its last change

@@ -1,4 +1,4 @@
-"""One process's session with the cluster store: a copy of it in memory, a lease, and writes whose outcome is
+"""One process's session with the arbiter: a copy of it in memory, a lease, and writes whose outcome is
 known (docs/CLUSTER.md, The store).
 
 A write to a store over a network may get no answer, and land much later. So each write of a session also
@@ -22,6 +22,7 @@ from faircopy.arbiter.backend import (
     Backend,
     ChangesForgotten,
     KeyChange,
+    LeaseLeft,
     StoreUnavailable,
     Unanswered,
 )
@@ -47,13 +48,16 @@ class LeaseLost(FaircopyError):
 class Session:
     """A session. `name` is used by no other one, ever. `uptime_ms` is a clock that does not stop in suspend.
 
-    `on_lost` is called once if the lease has expired.
+    `on_lost` is called once if the lease has expired, `on_renewal` whenever it was renewed, and `on_silence`
+    whenever it was to be renewed and the store did not answer.
     """
 
     def __init__(
         self, backend: Backend, name: str, lease_seconds: float, uptime_ms: Callable[[], float]
     ) -> None:
         self.on_lost: Callable[[], None] = lambda: None
+        self.on_renewal: Callable[[], None] = lambda: None
+        self.on_silence: Callable[[], None] = lambda: None
         self._backend = backend
         self._key = PREFIX + name
         self._lease_seconds = lease_seconds
@@ -64,13 +68,14 @@ class Session:
         self._tokens = itertools.count(1)
         self._writing = asyncio.Lock()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._interested: set[asyncio.Event] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- its life --------------------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Copy the store, and take a lease. Raises StoreUnavailable if the store is away for long."""
-        given_up_ms = self._uptime_ms() + OPEN_SECONDS * 1000
+    async def open(self, patience_seconds: float = OPEN_SECONDS) -> None:
+        """Copy the store, and take a lease. Raises StoreUnavailable if the store is away for longer."""
+        given_up_ms = self._uptime_ms() + patience_seconds * 1000
         # A member of etcd may be away, or all of them may be about to start, as this process is.
         while not await self._has_begun(given_up_ms):
             await asyncio.sleep(RETRY_SECONDS)
@@ -117,7 +122,7 @@ class Session:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.critical("the session with the cluster store ends: %s", error, exc_info=error)
+            log.critical("the session with the arbiter ends: %s", error, exc_info=error)
             self._lose()
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -138,6 +143,30 @@ class Session:
     def watch(self, prefix: str, changed: Changed) -> Callable[[], None]:
         """Call `changed` whenever a key with this prefix changes in the copy. Returns what ends that."""
         return self._copy.watch(prefix, changed)
+
+    async def lease_left(self, key: str) -> LeaseLeft | None:
+        """What is left of the lease that a key is bound to; None if it has none, or the store is away."""
+        try:
+            return await self._backend.lease_seconds_left(key)
+        except StoreUnavailable:
+            return None
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until this holds, as far as the copy tells. Raises LeaseLost."""
+        changed = asyncio.Event()
+        self._interested.add(changed)
+        try:
+            while not is_so():
+                if self._lease.is_lost:
+                    raise self._lost()
+                await changed.wait()
+                changed.clear()
+        finally:
+            self._interested.discard(changed)
+
+    async def until_after(self, revision: int) -> None:
+        """Wait until the copy is newer than this. Raises LeaseLost."""
+        await self.until(lambda: self._copy.revision > revision)
 
     async def fence(self) -> None:
         """Wait until the copy is not older than this call, also while the store is away. Raises LeaseLost."""
@@ -266,18 +295,18 @@ class Session:
                     is_kept = await self._backend.keep_alive(self._lease.number)
             except (StoreUnavailable, TimeoutError):
                 pause_seconds = RETRY_SECONDS
+                self.on_silence()
                 continue
             pause_seconds = self._lease.renewal_seconds
             if not is_kept:
                 self._lose()
             else:
                 self._lease.renewed(asked_ms)
+                self.on_renewal()
 
     def _lost(self) -> LeaseLost:
         self._lose()
-        return LeaseLost(
-            "the lease of this process has expired at the cluster store: it has to register again"
-        )
+        return LeaseLost("the lease of this process has expired at the arbiter: it has to register again")
 
     def _lose(self) -> None:
         if not self._lease.is_lost:
@@ -286,6 +315,7 @@ class Session:
 
     def _end(self) -> None:
         self._lease.is_lost = True
+        self._rouse()
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(self._lost())
@@ -324,7 +354,12 @@ class Session:
         self._waiting.append((revision, waiting))
         await waiting
 
+    def _rouse(self) -> None:
+        for changed in self._interested:
+            changed.set()
+
     def _wake(self) -> None:
+        self._rouse()
         reached = [each for each in self._waiting if each[0] <= self._copy.revision]
         self._waiting = [each for each in self._waiting if each[0] > self._copy.revision]
         for _, waiting in reached:

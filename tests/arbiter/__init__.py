@@ -1,1 +1,1 @@
-"""The cluster store: its backends and what is made of them."""
+"""The arbiter: its backends and what is made of them."""

@@ -1,4 +1,4 @@
-"""What every backend of the cluster store does: tests for each to inherit."""
+"""What every backend of the arbiter does: tests for each to inherit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster store in memory, with clients to which anything may happen that happens over a network: answers
+"""An arbiter in memory, with clients to which anything may happen that happens over a network: answers
 are lost, writes land late, nobody answers, leases expire, watches forget.
 """
 

@@ -1,4 +1,4 @@
-"""LMDB and etcd do what every backend of the cluster store does."""
+"""LMDB and etcd do what every backend of the arbiter does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster store in memory, which the tests of sessions use, does what every backend does."""
+"""The arbiter in memory, which the tests of sessions use, does what every backend does."""
 
 from __future__ import annotations
 
